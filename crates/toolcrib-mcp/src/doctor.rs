@@ -45,7 +45,7 @@ impl Gateway {
         }
         // The last answer may not be on the snapshot yet.
         let mut snapshot = self.hub().subscribe();
-        let stocked = snapshot.wait_for(|snapshot| snapshot.awaited().next().is_none());
+        let stocked = snapshot.wait_for(|snapshot| snapshot.awaited_servers().next().is_none());
         let _ = tokio::time::timeout(REBUILT, stocked).await;
     }
 
@@ -122,7 +122,7 @@ impl Gateway {
             // One that failed may be tried again by now.
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
-            notes.extend(snapshot.notes.get(&upstream.name).cloned());
+            notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());
             let names = known.tools.names();
             let patterns = [
                 ("allow", &config.allow),

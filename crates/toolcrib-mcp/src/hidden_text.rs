@@ -1,8 +1,8 @@
-//! Text that servers control, cleaned before a model or a person reads it.
+//! Removes or finds hidden characters in texts that servers control, before a model or a person reads them.
 //!
-//! [`toolcrib_text::clean`] decides which characters are hidden. Here it is applied to JSON: to everything
-//! that a server says about itself, asks, logs or refuses. Results of calls are only inspected, since a
-//! gateway may not change what a tool returned unless it is configured to.
+//! [`toolcrib_text::clean`] defines which characters are hidden. Here it is applied to JSON: to servers'
+//! descriptions, questions, log messages and errors. Results of calls are only checked, since a gateway must not
+//! change what a tool returned unless it is configured to.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a name in a log line, in characters.
 const MAX_NAME_CHARS: usize = 80;
-/// Maximum number of places that are remembered as logged.
+/// Maximum number of sources that are recorded as logged.
 const MAX_SOURCES: usize = 4_096;
 
-/// Removes hidden characters from every string of a value, keys included, and returns their classes.
+/// Removes hidden characters from every string of a value, including keys. Returns their classes.
 pub(crate) fn clean_value(value: &mut Value) -> Vec<Hidden> {
     let mut removed = Vec::new();
     clean_into(value, &mut removed);
@@ -30,7 +30,7 @@ fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
     match value {
         Value::String(text) => {
             let (cleaned, classes) = clean(text);
-            // A text with other line ends and nothing hidden stays as it is.
+            // Otherwise only line endings differ, and those are kept.
             if !classes.is_empty() {
                 removed.extend(classes);
                 *text = cleaned.into_owned();
@@ -74,7 +74,8 @@ fn find_into(value: &Value, found: &mut Vec<Hidden>) {
     }
 }
 
-/// Whether a key of a value has hidden characters. A cleaned key would no longer be its owner's.
+/// Whether a key of a value has hidden characters. A key cannot be cleaned, because its server would not recognise
+/// it.
 pub(crate) fn has_hidden_key(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_hidden_key),
@@ -85,13 +86,12 @@ pub(crate) fn has_hidden_key(value: &Value) -> bool {
     }
 }
 
-/// Whether a name, a key or an address has characters that nobody can see. A line break or a tab in one
-/// counts, too.
+/// Whether a name, a key or a URI has characters that nobody can see, including line breaks and tabs.
 pub(crate) fn has_invisible_chars(name: &str) -> bool {
     has_hidden(name) || name.contains(['\n', '\t'])
 }
 
-/// An error of a server, cleaned.
+/// Removes hidden characters from a server's error.
 pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
     let (message, removed) = clean(&error.message);
     if !removed.is_empty() {
@@ -103,23 +103,22 @@ pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
     error
 }
 
-/// A name as it may stand in a log: on one line, shortened.
+/// A name for a log line: on one line, shortened.
 pub(crate) fn loggable_name(name: &str) -> String {
     shorten(&one_line(name), MAX_NAME_CHARS).into_owned()
 }
 
-/// The class_names, as a text for people.
+/// The names of the classes, for people.
 pub(crate) fn class_names(found: &[Hidden]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What was logged before. Hidden text is logged once for each source it came from, so that a server cannot
-/// fill the log with it.
+/// The sources of hidden text that were already logged. Each is logged once, so that a server cannot fill the log.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedOnce(Mutex<HashSet<String>>);
 
 impl LoggedOnce {
-    /// Whether this is the first time. When too many places are remembered, no further one is logged.
+    /// Whether a source is logged for the first time. Once the maximum is reached, no new source is logged.
     pub(crate) fn is_first(&self, server: &str, source: &str) -> bool {
         let key = format!("{server}\n{source}");
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);

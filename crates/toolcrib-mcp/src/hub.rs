@@ -1,7 +1,7 @@
-//! All servers together: started side by side, and shown as one snapshot.
+//! All servers together: started concurrently, and combined into one snapshot.
 //!
-//! Nothing here waits for a server. When one answers, changes or goes, a new snapshot takes the old one's
-//! place; readers have the one they took.
+//! Nothing here waits for a server. When a server answers, changes or disconnects, a new snapshot replaces the
+//! current one. Readers keep the snapshot that they took.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ use crate::upstream::{
     ConnectedClients, HostEnvironment, SharedState, Upstream, severity, sleep_until,
 };
 
-/// How long news are gathered before a new snapshot is made of them.
+/// How long changes are collected before a new snapshot is built.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// Changed resources that wait to be told.
+/// Maximum number of changed resources that wait to be reported to clients.
 const MAX_PENDING_UPDATES: usize = 1_024;
 
-/// All servers.
+/// All servers, and the current snapshot of them.
 pub(crate) struct Hub {
     upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
     config: Mutex<Arc<Config>>,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Starts every server of a config. Changed resources come out of the receiver.
+    /// Starts every server of a config. The receiver yields the resources that changed.
     pub(crate) fn start(
         config: Config,
         environment: HostEnvironment,
@@ -80,7 +80,8 @@ impl Hub {
             counter,
         });
         hub.apply(config);
-        // A vocabulary takes its time to load; the first server that answers is not to wait for it.
+        // Loads the tokenizer's vocabulary ahead of time, because that is slow and would delay the first server's
+        // tools.
         let counter = Arc::clone(&hub.counter);
         tokio::task::spawn_blocking(move || counter.count("a"));
         hub.rebuild_snapshot();
@@ -94,28 +95,28 @@ impl Hub {
         self.upstreams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One server.
+    /// Returns a server by its name in the config.
     pub(crate) fn upstream(&self, name: &str) -> Option<Arc<Upstream>> {
         self.lock_upstreams().get(name).cloned()
     }
 
-    /// All servers, in the order of their names.
+    /// Returns all servers, sorted by name.
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
         self.lock_upstreams().values().cloned().collect()
     }
 
-    /// Everything clients can see now.
+    /// Returns what clients can see now.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshot.borrow())
     }
 
-    /// News of what clients can see.
+    /// Subscribes to new snapshots.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
 
-    /// Tells servers how much of their logs is wanted: never less than somebody asked for before.
-    pub(crate) fn raise_log_level(&self, level: LoggingLevel) {
+    /// Requests log messages from this level up from all servers, unless a client has already requested more.
+    pub(crate) fn request_log_level(&self, level: LoggingLevel) {
         {
             let mut wanted = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
             if wanted.is_some_and(|wanted| severity(wanted) <= severity(level)) {
@@ -128,22 +129,21 @@ impl Hub {
         }
     }
 
-    /// The clients that are connected and may be asked.
+    /// The connected clients that can be asked questions.
     pub(crate) fn connected_clients(&self) -> &Arc<ConnectedClients> {
         &self.shared.clients
     }
 
-    /// What is counted.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
     }
 
-    /// The config that holds now.
+    /// Returns the current config.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Another config takes the place of this one. Servers that it does not change stay as they are.
+    /// Replaces the config. Servers that it does not change keep running.
     pub(crate) fn reload(&self, config: Config) {
         let before = self.config();
         if *before == config {
@@ -176,7 +176,7 @@ impl Hub {
         };
         for (name, server) in added {
             let name: Arc<str> = Arc::from(&**name);
-            // Until a server that was changed answers for itself, it has what it had.
+            // Until a reconfigured server has answered, its previous lists are used.
             let before = before.get(&name);
             let known = self.saved_lists.load(&name, server).map(Arc::new);
             let known = known.or_else(|| before?.lists());
@@ -191,7 +191,7 @@ impl Hub {
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Logs the disclosures that the gateway replaces. Without servers it has nothing to show.
+    /// Logs the disclosures that the gateway replaces by others. Without servers, they do not matter.
     fn log_disclosure_warnings(config: &Config) {
         if config.servers.is_empty() {
             return;
@@ -215,17 +215,17 @@ impl Hub {
             }
             tokio::time::sleep(DEBOUNCE).await;
             let hub = Arc::clone(&self);
-            // Indexing thousands of tools is work, and no business of the threads that answer.
+            // Indexing thousands of tools takes CPU time, so it must not run on the threads that answer requests.
             let rebuild_snapshot = move || {
                 hub.rebuild_snapshot();
-                // Only the first search would wait for vectors that are not made yet.
+                // Otherwise the first search would wait until the vectors are computed.
                 hub.snapshot().crib.prepare()
             };
             let _ = tokio::task::spawn_blocking(rebuild_snapshot).await;
         }
     }
 
-    /// Makes a new snapshot where there is anything new.
+    /// Builds a new snapshot if anything changed.
     fn rebuild_snapshot(&self) {
         let config = self.config();
         let servers: Vec<SnapshotServer> = self
@@ -237,8 +237,8 @@ impl Hub {
                 SnapshotServer::new(&upstream.name, upstream.config(), known, &status)
             })
             .collect();
-        // After the servers are collected and before clients see a snapshot of them: the next run then knows what a
-        // client has seen, unless large lists change too fast to be written each time.
+        // After `servers` is collected and before clients see the snapshot: the next run then starts with the lists
+        // that clients have seen, unless large lists change too fast to be saved each time.
         for upstream in self.upstreams() {
             if upstream.write_throttle.begin_write() {
                 upstream.write_throttle.record_write(self.save_lists(&upstream));
@@ -249,14 +249,14 @@ impl Hub {
             return;
         }
         let snapshot = Snapshot::build(Some(&before), &config, servers, &self.counter);
-        // What clients will ask for first is ready when they do.
-        for protocol in [SessionKind::Stateful, SessionKind::Stateless] {
-            snapshot.view(None, protocol);
+        // Clients will request these views first, so they are computed ahead of time.
+        for session_kind in [SessionKind::Stateful, SessionKind::Stateless] {
+            snapshot.view(None, session_kind);
             for profile in config.profiles.keys() {
-                snapshot.view(Some(profile), protocol);
+                snapshot.view(Some(profile), session_kind);
             }
         }
-        for (server, line) in snapshot.findings.lines() {
+        for (server, line) in snapshot.warnings.lines() {
             if let Some(upstream) = self.upstream(server) {
                 upstream.warn(line);
             }
@@ -264,13 +264,13 @@ impl Hub {
         self.snapshot.send_replace(Arc::new(snapshot));
     }
 
-    /// Keeps what is known of a server. Returns the number of bytes written.
+    /// Saves the lists of a server. Returns the number of bytes written.
     fn save_lists(&self, upstream: &Upstream) -> usize {
         let known = upstream.lists();
         known.map_or(0, |known| self.saved_lists.save(&upstream.name, &upstream.config(), &known))
     }
 
-    /// Ends all servers. Their processes end with their wardens, whether we wait or not.
+    /// Stops all servers. Their wardens end the processes, even if `within` passes first.
     pub(crate) async fn stop(&self, within: Duration) {
         self.stop.cancel();
         for upstream in self.upstreams() {

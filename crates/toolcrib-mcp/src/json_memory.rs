@@ -1,7 +1,7 @@
 //! How much memory a JSON text takes once it is parsed, estimated from the text.
 //!
-//! A limit on the text alone limits little: an object with one short entry is seven bytes of text and an allocation of
-//! several hundred bytes, so that a message of 8 MiB could take half a gigabyte. The parsed_bytes is made before anything
+//! A limit on the text alone is not enough: an object with one short entry is seven bytes of text and an allocation
+//! of several hundred bytes, so a message of 8 MiB could take half a gigabyte. The estimate is made before anything
 //! is parsed. It counts the characters that begin or separate values, outside of strings, in one pass.
 
 use serde_json::Value;
@@ -9,17 +9,17 @@ use serde_json::Value;
 /// Memory of an object with up to three entries, in bytes: its index and its first block of entries, as measured.
 const OBJECT_BYTES: usize = 400;
 
-/// How many times the limit on its text a message may take in memory. Ordinary messages are mostly text and take little
-/// more than that; lists of small records take up to twelve times their text.
+/// Maximum memory of a message, as a multiple of the limit on its text. Ordinary messages are mostly text and take
+/// little more than that; lists of small records take up to twelve times their text.
 const MAX_FACTOR: usize = 16;
 
-/// Texts up to this size, in bytes, are not looked at: they cannot take more than a few megabytes.
+/// Texts up to this size, in bytes, are not checked: they cannot take more than a few megabytes.
 const MIN_CHECKED_BYTES: usize = 64 << 10;
 
 /// Why a server's message within the limit on its text is not parsed.
 pub(crate) const TOO_MANY_VALUES: &str = "the server's answer has too many values for its size";
 
-/// The memory that the values of a JSON text take, in bytes.
+/// The estimated memory of a JSON text once it is parsed, in bytes.
 pub(crate) fn parsed_bytes(text: &[u8]) -> usize {
     let mut memory = text.len();
     let mut bytes = text.iter();
@@ -46,7 +46,8 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     }
 }
 
-/// Whether a text within a limit of `limit` bytes would take too much memory once it is parsed.
+/// Whether a text would take too much memory once it is parsed, where `limit` is the maximum size of the text in
+/// bytes.
 pub(crate) fn takes_too_much_memory(text: &[u8], limit: usize) -> bool {
     text.len() > MIN_CHECKED_BYTES && parsed_bytes(text) > limit.saturating_mul(MAX_FACTOR)
 }

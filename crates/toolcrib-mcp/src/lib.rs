@@ -1,16 +1,16 @@
 //! Many MCP servers behind one short tool list.
 //!
-//! [`Gateway`] keeps every server of a [`Config`] connected and shows clients three tools in place of
-//! hundreds: one to search, one to describe, one to call. It speaks both eras of the protocol on both
-//! sides, over stdio and HTTP.
+//! [`Gateway`] keeps every server of a [`Config`] connected and lists three tools to clients instead of hundreds: one
+//! to search, one to describe, one to call. Toward clients and servers it supports both generations of the protocol,
+//! over stdio and HTTP: the *older* versions with a handshake and sessions, and the *newer* one (2026-07-28), in
+//! which every request is independent.
 //!
-//! Reading order: [`config`] (what people can choose), `upstream` (one server, kept connected), `snapshot`
-//! (everything clients can see, at one moment), `gateway` (what a client asks for, and what becomes of
-//! it), [`serve`] (stdio for one client, routes for an HTTP server). This crate is the only one that
-//! knows the SDK.
+//! Reading order: [`config`] (what users can configure), `upstream` (one server, kept connected), `snapshot`
+//! (everything that clients can see at one moment), `gateway` (how a client's requests are answered), [`serve`]
+//! (stdio for one client, routes for an HTTP server). No other crate depends on the MCP SDK.
 
 #![cfg(unix)]
-// What the SDK calls deprecated is the older era of the protocol: half of what a gateway speaks.
+// The SDK marks the older protocol as deprecated, but the gateway must support it.
 #![allow(deprecated)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,38 +1,39 @@
-//! Bytes in, lines out: the framing of the stdio wire.
+//! Splits a stream of bytes into lines, the framing of MCP over stdio.
 //!
-//! A server may send anything: half a line, a gigabyte without a newline, a byte order mark, CRLF.
-//! [`LineSplitter`] holds at most one line of at most `limit` bytes, says once that a line is longer, and goes
-//! on with the next. It does no I/O, and however the bytes are cut into chunks, the same events come
-//! out. Whether a line is UTF-8, let alone JSON, is for the caller to see.
+//! A server may send anything: half a line, a gigabyte without a newline, a byte order mark, CRLF. [`LineSplitter`]
+//! buffers at most one line of at most `limit` bytes, reports a longer line once, and continues with the next. It
+//! does no I/O, and its events do not depend on how the bytes are split into chunks. It does not check whether a line
+//! is UTF-8 or JSON.
 
 use memchr::memchr;
 
-/// The longest line taken from a server: 8 MiB, as codex has it; rmcp allows 16 MiB.
+/// Default for the maximum length of a line, in bytes: 8 MiB, as in codex. rmcp allows 16 MiB.
 pub const DEFAULT_LIMIT: usize = 8 << 20;
 
-/// How much of an over-long line is handed out: enough to find an `id` that stands early.
+/// How much of a line that is too long is returned, in bytes: enough to find an `id` near its start.
 pub const START_BYTES: usize = 512;
 
-/// What a line may have around its content: a byte order mark before and a carriage return after.
+/// The bytes that may surround the content of a line: a byte order mark before it and a carriage return after it.
 const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A buffer larger than this is given back after its line, so that one long answer is not paid for ever.
+/// Maximum size of a buffer that is kept after its line, in bytes, so that one long line does not take memory for
+/// ever.
 const MAX_RETAINED_BYTES: usize = 64 << 10;
 
-/// What [`LineSplitter`] found.
+/// An event of [`LineSplitter`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineEvent<'a> {
-    /// A line that is not empty, without its end and without a byte order mark.
+    /// A line that is not empty, without its line ending and without a byte order mark.
     Line(&'a [u8]),
-    /// A line longer than the limit, told once, as soon as it is known; the rest of it is skipped.
+    /// A line longer than the limit. It is reported once, as soon as that is known; the rest of it is skipped.
     TooLong {
-        /// The first [`START_BYTES`] bytes of it; where the limit is smaller still, one more than that.
+        /// Its first [`START_BYTES`] bytes, or `limit + 1` bytes if that is less.
         start: &'a [u8],
     },
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 ///
 /// ```
 /// # use toolcrib_mcp::lines::{LineEvent, LineSplitter};
@@ -47,11 +48,11 @@ pub enum LineEvent<'a> {
 #[derive(Debug)]
 pub struct LineSplitter {
     limit: usize,
-    /// The line so far, when its end did not come with its beginning.
+    /// The line so far, if it began in an earlier chunk.
     buffer: Vec<u8>,
-    /// The last event pointed into `buffer`; it is over now.
+    /// Whether the last event borrowed `buffer`, which can be cleared at the next call.
     is_event_in_buffer: bool,
-    /// Inside a line that was already told to be too long.
+    /// Whether the rest of a line that was reported as too long is being skipped.
     is_skipping: bool,
 }
 
@@ -62,25 +63,24 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// LineSplitter of at most `limit` bytes, not counting line end and byte order mark.
+    /// Splits into lines of at most `limit` bytes, not counting line ending and byte order mark.
     pub fn new(limit: usize) -> Self {
         Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
 
-    /// The longest line that is delivered, in bytes.
+    /// Maximum length of a line, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many bytes of memory are held right now: never more than the limit and a line's frame.
+    /// The size of the buffer, in bytes: at most one byte more than the limit and the frame of a line.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Eats from `input` up to the next event, and everything when there is none.
+    /// Consumes `input` up to the next event, or all of it if there is none.
     ///
-    /// Call it until it returns `None`, then with the next chunk. A line that lies inside one chunk is
-    /// not copied.
+    /// Call it until it returns `None`, then with the next chunk. A line that lies within one chunk is not copied.
     pub fn next_event<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Option<LineEvent<'a>> {
         self.clear_event();
         while !input.is_empty() {
@@ -101,7 +101,7 @@ impl LineSplitter {
                 }
                 return Some(self.event(part));
             }
-            // One byte over the most is all it takes to be too long.
+            // One byte more than the maximum is enough to know that the line is too long.
             let room = self.max_raw_bytes().saturating_add(1) - self.buffer.len();
             self.append(&part[..part.len().min(room)]);
             self.is_event_in_buffer = true;
@@ -114,7 +114,7 @@ impl LineSplitter {
         None
     }
 
-    /// What is left when the stream ended: a last line without a newline.
+    /// Returns the last line of a stream that ended without a newline.
     pub fn finish(&mut self) -> Option<LineEvent<'_>> {
         self.clear_event();
         self.is_skipping = false;
@@ -122,12 +122,12 @@ impl LineSplitter {
         if content(&self.buffer).is_empty() { None } else { Some(self.event(&self.buffer)) }
     }
 
-    /// The most bytes a line can have that may still turn out not to be too long.
+    /// The maximum length of a line including its frame, in bytes: beyond it, the line is certainly too long.
     fn max_raw_bytes(&self) -> usize {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How much of an over-long line is shown: no more than is there at the moment it becomes one.
+    /// How much of a line that is too long is returned: what is known when it is found to be too long.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }
@@ -141,7 +141,7 @@ impl LineSplitter {
         }
     }
 
-    /// Growth by doubling would end at twice the limit; this ends at the limit.
+    /// Appends to the buffer. Doubling its capacity could end at twice the limit, so the capacity is limited.
     fn append(&mut self, part: &[u8]) {
         let needed = self.buffer.len() + part.len();
         if needed > self.buffer.capacity() {
@@ -160,7 +160,7 @@ impl LineSplitter {
     }
 }
 
-/// Takes the first line out of `input`, or all of it, and says whether a newline was found.
+/// Removes the first line from `input`, or all of it, and returns whether a newline was found.
 fn split_line<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
     if let Some(end) = memchr(b'\n', input) {
         let part = &input[..end];
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// All events, and the most memory that was held.
+    /// All events, and the maximum size of the buffer.
     fn events<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Owned>, usize) {
         let mut lines = LineSplitter::new(limit);
         let (mut out, mut held) = (Vec::new(), 0);
@@ -214,7 +214,7 @@ mod tests {
         Owned::Line(text.into())
     }
 
-    /// The definition, written without any care for memory.
+    /// The expected events, computed without regard to memory.
     fn expected(limit: usize, bytes: &[u8]) -> Vec<Owned> {
         bytes
             .split(|b| *b == b'\n')

@@ -1,8 +1,8 @@
 //! A limit on the log lines about one server.
 //!
-//! A server can cause the same warnings again and again: with lists that change every second, or with lines that are
-//! too long. So that it cannot fill the disk, there is a maximum number of lines a minute, and the next line that is
-//! written says how many were left out.
+//! A server can cause the same warnings again and again, for example with lists that change every second or with
+//! lines that are too long. So that it cannot fill the disk, there is a maximum number of lines a minute, and the
+//! next line that is written says how many were left out.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 const MAX_LINES: usize = 30;
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// Counts lines.
+/// Limits the number of lines in a period.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit(Mutex<LineCounts>);
 

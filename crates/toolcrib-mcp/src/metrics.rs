@@ -1,8 +1,8 @@
 //! The gateway's metrics.
 //!
-//! Every series exists from the start and in a fixed order. `Family` keeps its series in a hash map, so
-//! that two scrapes of the same numbers would differ. The label `server` only ever has a name from the
-//! config; other names are not counted, so that a client cannot create series.
+//! Every series exists from the start and in a fixed order. `Family` is not used, because it keeps its series in a
+//! hash map, so two scrapes of the same numbers could differ. The label `server` only has names from the config;
+//! other names are not counted, so that a client cannot create series.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,26 +19,26 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Unit;
 use toolcrib_server::metrics::Registry;
 
-/// From a cache hit in the same process to the default limit of a call (120 s), three steps a decade.
+/// Bucket bounds: from a cache hit in the same process to the default timeout of a call (120 s), three a decade.
 const SECONDS: [f64; 17] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0,
 ];
 
-/// How a call of an upstream tool ended.
+/// How a call of a server's tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallStatus {
-    /// The tool answered.
+    /// The tool succeeded.
     Ok,
-    /// The tool answered that it failed.
+    /// The tool reported an error.
     ToolError,
-    /// The server or the way to it failed.
+    /// The server failed, or the connection to it.
     Error,
-    /// The gateway did not let the call through.
+    /// The gateway refused the call.
     Refused,
-    /// No answer within the limit.
+    /// The server did not answer before the timeout.
     Timeout,
-    /// The client gave up.
+    /// The client cancelled the call.
     Cancelled,
 }
 
@@ -53,16 +53,16 @@ impl CallStatus {
     ];
 }
 
-/// What an upstream server is doing.
+/// The state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerState {
-    /// Connected, tools known.
+    /// Connected, and its tools are known.
     Up,
-    /// On its way.
+    /// Being started or connected to.
     Connecting,
-    /// Not reachable; tried again later.
+    /// Not reachable; it is tried again later.
     Down,
-    /// Switched off in the config.
+    /// Disabled in the config.
     Off,
 }
 
@@ -75,7 +75,7 @@ impl ServerState {
     ];
 }
 
-/// The counters of one gateway. A clone shares them.
+/// The metrics of one gateway. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     counts: Arc<Counts>,
@@ -118,19 +118,19 @@ impl Default for ServerMetrics {
 }
 
 impl Metrics {
-    /// Counters for the servers of the config, all at zero, every server still connecting.
+    /// Metrics for the servers of a config. All counters are zero, and every server is connecting.
     pub fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
         let metrics = Self { counts: Arc::default() };
         metrics.set_servers(servers);
         metrics
     }
 
-    /// Makes them part of a registry. The same numbers always give the same text.
+    /// Adds the metrics to a registry. The same numbers always produce the same text.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(Arc::clone(&self.counts)));
     }
 
-    /// The servers of a config read again: those that stay keep their numbers.
+    /// Replaces the servers after a config reload. Servers that remain keep their numbers.
     pub fn set_servers<'n>(&self, servers: impl IntoIterator<Item = &'n str>) {
         let mut held = self.counts.servers.write().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *held);
@@ -139,51 +139,52 @@ impl Metrics {
         }
     }
 
-    /// A search that found (or loaded) this many tools.
+    /// Counts a search that found (or loaded) this many tools.
     pub fn searched(&self, found: usize) {
         self.counts.searches.inc();
         if found == 0 { &self.counts.misses } else { &self.counts.hits }.inc();
     }
 
-    /// A tool was described.
+    /// Counts the description of a tool.
     pub fn described(&self) {
         self.counts.describes.inc();
     }
 
-    /// Tokens that a client's `tools/list` did not carry.
+    /// Counts the tokens that a client's `tools/list` was shorter by.
     pub fn saved(&self, tokens: u64) {
         self.counts.tokens_saved.inc_by(tokens);
     }
 
-    /// A server's list of tools was fetched again.
+    /// Counts a refresh of a server's list of tools.
     pub fn refreshed(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.refreshes.inc();
         }
     }
 
-    /// A server was started or connected again.
+    /// Counts a restart of a server, or another connection to it.
     pub fn restarted(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.restarts.inc();
         }
     }
 
-    /// A server's text had hidden characters in it.
+    /// Counts a text of a server with hidden characters.
     pub fn found_hidden_text(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.hidden_texts.inc();
         }
     }
 
-    /// What a server is doing now.
+    /// Sets the state of a server.
     pub fn set_state(&self, server: &str, state: ServerState) {
         if let Some(server) = self.server(server) {
             *server.state.write().unwrap_or_else(PoisonError::into_inner) = state;
         }
     }
 
-    /// A call that goes upstream: in flight until [`InFlightCall::end`]; dropped before, it was cancelled.
+    /// Counts a call to a server as in flight until [`InFlightCall::end`]. If it is dropped before, it counts as
+    /// cancelled.
     pub fn call(&self, server: &str) -> InFlightCall {
         let server = self.server(server);
         if let Some(server) = &server {
@@ -192,14 +193,14 @@ impl Metrics {
         InFlightCall { server, started: Instant::now() }
     }
 
-    /// A call that ended before it went anywhere: it counts, and has no latency.
+    /// Counts a call that was refused before it was sent. It has no latency.
     pub fn refused(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.ended(CallStatus::Refused);
         }
     }
 
-    /// A session, counted until the value is dropped.
+    /// Counts a session until the value is dropped.
     pub fn session(&self) -> OpenSession {
         self.counts.sessions.inc();
         OpenSession { counts: Arc::clone(&self.counts) }
@@ -220,7 +221,7 @@ impl ServerMetrics {
     }
 }
 
-/// A call on its way. Count its end with [`InFlightCall::end`].
+/// A call in flight.
 #[must_use = "a call that is dropped counts as cancelled"]
 #[derive(Debug)]
 pub struct InFlightCall {
@@ -229,13 +230,13 @@ pub struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// The call ended; its latency is the time since [`Metrics::call`].
+    /// Counts the end of the call. Its latency is the time since [`Metrics::call`].
     pub fn end(self, outcome: CallStatus) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.end_after(outcome, seconds);
     }
 
-    /// As [`InFlightCall::end`], with a latency measured elsewhere.
+    /// Counts the end of the call with this latency.
     pub fn end_after(mut self, outcome: CallStatus, seconds: f64) {
         self.finish(outcome, seconds);
     }
@@ -256,7 +257,7 @@ impl Drop for InFlightCall {
     }
 }
 
-/// A session that is counted while this value lives.
+/// An open session.
 #[must_use = "the session counts while this value lives"]
 #[derive(Debug)]
 pub struct OpenSession {
@@ -352,7 +353,7 @@ fn per_state(
     Ok(())
 }
 
-/// The registry ends a help text with a full stop; a collector has to do so itself.
+/// The registry adds a full stop to help texts, but a collector must do so itself.
 fn sentence(help: &str) -> String {
     format!("{help}.")
 }

@@ -1,9 +1,11 @@
-//! The arguments of a call, as the client wrote them.
+//! The arguments of a call, exactly as the client wrote them.
 //!
-//! The SDK parses arguments into a map, which writes `1.00` as `1.0` and a large integer as a float. So the
-//! text of `params.arguments` is taken from the message before the SDK parses it, is carried with the
-//! request as one of its extensions, and replaces the map in the message that is sent to the server. The SDK
-//! keeps its map: for newer servers over HTTP it copies some arguments into headers.
+//! The SDK parses arguments into a map, which changes `1.00` to `1.0` and a large integer to a float. So the text of
+//! `params.arguments` is taken from the message before the SDK parses it, stored in the extensions of the request,
+//! and replaces the map in the message to the server. The SDK keeps its map, because for newer servers over HTTP it
+//! copies some arguments into headers.
+//!
+//! Arguments are not checked here: the engine does that (`call` in `toolcrib-core`).
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use toolcrib_text::json::Fields;
 
 use crate::request_id::request_id;
 
-/// The arguments of a call: JSON text, copied by reference.
+/// The arguments of a call, as JSON text. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct RawArguments(Arc<RawValue>);
 
@@ -30,7 +32,7 @@ impl From<Box<RawValue>> for RawArguments {
     }
 }
 
-/// The parts of a message that matter here.
+/// The fields of a message that are needed here.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(default)]
@@ -47,17 +49,17 @@ struct Params<'a> {
 }
 
 impl RawArguments {
-    /// The arguments in a client's message, with its id; `None` unless it is a call with arguments.
+    /// The arguments in a client's message, and its id; `None` unless it is a call with arguments.
     pub(crate) fn from_message(message: &[u8]) -> Option<(RequestId, Self)> {
         memmem::find(message, b"\"arguments\"")?;
         let message: Message<'_> = serde_json::from_slice(message).ok()?;
         let (id, arguments) = (request_id(&message.id)?, message.params.arguments);
-        // `null` is as good as no arguments, and some servers refuse it.
+        // `null` means the same as no arguments, and some servers reject it.
         let is_call = message.method == "tools/call" && arguments.get() != "null";
         is_call.then(|| (id, arguments.to_owned().into()))
     }
 
-    /// The arguments that a transport left with a request. If there are none, the SDK's map as text.
+    /// The arguments that a transport stored with a request; if there are none, the SDK's map as text.
     pub(crate) fn from_request(
         extensions: &Extensions,
         parsed: Option<&JsonObject>,
@@ -67,18 +69,17 @@ impl RawArguments {
         raw.cloned().or_else(|| serde_json::value::to_raw_value(parsed?).ok().map(Self::from))
     }
 
-    /// The text.
     pub(crate) fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// The map that the SDK wants.
+    /// The arguments as a map, for the SDK.
     pub(crate) fn parsed(&self) -> Option<JsonObject> {
         serde_json::from_str(self.text()).ok()
     }
 }
 
-/// A message to a server as JSON, with the arguments of a call as the client wrote them.
+/// Writes a message to a server as JSON, with the arguments of a call as the client wrote them.
 pub(crate) fn message_to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let text = serde_json::to_string(message)?;
     Ok(with_raw_arguments(message, &text).unwrap_or(text))

@@ -1,12 +1,12 @@
 //! The ids of JSON-RPC messages, complete or truncated.
 //!
-//! A line that is skipped, because it is over the limit or no JSON, may be a request or an answer that somebody
-//! waits for, who must be told. Most peers write the id head, so it is looked for in the first bytes of the line.
+//! A line that is too long or not JSON may be a request or an answer that a peer waits for, and that peer must get an
+//! error. Most peers write the id first, so it is looked for at the start of the line.
 
 use rmcp::model::{NumberOrString, RequestId};
 use serde_json::Value;
 
-/// An id: a number or a string.
+/// Reads an id, which is a number or a string.
 pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
     match value {
         Value::String(text) => Some(NumberOrString::String(text.as_str().into())),
@@ -19,7 +19,7 @@ pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
     }
 }
 
-/// The top-level keys of a message that is truncated or no JSON, as far as they can be read.
+/// The top-level keys of a message that is truncated or not JSON, as far as they can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageHead {
     pub(crate) id: Option<RequestId>,
@@ -30,7 +30,7 @@ pub(crate) struct MessageHead {
 }
 
 impl MessageHead {
-    /// Reads what is there. Keys inside of values are not the message's.
+    /// Reads the keys at the start of a message. Keys of nested objects do not count.
     pub(crate) fn read(start: &[u8]) -> Self {
         let mut head = Self::default();
         let (mut at, mut depth, mut at_key) = (0, 0_usize, false);
@@ -70,12 +70,12 @@ impl MessageHead {
     }
 }
 
-/// The id of a truncated message, if it is complete.
+/// The id at the start of a truncated message, if the id itself is complete.
 pub(crate) fn id_in_head(start: &[u8]) -> Option<RequestId> {
     MessageHead::read(start).id
 }
 
-/// An id that ends within the start: a truncated number would be another number.
+/// An id that ends within the text: a truncated number would be a different number.
 fn complete_id(rest: &[u8]) -> Option<RequestId> {
     let rest = rest.trim_ascii_start();
     let end = if rest.first() == Some(&b'"') {

@@ -1,9 +1,9 @@
-//! What was known of each server, between runs.
+//! The lists of each server, saved between runs.
 //!
-//! One file a server, named by a hash of the server's name and how it is reached, so that a server that
-//! was changed in the config is a new one. It only makes the first list come sooner: a file that cannot
-//! be read, or was written by another version, counts as none, and one that cannot be written is a
-//! remark in the log. From a folder that other users can change nothing is read, and nothing is written to it.
+//! There is one file for each server, named by a hash of the server's name and its transport, so a server whose
+//! transport was changed in the config counts as a new one. Saved lists only make the first list available sooner. A
+//! file that cannot be read, or was written by another version, is ignored, and a failed write is only logged. A
+//! folder that other users can change is not used at all.
 
 use std::path::Path;
 
@@ -15,34 +15,34 @@ use crate::config::{Server, Transport};
 use crate::json_hash::json_hash;
 use crate::upstream::ServerLists;
 
-/// Changes with the form of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
-/// Bytes of a file that is read: two thousand tools of the largest kind are less.
+/// Maximum size of a file that is read, in bytes. Two thousand of the largest tools take less.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// The folder with what was known.
+/// The folder with the saved lists.
 #[derive(Debug, Clone)]
 pub(crate) struct SavedLists {
-    /// `None` if nothing is remembered between runs.
+    /// `None` if nothing is saved between runs.
     folder: Option<PrivateFolder>,
 }
 
-/// A file.
+/// The contents of a file. The keys are part of the file format.
 #[derive(Serialize, Deserialize)]
 struct SavedFile<K> {
     version: u32,
     server: String,
-    /// Of the rest, to tell a torn file.
+    /// Of `known`, to detect a damaged file.
     checksum: String,
     known: K,
 }
 
 impl SavedLists {
-    /// What is kept below a state folder, if there is one.
+    /// Uses a subfolder of the state folder, if there is one.
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
         let folder = state.map(|state| state.subfolder("servers"));
         let folder = folder.filter(|folder| match folder.check() {
-            // A folder that cannot be read or created today is tried again at every list.
+            // Reading or creating the folder may work later, and is tried again for every list.
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,
             Err(error) => {
                 let hint = error.hint();
@@ -63,7 +63,7 @@ impl SavedLists {
         add(name);
         match &server.transport {
             Transport::Stdio { command, args, env, cwd } => {
-                // Another account may have other tools.
+                // The environment may select an account, which may have other tools.
                 for (name, value) in env {
                     add(name);
                     add(value.expose());
@@ -85,7 +85,7 @@ impl SavedLists {
         format!("{}.json", &hasher.finalize().to_hex()[..32])
     }
 
-    /// What was known of a server when it last answered.
+    /// Loads the lists that a server had when it last answered.
     pub(crate) fn load(&self, name: &str, server: &Server) -> Option<ServerLists> {
         let text = match self.folder.as_ref()?.read(&Self::file_name(name, server), MAX_FILE_BYTES)
         {
@@ -110,7 +110,7 @@ impl SavedLists {
         serde_json::from_str(file.known.get()).ok()
     }
 
-    /// Keeps what is known of a server. Returns the number of bytes written.
+    /// Saves the lists of a server. Returns the number of bytes written.
     pub(crate) fn save(&self, name: &str, server: &Server, known: &ServerLists) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         write(folder, name, server, known).unwrap_or_else(|error| {

@@ -1,7 +1,8 @@
-//! LossyNotifier clients what changed: their lists, and the resources they watch.
+//! Notifications about changes: to clients about their lists and the resources they subscribed to, to servers about
+//! their client's roots.
 //!
-//! A list is notification to have changed when its bytes have, and not before: a server that went down and came
-//! back with the same tools is no change.
+//! A list counts as changed only if its bytes have changed. A server that disconnects and returns with the same tools
+//! causes no notification.
 
 use std::sync::{Arc, Weak};
 
@@ -21,7 +22,7 @@ use super::subscriptions::{ClientSubscriptions, ResourceKey};
 use crate::snapshot::{ListHashes, SessionKind};
 use crate::upstream::{ConnectedClient, ServerMessage, Upstream};
 
-/// Passes on which resources changed, as long as the gateway is there.
+/// Forwards updates of resources to all clients, until the gateway is dropped.
 pub(super) async fn forward_resource_updates(
     gateway: Weak<Gateway>,
     mut updates: mpsc::Receiver<ResourceKey>,
@@ -32,7 +33,8 @@ pub(super) async fn forward_resource_updates(
     }
 }
 
-/// Puts questions of servers that belong to no call to a client of the older era, until it is closed.
+/// Forwards servers' questions and log messages that belong to no call to an older client, until its session is
+/// closed.
 pub(super) async fn forward_server_messages(
     client: Client,
     mut said: mpsc::Receiver<ServerMessage>,
@@ -53,7 +55,7 @@ pub(super) async fn forward_server_messages(
     }
 }
 
-/// Tells servers of the older era that their client's roots are others now. Each asks for them then.
+/// Notifies older servers that their client's roots changed, so that they request them again.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
     let sessions = gateway.hub().connected_clients();
@@ -62,27 +64,28 @@ pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str
             && visible.view.can_see_server(&upstream.name)
     };
     let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_told).collect();
-    // Concurrently: a server that does not read must not delay the others.
+    // Concurrently, so that a server that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
 
-/// Something a client is to be notification.
+/// A change that a client is notified of.
 enum Change {
     Lists { tools: bool, prompts: bool, resources: bool },
     Resource(String),
 }
 
-/// Operation changed for one client since it last heard.
+/// Detects what has changed for one client since its last notification.
 struct ChangeWatcher<'a> {
     gateway: &'a Gateway,
     profile: Option<&'a str>,
     subscriptions: &'a ClientSubscriptions,
     protocol: SessionKind,
-    /// The list of an older client; a newer one has no session.
+    /// The list of an older client's session; newer clients have no session.
     list: Option<&'a SessionToolList>,
     snapshot: tokio::sync::watch::Receiver<Arc<crate::snapshot::Snapshot>>,
     updates: broadcast::Receiver<ResourceKey>,
-    /// Of the lists that the client may have: those when it connected, then those that it last heard of.
+    /// The hashes of the lists that the client may have: at first those when it connected, then those of its last
+    /// notification.
     list_hashes: Option<ListHashes>,
 }
 
@@ -97,7 +100,7 @@ impl<'a> ChangeWatcher<'a> {
         let protocol = if list.is_some() { SessionKind::Stateful } else { SessionKind::Stateless };
         let mut snapshot = gateway.hub().subscribe();
         if list.is_some() {
-            // A session may have been sent lists before this watcher was made.
+            // The session may have been sent lists before this watcher was created.
             snapshot.mark_changed();
         }
         let updates = gateway.subscriptions.updates();
@@ -130,7 +133,7 @@ impl<'a> ChangeWatcher<'a> {
                 }
                 updated = self.updates.recv() => match updated {
                     Ok(resource) => {
-                        // A reload may have taken its server out of visible.
+                        // A config reload may have hidden its server from this client.
                         let visible = self.gateway.visible_in_session(self.profile);
                         let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
@@ -145,7 +148,7 @@ impl<'a> ChangeWatcher<'a> {
     }
 }
 
-/// Tells a client of the older era, until it is closed.
+/// Notifies an older client of changes, until its session is closed.
 pub(super) async fn notify_session(
     gateway: Arc<Gateway>,
     profile: Option<String>,
@@ -194,7 +197,7 @@ pub(super) async fn notify_session(
     }
 }
 
-/// Tells a client of the newer era what it subscribed to, until it ends that.
+/// Notifies a newer client of the changes that it subscribed to, until it ends the subscription.
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
@@ -208,7 +211,7 @@ pub(super) async fn notify_subscription(
         for uri in wanted.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
             if let Ok(located) = gateway.locate_resource(&visible, uri) {
-                // Dropped with everything else once the client has closed.
+                // If the client disconnects, the whole future is dropped.
                 let closed = std::future::pending();
                 let _ = subscriptions.add(&located.upstream, &located.uri, uri, closed).await;
             }
@@ -224,7 +227,7 @@ pub(super) async fn notify_subscription(
             change = watcher.next() => change,
             () = context.cancelled() => None,
         };
-        // Operation was not asked for the sink does not send.
+        // The sink sends nothing that the client has not requested.
         let sent = match change {
             None => return,
             Some(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,

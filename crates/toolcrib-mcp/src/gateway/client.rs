@@ -1,4 +1,4 @@
-//! The client behind one request, and how to speak to it.
+//! The client that sent a request, and the messages that can be sent to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,29 +22,29 @@ use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
 use crate::upstream::{RawRequest, severity};
 
-/// Keys of `_meta` that speak of one hop, and not of the whole way.
+/// Keys of `_meta` that concern only the connection between two peers, so they are not forwarded.
 const HOP_KEYS: [&str; 3] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
 ];
 
-/// That a client has disconnected. The SDK lets the calls of one that did run on for seconds, in case it still
-/// reads; the servers behind us are not to work for nobody that long.
+/// Cancelled when a client has disconnected. The SDK lets that client's calls continue for some seconds, in case it
+/// still reads; servers should not work that long for nobody.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientDisconnected(pub(crate) CancellationToken);
 
-/// That nobody wants the answer to a request any more.
+/// Completes when nobody waits for the answer to a request any more.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestAbandoned {
-    /// It was cancelled, or its stream was closed.
+    /// Cancelled if the request is cancelled or its stream is closed.
     request: CancellationToken,
-    /// Its client disconnected.
+    /// Cancelled if its client disconnects.
     client: ClientDisconnected,
 }
 
 impl RequestAbandoned {
-    /// Waits until nobody wants it.
+    /// Waits until the request is abandoned.
     pub(crate) async fn cancelled(&self) {
         tokio::select! {
             () = self.request.cancelled() => {}
@@ -53,33 +53,33 @@ impl RequestAbandoned {
     }
 }
 
-/// Where the answer to a server's question goes.
+/// Takes the answer to a server's question.
 pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 
-/// The client behind one request.
+/// The client that sent a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     /// The same for all requests of one connection.
     pub(crate) id: u64,
-    /// The same for all clients of one name in one profile.
+    /// The same for all clients with the same name in the same profile.
     pub(crate) kin: u64,
-    /// Whether it speaks the revision without a handshake, and so may not be asked anything.
+    /// Whether it uses the newer protocol, without a handshake. It can then be asked questions only in results.
     pub(crate) is_modern: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
-    /// Where log messages go. Without it, they go with the session's other messages.
+    /// Where log messages are sent. Without it, they are sent with the session's other messages.
     stream: Option<RequestStream>,
-    /// The body of its request over HTTP.
+    /// The memory of its request's body, over HTTP.
     pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
 }
 
-/// A request's share of the total for the bodies of all requests, in the extensions of the request. The SDK keeps the
-/// extensions until the request is answered, even if its client has disconnected, so the share counts for as long as the body
-/// or its values are in memory.
+/// A request's share of the total memory for request bodies, in the extensions of the request. The SDK keeps the
+/// extensions until the request is answered, even if its client has disconnected, so the share counts for as long as
+/// the body or its values are in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory {
     _permit: Arc<BodyPermit>,
@@ -103,7 +103,7 @@ impl Client {
         disconnected: &ClientDisconnected,
         profile: Option<&str>,
     ) -> Self {
-        // Over HTTP the session that a request belongs to can end; its door knows when.
+        // Over HTTP, the session of a request can end before its connection.
         let parts = context.extensions.get::<axum::http::request::Parts>();
         let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
         let client = session.unwrap_or(disconnected).clone();
@@ -111,7 +111,7 @@ impl Client {
         let name = context.client_info().map(|who| who.name).unwrap_or_default();
         Self {
             id,
-            // An older client is its connection.
+            // An older client is identified by its connection.
             kin: if is_modern { kin(&name, profile) } else { id },
             is_modern,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
@@ -125,7 +125,7 @@ impl Client {
         }
     }
 
-    /// A client of the older era outside of any request.
+    /// An older client, outside of any request.
     pub(crate) fn outside_requests(
         id: u64,
         peer: &Peer<RoleServer>,
@@ -152,12 +152,12 @@ impl Client {
         if self.is_modern { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
-    /// Whether it has roots to tell of.
+    /// Whether it supports roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.capabilities.roots.is_some()
     }
 
-    /// Operation of its `_meta` goes on to a server.
+    /// The part of its `_meta` that is forwarded to a server.
     pub(crate) fn meta_for(&self, is_modern_server: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let passes = |key: &str| {
@@ -168,9 +168,9 @@ impl Client {
             meta.0.0.insert(key.clone(), value.clone());
         }
         if is_modern_server {
-            // Operation the server may ask for is up to this client, not to us.
+            // The server may ask for what this client supports, not for what the gateway supports.
             meta.set_client_capabilities(self.capabilities.clone());
-            // A level that was set once, in the older era, is said with every request in the newer one.
+            // An older client sets the level once, but a newer server expects it in each request.
             if let Some(level) = self.log_level {
                 meta.set_log_level(level);
             }
@@ -178,7 +178,7 @@ impl Client {
         meta
     }
 
-    /// Tells it that its request is getting on, if it wants to know.
+    /// Sends it a progress notification, if it requested them.
     pub(crate) async fn progress(&self, mut params: Value) {
         let Some(token) = self.meta.get_progress_token() else { return };
         let Some(fields) = params.as_object_mut() else { return };
@@ -195,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Passes on a line of a server's log, if it wants to see such lines.
+    /// Sends it a server's log message, if the message has the level that it requested.
     pub(crate) async fn log(&self, mut line: LoggingMessageNotificationParam) {
         if self.log_level.is_some_and(|level| severity(line.level) >= severity(level)) {
             limit_log(&mut line);
@@ -210,7 +210,7 @@ impl Client {
         }
     }
 
-    /// Whether it can be asked this.
+    /// Whether it supports this kind of question.
     pub(crate) fn can_answer(&self, asked: &RawRequest) -> bool {
         match &*asked.method {
             "elicitation/create" => self.capabilities.elicitation.is_some(),
@@ -220,7 +220,7 @@ impl Client {
         }
     }
 
-    /// Asks it something on a server's behalf.
+    /// Asks it a question on a server's behalf.
     pub(crate) async fn ask(&self, asked: RawRequest) -> Result<Value, ErrorData> {
         if !self.can_answer(&asked) {
             let what = "the client cannot be asked that";
@@ -228,7 +228,7 @@ impl Client {
         }
         let request = CustomRequest::new(asked.method, asked.params);
         let mut request = ServerRequest::CustomRequest(request);
-        // On HTTP it must go out on the stream of the request it belongs to.
+        // Over HTTP, the question must be sent on the stream of the request that it belongs to.
         if let Some(id) = &self.request {
             rmcp::model::GetExtensions::extensions_mut(&mut request)
                 .insert(OriginatingRequestId(id.clone()));
@@ -243,7 +243,7 @@ impl Client {
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// Answers a server's question, unless the server takes it back first.
+    /// Asks it a server's question and passes on the answer, unless the server withdraws the question first.
     pub(crate) async fn forward_question(&self, asked: RawRequest, mut answer: AnswerSender) {
         let given = tokio::select! {
             given = self.ask(asked) => given,
@@ -252,7 +252,7 @@ impl Client {
         let _ = answer.send(given);
     }
 
-    /// Asks it several things, by the keys a server gave them.
+    /// Asks it several questions. Returns the answers by the keys of the questions.
     pub(crate) async fn ask_all(
         &self,
         requests: &Value,
@@ -269,7 +269,7 @@ impl Client {
     }
 }
 
-/// A question at a client. Dropped before it is answered, it is taken back.
+/// A question that was sent to a client. If it is dropped before the answer, the question is cancelled.
 struct OpenQuestion(Option<RequestHandle<RoleServer>>);
 
 impl OpenQuestion {

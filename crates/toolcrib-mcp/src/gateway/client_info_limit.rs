@@ -1,22 +1,22 @@
 //! A limit on what a client sends about itself: its name, its capabilities and its `_meta`.
 //!
-//! This is kept for as long as a session or a subscription lasts, and there can be thousands of them, so the limit is
-//! far below that of other requests. It applies to the memory that the values take, because many small objects take
-//! much more than their text.
+//! These values are stored for as long as a session or a subscription lasts, and there can be thousands of those, so
+//! the limit is far below that of other requests. It applies to the memory that the values take, because many small
+//! objects take much more than their text.
 
 use rmcp::model::ErrorData;
 use serde::Serialize;
 
 use crate::json_memory::parsed_bytes;
 
-/// Maximum memory for it, in bytes. Clients send one to four kilobytes; an inline icon fits as well.
+/// Maximum memory of these values, in bytes. Clients send one to four kilobytes; an inline icon fits as well.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Operation a client can do about it.
+/// What a client can do about it.
 pub(crate) const HINT: &str =
     "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
 
-/// The problem with a message that begins a session, if it is too large.
+/// Returns the problem if a message that begins a session is too large.
 pub(crate) fn excess(text: &[u8]) -> Option<String> {
     let memory = parsed_bytes(text);
     let problem = || {
@@ -27,7 +27,7 @@ pub(crate) fn excess(text: &[u8]) -> Option<String> {
     (memory > MAX_BYTES).then(problem)
 }
 
-/// Refuses what is too large to be kept.
+/// Rejects values that are too large to be stored.
 pub(super) fn check(client_info: &impl Serialize) -> Result<(), ErrorData> {
     let text = serde_json::to_vec(client_info)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;

@@ -1,7 +1,7 @@
-//! The state that one client sees: the SDK's server, with our answers.
+//! The session of one client: the SDK's server, with our answers.
 //!
-//! The SDK does handshakes, versions and subscriptions. Operation comes from servers is answered without its
-//! types over stdio, and past them over HTTP (see [`super::passthrough`]).
+//! The SDK implements handshakes, version negotiation and subscriptions. Results that come from servers do not use
+//! its types over stdio, and bypass them over HTTP (see [`super::passthrough`]).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,15 +23,15 @@ use crate::metrics;
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::{ListHashes, SessionKind};
 
-/// Clients that search tools themselves and would do it twice.
+/// Clients with a tool search of their own. With ours, their models would have to search twice.
 const CLIENTS_WITH_TOOL_SEARCH: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
-/// Whether a client is one of them.
+/// Whether a client has a tool search of its own.
 pub(super) fn has_own_tool_search(client: &Implementation) -> bool {
     CLIENTS_WITH_TOOL_SEARCH.contains(&&*client.name)
 }
 
-/// The state that one client sees.
+/// The session of one client. Clones share it.
 #[derive(Clone)]
 pub(crate) struct ClientSession {
     pub(super) state: Arc<SessionState>,
@@ -44,9 +44,9 @@ pub(super) struct SessionState {
     pub(super) subscriptions: Arc<ClientSubscriptions>,
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
     pub(super) tool_list: Arc<SessionToolList>,
-    /// Of the lists when it connected.
+    /// The hashes of the lists when the client connected.
     pub(super) list_hashes: Option<ListHashes>,
-    /// Counted while it is connected.
+    /// Counts the session while it is open.
     pub(super) session: OnceLock<metrics::OpenSession>,
     pub(super) closed: CancellationToken,
     _closed: DropGuard,
@@ -94,16 +94,16 @@ impl ClientSession {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let gateway = &self.state.gateway;
-        // A request of the newer protocol has no session, so each of them may be a client's first. Each server
-        // is waited for once only, however many requests there are.
+        // A newer client has no session, so any of its requests may be its first. Each server is waited for only
+        // once, however many requests there are.
         if client.is_modern || !self.state.tool_list.is_sent() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
         let look = || gateway.visible_to(self.profile(), client.protocol());
-        // On the newer wire a list may not depend on who is connected.
+        // In the newer protocol, a list must not depend on the connection.
         if client.is_modern {
             let view = look()?.view;
-            gateway.hub().metrics().saved(view.saved as u64);
+            gateway.hub().metrics().saved(view.saved_tokens as u64);
             return Ok(view.list.clone());
         }
         let has_tool_search =
@@ -111,12 +111,12 @@ impl ClientSession {
         let (VisibleSnapshot { view, .. }, list) =
             self.state.tool_list.send(has_tool_search, look)?;
         if !view.gets_full_list(has_tool_search) {
-            gateway.hub().metrics().saved(view.saved as u64);
+            gateway.hub().metrics().saved(view.saved_tokens as u64);
         }
         Ok(list)
     }
 
-    /// Notes the tools that a session found, and notifies it if that changed its list.
+    /// Records the tools that a session found, and notifies the client if that changed its list.
     async fn add_found_tools(
         &self,
         names: &[String],
@@ -127,13 +127,14 @@ impl ClientSession {
         let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) else {
             return;
         };
-        let adds = !client.is_modern && view.adds_found(gateway.hub().config().gateway.add_found);
+        let adds =
+            !client.is_modern && view.adds_found_tools(gateway.hub().config().gateway.add_found);
         if adds && self.state.tool_list.add(&view, names) {
             let _ = context.peer.notify_tool_list_changed().await;
         }
     }
 
-    /// Answers what is about tools, prompts and resources.
+    /// Answers a request about tools, prompts or resources.
     pub(super) async fn answer(
         &self,
         request: ClientRequest,
@@ -183,7 +184,7 @@ impl ClientSession {
         Ok(adapt_result(result, client.is_modern, keep))
     }
 
-    /// The same in the SDK's type, for HTTP.
+    /// Answers a request in the SDK's type, for HTTP.
     pub(super) async fn answer_typed<T>(
         &self,
         request: ClientRequest,
@@ -196,7 +197,7 @@ impl ClientSession {
         self.to_sdk_type(self.answer(request, &context).await?, list)
     }
 
-    /// The same, of what a server may answer with a question.
+    /// Answers a request in the SDK's type; the server may also answer with a question.
     pub(super) async fn answer_or_ask<T, R>(
         &self,
         request: ClientRequest,
@@ -208,7 +209,7 @@ impl ClientSession {
         R: From<T> + From<InputRequiredResult>,
     {
         let answer = self.answer(request, &context).await?;
-        // A question in a form that the SDK does not know passes as the other kind does: marked.
+        // A question in a form that the SDK does not know is marked and restored, like any other result.
         if answer.get("resultType").is_some_and(|kind| kind == "input_required")
             && let Ok(asks) =
                 self.to_sdk_type::<InputRequiredResult>(answer.clone(), "inputRequests")
@@ -228,11 +229,12 @@ impl ClientSession {
     }
 }
 
-/// Whether a request says what its era wants it to say. The SDK sees to that for what it answers itself.
+/// Checks that a request has the `_meta` fields that its protocol version requires. For the requests that the SDK
+/// answers, the SDK checks that.
 fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let supported = ProtocolVersion::KNOWN_VERSIONS;
     let Some(version) = context.meta.protocol_version() else {
-        // Without a handshake every request must bring its own.
+        // Without a handshake, every request must name its version.
         return match context.peer.peer_info() {
             Some(_) => Ok(()),
             None => Err(missing_meta(context)),

@@ -1,14 +1,14 @@
-//! One request, carried between one client and one server.
+//! One request, forwarded from one client to one server.
 //!
-//! The answer passes as it came. On the way, progress goes to the client, cancelling goes to the server,
-//! and what the server needs to ask goes to the client in whichever way that client's era has for it:
+//! The result is passed on unchanged. Meanwhile, progress is forwarded to the client, cancellation to the server, and
+//! the server's questions to the client, in a way that both support:
 //!
 //! | server | client | how it is asked |
 //! |---|---|---|
-//! | older | older | the question is passed on, and its answer back |
-//! | newer | newer | `input_required` and the retry pass as they are |
-//! | newer | older | we ask, and retry with the answers |
-//! | older | newer | we answer `input_required` and keep the call; the retry brings the answer |
+//! | older | older | the question and its answer are forwarded |
+//! | newer | newer | `input_required` and the retry are forwarded unchanged |
+//! | newer | older | the gateway asks, and retries with the answers |
+//! | older | newer | the gateway returns `input_required` and keeps the call open; the retry brings the answer |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,42 +29,42 @@ use crate::upstream::{
     RequestEvent, ServerMessage, Upstream, UpstreamError,
 };
 
-/// Rounds of questions in one request.
+/// Maximum number of times that a server may ask for input in one request.
 const MAX_INPUT_ROUNDS: usize = 8;
-/// How many times its limit a call may take that shows progress.
+/// How many times its timeout a call may take in total, if it reports progress.
 const MAX_TIMEOUT_FACTOR: u32 = 30;
-/// How long a client may take to be told of progress or of a line of a log.
+/// How long a progress or log message may take to be written to a client before the request goes on without it.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a person may take to answer.
+/// How long a person may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
-/// The key of a question that we turned into `input_required`.
+/// The key of an older server's question in `inputRequests`.
 pub(super) const QUESTION_KEY: &str = "question";
 
-/// Why there is no answer.
+/// Why a forwarded request has no result.
 #[derive(Debug)]
 pub(crate) enum ForwardError {
-    /// The server refused, and its error goes to the client.
+    /// A JSON-RPC error for the client: the server's own, or the gateway's.
     Rpc(ErrorData),
-    /// The server cannot be asked, or went away, or took too long: in words.
-    UpstreamError(String),
+    /// The server is unavailable, disconnected, or took too long. A text for the model.
+    Failed(String),
 }
 
-/// Operation becomes of a request for now.
+/// What a forwarded request leads to.
 pub(crate) enum ForwardOutcome {
-    /// The server's answer.
+    /// The server's result.
     Result(Value),
-    /// The server asks something, and this client can only be asked by way of an answer.
+    /// An older server asks a question, and this client can be asked only in a result.
     InputRequired(Box<PausedRequest>),
 }
 
-/// A question of a server, and the call it holds up.
+/// A request that waits for its client to answer a question.
 pub(crate) struct PausedRequest {
     pub(crate) forwarded: ForwardedRequest,
     pub(crate) question: RawRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
 }
 
-/// A request under way.
+/// A request that was sent to a server.
 pub(crate) struct ForwardedRequest {
     upstream: Arc<Upstream>,
     operation: Operation,
@@ -74,9 +74,9 @@ pub(crate) struct ForwardedRequest {
     timeout: Duration,
     metric: Option<metrics::InFlightCall>,
     leave: CallPermit,
-    /// Whether a question of its server was refused before.
+    /// Whether a question of its server was already rejected.
     has_rejected_question: bool,
-    /// The arguments come from the request body, so the body counts for as long as the exchange lasts.
+    /// The arguments refer to the request body, so its memory counts until the request ends.
     _body: Option<BodyMemory>,
 }
 
@@ -91,7 +91,7 @@ impl ForwardedRequest {
     ) -> Result<Self, ForwardError> {
         let unavailable = |why: PermitError| {
             let name = &upstream.name;
-            ForwardError::UpstreamError(match why {
+            ForwardError::Failed(match why {
                 PermitError::ServerDown(why) => format!("`{name}` is not available: {why}"),
                 PermitError::QueueFull(why) => why.to_string(),
             })
@@ -99,22 +99,22 @@ impl ForwardedRequest {
         let timeout = operation.timeout(&upstream);
         let leave = tokio::select! {
             leave = upstream.acquire_call_permit() => leave.map_err(unavailable)?,
-            () = client.abandoned.cancelled() => return Err(ForwardError::UpstreamError("cancelled".into())),
+            () = client.abandoned.cancelled() => return Err(ForwardError::Failed("cancelled".into())),
             () = tokio::time::sleep(timeout) => {
                 let name = &upstream.name;
                 let waited = timeout.as_secs_f64();
-                return Err(ForwardError::UpstreamError(format!("`{name}` had no time for this within {waited:.0} s")));
+                return Err(ForwardError::Failed(format!("`{name}` had no time for this within {waited:.0} s")));
             }
         };
-        // Servers of the older era give out no state, so it can only be one of ours, and is not there: to
-        // begin again would run twice what was asked for once.
+        // Older servers send no `requestState`, so this one is the gateway's, and the call that it names has ended.
+        // Sending the request again would execute it twice.
         if inputs.state.is_some() && !leave.connection.is_modern() {
             let problem = "`requestState` is not known: it was used, is too old, or is another's";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
-        // A reload may have taken it out of this client's visible while it waited.
+        // A config reload may have hidden it from this client while it waited.
         if !allowed() {
-            return Err(ForwardError::UpstreamError(format!(
+            return Err(ForwardError::Failed(format!(
                 "`{}` is not available any more",
                 upstream.name
             )));
@@ -148,27 +148,27 @@ impl ForwardedRequest {
         })
     }
 
-    /// It waits for its client now: others may have its place among all calls.
+    /// Lets another call take its place among the calls of all servers, while it waits for its client.
     pub(super) fn release_global_permit(&mut self) {
         self.leave.release_shared_permit();
     }
 
-    /// How many calls of its server may wait for their clients: half of those that may be under way.
+    /// How many calls to its server may wait for their clients: half of those that may run concurrently.
     pub(super) fn max_pending_inputs(&self) -> usize {
         (self.upstream.max_concurrent_calls() / 2).max(1)
     }
 
-    /// The server it is with.
+    /// The name of its server.
     pub(super) fn server(&self) -> &str {
         &self.upstream.name
     }
 
-    /// Whether it is this request, made earlier.
+    /// Whether it was sent for this operation on this server.
     pub(crate) fn is_retry_of(&self, upstream: &Upstream, operation: &Operation) -> bool {
         self.upstream.name == upstream.name && self.operation.has_same_target(operation)
     }
 
-    /// Carries it on until there is an answer, or a question that can only be put as one.
+    /// Waits for the result, or for a question that can be asked only in a result.
     pub(crate) async fn wait(mut self, client: &Client) -> Result<ForwardOutcome, ForwardError> {
         let mut rounds = 0;
         let mut open = tokio::task::JoinSet::new();
@@ -181,7 +181,7 @@ impl ForwardedRequest {
                 biased;
                 () = client.abandoned.cancelled() => {
                     self.count(metrics::CallStatus::Cancelled);
-                    return Err(ForwardError::UpstreamError("cancelled".into()));
+                    return Err(ForwardError::Failed("cancelled".into()));
                 }
                 () = tokio::time::sleep_until(deadline) => {
                     self.count(metrics::CallStatus::Timeout);
@@ -209,7 +209,7 @@ impl ForwardedRequest {
                         }
                         let client = client.clone();
                         open.spawn(async move { client.forward_question(request, answer).await });
-                        // The clock stands while a person thinks.
+                        // The call's timeout is paused while a person answers.
                         if open.len() == 1 {
                             asked = Instant::now();
                         }
@@ -228,7 +228,7 @@ impl ForwardedRequest {
             };
             let mut answer = match step {
                 RequestEvent::Progress((params, charge)) => {
-                    // A server that shows that it works has not gone silent.
+                    // Progress shows that the server is still working.
                     if open.is_empty() {
                         deadline = deadline.max(Instant::now() + self.timeout).min(last);
                     }
@@ -266,7 +266,7 @@ impl ForwardedRequest {
             rounds += 1;
             if rounds > MAX_INPUT_ROUNDS {
                 self.count(metrics::CallStatus::Error);
-                return Err(ForwardError::UpstreamError(format!(
+                return Err(ForwardError::Failed(format!(
                     "`{}` asks for input again and again",
                     self.upstream.name
                 )));
@@ -276,12 +276,12 @@ impl ForwardedRequest {
         }
     }
 
-    /// Whether a client is asked by way of an answer to its request.
+    /// Whether the client must be asked in the result of its request.
     fn must_ask_in_result(&self, client: &Client, request: &RawRequest) -> bool {
         client.is_modern && self.operation.can_be_retried() && client.can_answer(request)
     }
 
-    /// Asks a client of the older era what a server of the newer one needs, and asks the server again.
+    /// Asks an older client the questions of a newer server, and sends the request again with the answers.
     async fn retry_with_input(
         &mut self,
         client: &Client,
@@ -290,9 +290,9 @@ impl ForwardedRequest {
         let asked = client.ask_all(&answer["inputRequests"]);
         let responses = tokio::select! {
             responses = asked => responses.map_err(ForwardError::Rpc)?,
-            () = client.abandoned.cancelled() => return Err(ForwardError::UpstreamError("cancelled".into())),
+            () = client.abandoned.cancelled() => return Err(ForwardError::Failed("cancelled".into())),
             () = tokio::time::sleep(ANSWER_TIMEOUT) => {
-                return Err(ForwardError::UpstreamError("nobody answered what the server asked".into()));
+                return Err(ForwardError::Failed("nobody answered what the server asked".into()));
             }
         };
         let state = answer.get("requestState").and_then(Value::as_str).map(str::to_owned);
@@ -304,7 +304,8 @@ impl ForwardedRequest {
         Ok(())
     }
 
-    /// Logs a question that was refused. One warning for each exchange: a server may ask without end.
+    /// Logs a rejected question, as a warning only once for each request, because a server may ask any number of
+    /// times.
     fn log_rejected_question(&mut self, why: &question::QuestionError) {
         if std::mem::replace(&mut self.has_rejected_question, true) {
             tracing::debug!(server = self.server(), "question refused: {why}");
@@ -320,13 +321,13 @@ impl ForwardedRequest {
     }
 }
 
-/// Sends a client its progress and log messages. A client that does not read them delays nobody: at most one message
-/// waits, and later ones are dropped until it is written.
+/// Sends progress and log messages to a client. A client that does not read them delays nobody: at most one message
+/// waits, and further ones are dropped until it is written.
 #[derive(Default)]
 struct LossyNotifier(Option<BoxFuture<'static, ()>>);
 
 impl LossyNotifier {
-    /// Tells it something, and keeps the memory that it takes charged until it is written.
+    /// Sends a message. The memory that it takes stays charged until it is written.
     async fn notify(
         &mut self,
         telling: impl Future<Output = ()> + Send + 'static,
@@ -344,17 +345,17 @@ impl LossyNotifier {
     }
 }
 
-/// Whether an answer is a question.
+/// Whether a result asks for input.
 fn is_input_required(answer: &Value) -> bool {
     answer.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// The error for a server whose question was not put to the client.
+/// The error for a question that is not forwarded.
 fn question_rejected(why: &question::QuestionError) -> ErrorData {
     ErrorData::invalid_params(format!("the question was not passed on: {why}"), None)
 }
 
-/// A question, as a client of the newer era is asked.
+/// A result that asks a newer client a question.
 pub(super) fn input_required(request: &RawRequest, state: &str) -> Value {
     json!({
         "resultType": "input_required",
@@ -372,16 +373,16 @@ fn forward_error(upstream: &Upstream, failed: &UpstreamError) -> ForwardError {
         }
         UpstreamError::Closed(why) => {
             upstream.request_health_check();
-            ForwardError::UpstreamError(format!(
+            ForwardError::Failed(format!(
                 "`{name}` went away before it answered ({why}); whether it did what was asked is not known"
             ))
         }
         UpstreamError::Timeout(_) => {
             upstream.request_health_check();
-            ForwardError::UpstreamError(format!("`{name}` gave {failed}; it was told to stop"))
+            ForwardError::Failed(format!("`{name}` gave {failed}; it was told to stop"))
         }
         UpstreamError::Cancelled | UpstreamError::Unexpected(_) => {
-            ForwardError::UpstreamError(format!("`{name}`: {failed}"))
+            ForwardError::Failed(format!("`{name}`: {failed}"))
         }
     }
 }

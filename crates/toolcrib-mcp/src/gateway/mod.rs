@@ -1,8 +1,9 @@
-//! The gateway: operation a client asks for, and operation becomes of it.
+//! The gateway: how a client's requests are answered.
 //!
-//! Each file answers one part of the protocol: [`tools`] finds and runs tools, [`offers`] hands out
-//! prompts and resources, [`exchange`] carries one request to a server and back, [`news`] tells clients
-//! operation changed, [`watches`] tracks the resources they subscribe to. [`front`] is the session of one client.
+//! Each file covers one part of the protocol: [`tools`] finds and runs tools, [`prompts_and_resources`] lists and
+//! reads prompts and resources, [`forwarded_request`] sends one request to a server and waits for its result,
+//! [`change_notifications`] notifies clients of changes, [`subscriptions`] tracks the resources they subscribe to.
+//! [`client_session`] is the session of one client.
 
 mod change_notifications;
 mod client;
@@ -49,15 +50,15 @@ use operation::{Operation, RetryInputs};
 use passthrough::Passthrough;
 use pending_input::{PendingInput, PendingInputs};
 
-/// The gateway.
+/// Connects clients to the servers of a config.
 pub struct Gateway {
     hub: Arc<Hub>,
     pending_inputs: PendingInputs,
     subscriptions: subscriptions::SubscriptionRegistry,
     pub(crate) passthrough: Passthrough,
-    /// Where hidden text was found and logged_hidden_text.
+    /// The sources of hidden text that were already logged.
     logged_hidden_text: LoggedOnce,
-    /// Counts connections, to tell one client's calls from another's.
+    /// Identifies connections, so that one client's calls can be told from another's.
     next_client_id: AtomicU64,
 }
 
@@ -67,7 +68,7 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// How often calls that wait for an answer are looked at.
+/// How often calls that wait for a client's answer are checked for expiry.
 const EXPIRY_CHECK: Duration = Duration::from_secs(30);
 
 async fn drop_expired_inputs(gateway: Weak<Gateway>) {
@@ -80,14 +81,14 @@ async fn drop_expired_inputs(gateway: Weak<Gateway>) {
     }
 }
 
-/// Operation a client of one profile can see at one moment.
+/// What a client of one profile can see at one moment.
 pub(crate) struct VisibleSnapshot {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) view: Arc<ClientView>,
 }
 
 impl Gateway {
-    /// Starts the servers of a config; none of them is waited for.
+    /// Starts the servers of a config, without waiting for them.
     pub fn start(
         config: Config,
         environment: HostEnvironment,
@@ -110,33 +111,32 @@ impl Gateway {
         gateway
     }
 
-    /// The config that holds now.
+    /// Returns the current config.
     pub fn config(&self) -> Arc<Config> {
         self.hub.config()
     }
 
-    /// Replaces the config. Servers that it does not change keep running; changed limits take effect only
-    /// in a new gateway.
+    /// Replaces the config. Servers that it does not change keep running; changed limits take effect only after a
+    /// restart.
     pub fn reload(&self, config: Config) {
         self.hub.reload(config);
     }
 
-    /// Makes the gateway's metrics part of a registry.
+    /// Adds the gateway's metrics to a registry.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.hub.metrics().register(registry);
     }
 
-    /// Ends all servers.
+    /// Stops all servers.
     pub async fn stop(&self, within: Duration) {
         self.hub.stop(within).await;
     }
 
-    /// All servers.
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.hub
     }
 
-    /// A state for one more client; `disconnected` tells when it has gone.
+    /// Creates the session of a new client; `disconnected` is cancelled when the client disconnects.
     pub(crate) fn client_session(
         self: &Arc<Self>,
         profile: Option<String>,
@@ -146,8 +146,7 @@ impl Gateway {
         ClientSession::new(Arc::clone(self), id, profile, disconnected)
     }
 
-    /// Operation a client of a profile sees now in a session. A profile that is gone from the config shows
-    /// nothing.
+    /// What a client of a profile sees in a session. An error if a reload has removed the profile.
     pub(crate) fn visible_in_session(
         &self,
         profile: Option<&str>,
@@ -155,7 +154,7 @@ impl Gateway {
         self.visible_to(profile, SessionKind::Stateful)
     }
 
-    /// The same, under either protocol.
+    /// What a client of a profile sees, with or without a session.
     pub(crate) fn visible_to(
         &self,
         profile: Option<&str>,
@@ -167,17 +166,17 @@ impl Gateway {
         Ok(VisibleSnapshot { snapshot, view })
     }
 
-    /// The list_hashes of the lists that clients of a profile see now.
+    /// The hashes of the lists that clients of a profile see now.
     fn list_hashes(&self, profile: Option<&str>, protocol: SessionKind) -> Option<ListHashes> {
         self.visible_to(profile, protocol).ok().map(|visible| visible.view.list_hashes)
     }
 
-    /// A server that a client may know of.
+    /// Returns a server, if the client may see it.
     fn visible_upstream(&self, visible: &VisibleSnapshot, name: &str) -> Option<Arc<Upstream>> {
         visible.view.can_see_server(name).then(|| self.hub.upstream(name)).flatten()
     }
 
-    /// Whether a client may ask this now.
+    /// Whether a client may use this operation of a server now.
     fn is_allowed(&self, profile: Option<&str>, server: &str, operation: &Operation) -> bool {
         let Ok(visible) = self.visible_in_session(profile) else { return false };
         let Operation::Tool { name, .. } = operation else {
@@ -189,9 +188,9 @@ impl Gateway {
         ids.any(|id| visible.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
     }
 
-    /// A server's result after a check for hidden characters. They are removed from prompts and completions, which
-    /// are text that a server writes for the model or the user. Results of calls and contents of resources are data,
-    /// and are changed only if configured.
+    /// Checks a server's result for hidden characters. They are removed from prompts and completions, which are texts
+    /// for the model or the user. Results of calls and contents of resources are data, and are changed only if so
+    /// configured.
     fn check_hidden_text(&self, server: &str, operation: &Operation, mut result: Value) -> Value {
         let found = find_hidden(&result);
         if found.is_empty() {
@@ -202,12 +201,12 @@ impl Gateway {
         if cleans {
             clean_value(&mut result);
         }
-        // An address may be new with every read, so resources count as one place.
+        // A URI may be different with every read, so all resources of a server count as one source.
         let (kind, name) = match operation {
             Operation::Tool { name, .. } => ("tool", loggable_name(name)),
             Operation::Prompt { name, .. } => ("prompt", loggable_name(name)),
             Operation::Resource { .. } => ("resources", String::new()),
-            // Suggestions to the user are not results: they are cleaned, but not reported.
+            // Completions are suggestions to the user: they are cleaned, but not reported.
             Operation::Completion(_) => return result,
         };
         self.hub.metrics().found_hidden_text(server);
@@ -224,7 +223,7 @@ impl Gateway {
         result
     }
 
-    /// Carries a request to a server, or takes up one that waits for this client's answer.
+    /// Forwards a request to a server, or continues one that waits for this client's answer.
     async fn forward(
         &self,
         upstream: Arc<Upstream>,
@@ -244,7 +243,7 @@ impl Gateway {
                 .as_mut()
                 .and_then(|given| given.remove(forwarded_request::QUESTION_KEY));
             let missing = || ErrorData::invalid_params("the answer is missing", None);
-            // Should the server be gone meanwhile, the call says so.
+            // Fails if the server has disconnected; the call then returns an error.
             let _ = answer.send(given.ok_or_else(missing));
             forwarded
         } else {
@@ -265,7 +264,7 @@ impl Gateway {
             ForwardOutcome::InputRequired(paused) => {
                 let PausedRequest { forwarded, question, answer } = *paused;
                 let name = self.pending_inputs.add(forwarded, answer, profile.map(str::to_owned));
-                let name = name.map_err(|error| ForwardError::UpstreamError(error.to_string()))?;
+                let name = name.map_err(|error| ForwardError::Failed(error.to_string()))?;
                 Ok(forwarded_request::input_required(&question, &name))
             }
         }

@@ -1,4 +1,4 @@
-//! Operation a client can ask of a server, as a request to that server.
+//! The operations of a server that clients can use, and the requests for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::config::seconds;
 use crate::raw_arguments::RawArguments;
 use crate::upstream::Upstream;
 
-/// Operation is asked of a server.
+/// An operation of a server.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
-    /// To run a tool.
+    /// Runs a tool.
     Tool { name: String, arguments: Option<RawArguments> },
-    /// To fill in a prompt.
+    /// Renders a prompt.
     Prompt { name: String, arguments: Option<JsonObject> },
-    /// To read a resource.
+    /// Reads a resource.
     Resource { uri: String },
-    /// To complete an argument.
+    /// Completes an argument.
     Completion(Arc<CompleteRequestParams>),
 }
 
-/// Operation a client added when it repeated its request.
+/// What a client adds when it retries a request that asked for input.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RetryInputs {
     pub(crate) responses: Option<BTreeMap<String, Value>>,
@@ -70,12 +70,12 @@ impl Operation {
         }
     }
 
-    /// Whether a client of the newer era can answer a question by repeating its request.
+    /// Whether a newer client can answer a question by retrying the request.
     pub(super) fn can_be_retried(&self) -> bool {
         !matches!(self, Self::Completion(_))
     }
 
-    /// Whether it asks for the same thing, whatever the arguments.
+    /// Whether it uses the same tool, prompt or resource, whatever the arguments.
     pub(super) fn has_same_target(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tool { name, .. }, Self::Tool { name: other, .. })
@@ -85,7 +85,7 @@ impl Operation {
         }
     }
 
-    /// How long it may take.
+    /// The timeout from the config.
     pub(super) fn timeout(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
         let own = match self {

@@ -1,12 +1,12 @@
-//! Fields that the SDK does not know, carried past it.
+//! Passes fields through that the SDK does not know.
 //!
-//! Over stdio an answer leaves as it is. Over HTTP it must go through the SDK's types, which drop what
-//! they do not know. So an answer that would lose something leaves with a mark in its `_meta`, the answer
-//! itself is stored beside, and the body is restored on its way out. Most results lose nothing and take no
-//! part in this. A body that is asked for again, long after, has what the SDK knows of it.
+//! Over stdio, results do not use the SDK's types. Over HTTP they must, and its types drop unknown fields. So a
+//! result that would lose something is stored here, its typed version gets a mark in `_meta`, and the original is
+//! restored in the body of the response. Most results lose nothing and are not stored. If a client requests an event
+//! again after its result has expired, it gets the fields that the SDK knows.
 //!
-//! StoredResults are stored as text, because as values they can take sixteen times as much memory, and only for as long as the
-//! SDK may send them.
+//! Results are stored as text, because as values they can take sixteen times as much memory, and only for as long as
+//! the SDK may send them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_text::json::Fields;
 
-/// The mark, as a key of `_meta`.
+/// The key of the mark in `_meta`.
 const MARK_KEY: &str = "toolcrib/passthrough";
-/// Maximum number and total size of the results that are stored; the oldest is dropped first.
+/// Maximum number and total size of the stored results; the oldest is dropped first.
 const MAX_RESULTS: usize = 512;
 const MAX_BYTES: usize = 32 << 20;
-/// How long one is stored. The SDK sends an answer again for a minute.
+/// How long a result is stored. The SDK can send it again for a minute.
 const MAX_AGE: Duration = Duration::from_secs(75);
 
-/// StoredResults on their way out.
+/// Results whose original must be restored. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Passthrough(Arc<Mutex<StoredResults>>);
 
@@ -36,7 +36,7 @@ struct StoredResults {
     by_mark: HashMap<String, StoredResult>,
     /// The total length of the texts.
     bytes: usize,
-    /// Whether the task that drops old results is running.
+    /// Whether the task that drops expired results is running.
     is_expiry_running: bool,
 }
 
@@ -44,7 +44,7 @@ struct StoredResults {
 struct StoredResult {
     text: Arc<str>,
     since: Instant,
-    /// Responses under way that have it.
+    /// How many responses still need it.
     uses: usize,
 }
 
@@ -69,7 +69,7 @@ impl StoredResults {
         }
     }
 
-    /// The answer for one response. The last response that uses it drops it, unless that response may be sent again.
+    /// The result for one response. The last response drops it, unless the SDK may send that response again.
     fn take(&mut self, mark: &str, may_resend: bool) -> Option<Arc<str>> {
         let stored = self.by_mark.get_mut(mark)?;
         stored.uses = stored.uses.saturating_sub(1);
@@ -80,7 +80,7 @@ impl StoredResults {
         Some(text)
     }
 
-    /// Drops old results; returns when the next one becomes old.
+    /// Drops expired results. Returns when the next one expires.
     fn drop_expired(&mut self, now: Instant) -> Option<Instant> {
         self.by_mark.retain(|_, stored| now < stored.since + MAX_AGE);
         self.bytes = self.by_mark.values().map(|stored| stored.text.len()).sum();
@@ -93,8 +93,8 @@ impl Passthrough {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer in the SDK's type, marked where that loses something. `list` is the key of the list that
-    /// every answer of its kind has.
+    /// Converts a result to the SDK's type, with a mark if that loses something. `list` is the key of the list that
+    /// every result of its kind has.
     pub(super) fn to_sdk_type<T>(&self, answer: Value, list: &str) -> Option<T>
     where
         T: DeserializeOwned + Serialize,
@@ -104,12 +104,12 @@ impl Passthrough {
         let mut known = match (typed, known) {
             (Some(typed), Some(known)) if known == answer => return Some(typed),
             (Some(_), Some(known)) => known,
-            // Not even readable: then the mark is all that goes through.
+            // The SDK cannot parse it at all, so only the mark is sent.
             _ => json!({ list: [] }),
         };
         let text = serde_json::to_string(&answer).ok()?;
         drop(answer);
-        // An answer above the total limit is sent with only the fields that the SDK knows.
+        // A result above the total limit is sent with only the fields that the SDK knows.
         if text.len() <= MAX_BYTES {
             let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
             let meta = known.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
@@ -120,7 +120,8 @@ impl Passthrough {
         serde_json::from_value(known).ok()
     }
 
-    /// Starts the task that drops old results, even if their clients have left. It ends when no results are left.
+    /// Starts the task that drops expired results, even those of clients that have disconnected. It ends when no
+    /// results are left.
     fn start_expiry_task(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if std::mem::replace(&mut self.lock().is_expiry_running, true) {
@@ -141,11 +142,11 @@ impl Passthrough {
         next
     }
 
-    /// Mends a piece of a body: one event, or one whole message.
+    /// Restores the results in a part of a body: one event, or a complete message. Returns `None` if it has no mark.
     pub(crate) fn restore(&self, piece: &[u8]) -> Option<Vec<u8>> {
         memmem::find(piece, MARK_KEY.as_bytes())?;
         let text = std::str::from_utf8(piece).ok()?;
-        // An event with a number may be asked for again; anything else is sent once.
+        // A client can request an event with an id again; anything else is sent once.
         let may_resend = text.starts_with("id:") || text.contains("\nid:");
         let restored: Vec<String> =
             text.split('\n').map(|line| self.restore_line(line, may_resend)).collect();
@@ -170,7 +171,7 @@ impl Passthrough {
         let mark = meta.string(MARK_KEY)?;
         let stored = self.lock().take(&mark, may_resend);
         let restored = if let Some(whole) = &stored {
-            // Operation the SDK from_sdk on the way, in the way of the client's era, stays from_sdk.
+            // The SDK has set these fields as the client's protocol version requires.
             let from_sdk = ["resultType", "ttlMs", "cacheScope"]
                 .map(|key| (key, result.get(key).map(str::to_owned)));
             Fields::read(whole)?.with(&from_sdk)

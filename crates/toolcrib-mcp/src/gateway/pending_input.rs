@@ -1,7 +1,7 @@
-//! Calls that wait for a client to come back with an answer.
+//! Calls that wait for a newer client to answer a question by retrying its request.
 //!
-//! Each is kept under a state that cannot be guessed and is good once. They are few, they expire, and one
-//! that does is cancelled at its server.
+//! Each is stored under a `requestState` that cannot be guessed and can be used once. Their number is limited, they
+//! expire, and an expired call is cancelled at its server.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,28 +13,28 @@ use tokio::sync::oneshot;
 
 use super::forwarded_request::ForwardedRequest;
 
-/// Calls at most; the oldest goes first.
+/// Maximum number of waiting calls; the oldest is dropped first.
 const MAX_PENDING: usize = 1_024;
-/// How long one waits.
+/// How long a call waits.
 const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// A call that waits for an answer.
 pub(crate) struct PendingInput {
     pub(crate) forwarded: ForwardedRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
-    /// Whose it is: another profile's client cannot take it.
+    /// The profile of its client: a client of another profile cannot take it.
     pub(crate) profile: Option<String>,
     since: Instant,
 }
 
 impl PendingInput {
-    /// Whether it is with the same server.
+    /// Whether both are calls to the same server.
     fn has_same_server(&self, forwarded: &ForwardedRequest) -> bool {
         self.forwarded.server() == forwarded.server()
     }
 }
 
-/// All of them.
+/// All waiting calls, by their `requestState`.
 #[derive(Default)]
 pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingInput>>);
 
@@ -43,7 +43,7 @@ impl PendingInputs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a call, and says under which state.
+    /// Stores a call. Returns its `requestState`.
     pub(crate) fn add(
         &self,
         mut forwarded: ForwardedRequest,
@@ -54,7 +54,7 @@ impl PendingInputs {
         self.drop_expired();
         let mut calls = self.lock();
         forwarded.release_global_permit();
-        // One server's questions that nobody answers leave room for its other calls.
+        // Unanswered questions of one server must leave room for its other calls.
         let of_server =
             calls.values().filter(|pending| pending.has_same_server(&forwarded)).count();
         if calls.len() >= MAX_PENDING || of_server >= forwarded.max_pending_inputs() {
@@ -72,13 +72,13 @@ impl PendingInputs {
         Ok(state)
     }
 
-    /// Lets go of calls that nobody came back for, or whose server gave up. Dropped, they are cancelled.
+    /// Drops, and so cancels, the calls that have expired or whose server no longer waits for the answer.
     pub(crate) fn drop_expired(&self) {
         self.lock()
             .retain(|_, pending| pending.since.elapsed() < MAX_WAIT && !pending.answer.is_closed());
     }
 
-    /// Takes a call of a profile back, if it is the one that is asked for is_retry.
+    /// Takes a call, if this profile may take it and the request is a retry of it.
     pub(crate) fn take(
         &self,
         state: &str,

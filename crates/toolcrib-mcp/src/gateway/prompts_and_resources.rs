@@ -1,4 +1,4 @@
-//! Prompts, resources and completions: aggregated, and passed on to the server whose they are.
+//! Prompts, resources and completions: listed for all servers, and forwarded to the server that has them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{Gateway, VisibleSnapshot};
 use crate::snapshot::{ResourceOwner, strip_uri_prefix};
 use crate::upstream::Upstream;
 
-/// A resource, as its server knows it.
+/// The server of a resource, and the resource's URI there.
 pub(super) struct ResourceLocation {
     pub(super) upstream: Arc<Upstream>,
     pub(super) uri: String,
@@ -64,7 +64,7 @@ impl Gateway {
         answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))
     }
 
-    /// Answers `resources/read`. Operation comes back names the resource as the client did.
+    /// Answers `resources/read`. The contents have the URI that the client used.
     pub(super) async fn read_resource(
         &self,
         params: ReadResourceRequestParams,
@@ -87,7 +87,7 @@ impl Gateway {
         Ok(answer)
     }
 
-    /// The server that a resource is on: by the address clients use, else by its own address.
+    /// Finds the server of a resource: by the URI that clients use, otherwise by the server's own URI.
     pub(super) fn locate_resource(
         &self,
         visible: &VisibleSnapshot,
@@ -101,7 +101,7 @@ impl Gateway {
                 .ok_or_else(|| protocol_result::resource_not_found(uri))?;
             Ok(ResourceLocation { upstream, uri: own.to_owned() })
         };
-        if let Some(entry) = snapshot.resources.named(uri, can_see) {
+        if let Some(entry) = snapshot.resources.find_by_client_name(uri, can_see) {
             return located(&entry.server, &entry.own_name);
         }
         let own = |upstream: &Upstream| {
@@ -115,11 +115,11 @@ impl Gateway {
             }
         }
         match snapshot.resource_owner(uri, can_see) {
-            ResourceOwner::One(server) => located(&server, uri),
-            ResourceOwner::Several(servers) => {
+            ResourceOwner::Server(server) => located(&server, uri),
+            ResourceOwner::Ambiguous(servers) => {
                 Err(protocol_result::ambiguous_resource(uri, &servers))
             }
-            ResourceOwner::Nobody => Err(protocol_result::resource_not_found(uri)),
+            ResourceOwner::Unknown => Err(protocol_result::resource_not_found(uri)),
         }
     }
 
@@ -156,7 +156,7 @@ impl Gateway {
     }
 }
 
-/// Calls a resource by the name the client knows it by.
+/// Replaces the server's own URI by the one that the client used.
 fn rename(answer: &mut Value, own: &str, known_as: &str) {
     let contents = answer.get_mut("contents").and_then(Value::as_array_mut);
     for part in contents.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Results as the two eras want them.
+//! Results and errors, adapted to the client's protocol version.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 
 use super::forwarded_request::ForwardError;
 
-/// How long a list may be kept by a client, in milliseconds. Changes are told besides.
+/// How long a client may cache a list, in milliseconds. It is notified of changes in addition.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// Whether a client may policy a result.
+/// Whether a client may cache a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CachePolicy {
-    /// A list, for a while.
+    /// A list: for a limited time.
     List,
-    /// Operation was read from a resource: as its server says, else not at all.
+    /// The contents of a resource: as its server allows, otherwise not at all.
     Resource,
     /// Not at all.
     NoStore,
 }
 
-/// The key of `_meta` by which a server names itself.
+/// The key of `_meta` that names the server.
 const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
-/// A result in the form of a client's era.
+/// Adapts a result to the client's protocol version.
 pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePolicy) -> Value {
     if let Some(fields) = result.as_object_mut() {
-        // It speaks of one hop: to our client we are the server.
+        // It names the server that we are connected to, but to our client, the gateway is the server.
         if let Some(meta) = fields.get_mut("_meta").and_then(Value::as_object_mut)
             && meta.shift_remove(SERVER_INFO_KEY).is_some()
             && meta.is_empty()
@@ -57,32 +57,32 @@ pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePoli
     result
 }
 
-/// A tool's answer that says what went wrong, so that the model can read it.
+/// A result that tells the model what went wrong.
 pub(super) fn tool_error(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
-/// An error in the form of a client's era.
+/// Converts the error of a forwarded request.
 pub(super) fn forward_error(error: ForwardError, is_modern: bool) -> ErrorData {
     match error {
         ForwardError::Rpc(error) => adapt_error(error, is_modern),
-        ForwardError::UpstreamError(why) => ErrorData::internal_error(why, None),
+        ForwardError::Failed(why) => ErrorData::internal_error(why, None),
     }
 }
 
-/// That a resource is not there.
+/// The error for a resource that does not exist.
 pub(super) fn resource_not_found(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
 }
 
-/// That several servers claim an address.
+/// The error for a URI that several servers claim.
 pub(super) fn ambiguous_resource(uri: &str, servers: &[Arc<str>]) -> ErrorData {
     let problem = "several servers claim this address; read it by its address in `resources/list` or \
                    `resources/templates/list`, which names the server";
     ErrorData::resource_not_found(problem, Some(json!({"uri": uri, "servers": servers})))
 }
 
-/// That a resource is not there has a code of its own in the older era.
+/// Adapts an error to the client's protocol version: only the older protocol has a code for missing resources.
 pub(super) fn adapt_error(mut error: ErrorData, is_modern: bool) -> ErrorData {
     if is_modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {
         error.code = ErrorCode::INVALID_PARAMS;

@@ -1,11 +1,11 @@
-//! A server's question, as it is put to a client.
+//! Prepares a server's question for a client: it names the server, is free of hidden characters, and is limited in
+//! size.
 //!
-//! A client knows the gateway and not the servers behind it, so a question that is passed on unchanged
-//! seems to be the gateway's own. Every elicitation therefore begins with `[server "files"]`, and every
-//! sampling request has that line at the beginning of its system prompt. No server can write that form
-//! into its own text: `[server` becomes `(server` there, and a line cannot begin with an opening bracket.
-//! The rest is cleaned of hidden characters and bounded. A question that cannot be shown truthfully is
-//! refused, and the server is told why. Lines of a log have the server's name in `logger`.
+//! A client knows only the gateway, so an unchanged question would seem to be the gateway's own. Therefore every
+//! elicitation begins with `[server "files"]`, and every sampling request has that label at the beginning of its
+//! system prompt. No server can forge such a label: `[server` becomes `(server` in its own text, and no line of it
+//! can begin with an opening bracket. A question that cannot be shown truthfully is rejected, and the server gets an
+//! error with the reason. In log messages, the server's name is in `logger`.
 //!
 //! Rejected: the name in `_meta` alone, which no client shows.
 
@@ -19,19 +19,19 @@ use url::Url;
 use crate::config::Limits;
 use crate::hidden_text::{clean_value, has_hidden_key, has_invisible_chars};
 
-/// Maximum length of a title, a description or the name of a choice in a form, in characters: a label is a
-/// line or a paragraph, and the question itself has a limit of its own.
+/// Maximum length of a title, a description or the name of a choice in a form, in characters. A label is a line or a
+/// paragraph; the question itself has a limit of its own.
 const LABEL_CHARS: usize = 1_000;
 /// Maximum number of lines of a question.
 const LINES: usize = 60;
-/// Maximum length of a server's name in front of its text, in characters.
+/// Maximum length of a server's name in a label, in characters.
 const NAME_CHARS: usize = 64;
-/// Maximum length of the name of a logger, with the server's name, in characters.
+/// Maximum length of a logger's name, including the server's name, in characters.
 const LOGGER_CHARS: usize = 128;
-/// The error by which a server of the older era asks the user to open URLs before it goes on.
+/// The error with which an older server asks the user to open URLs before it continues.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// Why a question is not put to a client.
+/// Why a question is not forwarded to a client.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(super) enum QuestionError {
     #[error("its parameters are not an object")]
@@ -46,7 +46,7 @@ pub(super) enum QuestionError {
     Url(&'static str),
 }
 
-/// Puts a server's name to a question, and cleans and bounds its text.
+/// Adds the server's name to a question, and cleans and limits its text.
 pub(super) fn present(
     server: &str,
     method: &str,
@@ -67,7 +67,7 @@ pub(super) fn present(
     }
 }
 
-/// The same for all questions of a result that asks for input.
+/// Prepares all questions of a result that asks for input.
 pub(super) fn present_all(
     server: &str,
     result: &mut Value,
@@ -85,8 +85,8 @@ pub(super) fn present_all(
     Ok(())
 }
 
-/// The same for an error that asks the user to open URLs; any other error stays as it is. Data in another
-/// form than the protocol's is dropped, since a client may read it in a way that was not checked.
+/// Prepares an error that asks the user to open URLs; any other error stays unchanged. Data that does not have the
+/// protocol's form is removed, because a client may interpret it in a way that was not checked.
 pub(super) fn present_error(
     server: &str,
     mut error: ErrorData,
@@ -113,7 +113,7 @@ pub(super) fn present_error(
     Ok(error)
 }
 
-/// Puts a server's name to a line of its log, so that it cannot log as the gateway or as another server.
+/// Adds the server's name to a log message, so that it cannot pretend to be from the gateway or another server.
 pub(super) fn present_log(server: &str, line: &mut LoggingMessageNotificationParam) {
     let name = shown_name(server);
     let own = line.logger.as_deref().map(one_line).filter(|own| !own.is_empty());
@@ -151,7 +151,7 @@ fn elicitation(server: &str, params: &mut Value, limits: &Limits) -> Result<(), 
 
 fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), QuestionError> {
     let fields = checked(params, limits.sampling_bytes)?;
-    // To a client, the context of "this server" is the gateway's: that of all servers.
+    // To a client, "this server" is the gateway, so it would send the context of all servers.
     fields.retain(|key, value| key != "includeContext" || *value == "none");
     clean_value(params);
     if let Some(messages) = params.get_mut("messages") {
@@ -165,12 +165,12 @@ fn sampling(server: &str, params: &mut Value, limits: &Limits) -> Result<(), Que
     Ok(())
 }
 
-/// Operation a server's text begins with.
+/// The label at the beginning of a server's text.
 fn label(server: &str, link: &str) -> String {
     format!("[server \"{}\"{link}]", shown_name(server))
 }
 
-/// A server's name, without the characters that end a label or begin another.
+/// A server's name without the characters that end a label or begin another one.
 fn shown_name(server: &str) -> String {
     let plain = |c| match c {
         '"' | '“' | '”' | '＂' => '\'',
@@ -182,7 +182,7 @@ fn shown_name(server: &str) -> String {
     shorten(&name, NAME_CHARS).into_owned()
 }
 
-/// Parameters that are an object of at most so many bytes, and whose keys can be seen.
+/// Checks that parameters are an object, are not too large, and have no hidden characters in their keys.
 fn checked(params: &mut Value, limit: usize) -> Result<&mut Map<String, Value>, QuestionError> {
     let bytes = serde_json::to_vec(params).map_or(usize::MAX, |text| text.len());
     if bytes > limit {
@@ -194,8 +194,8 @@ fn checked(params: &mut Value, limit: usize) -> Result<&mut Map<String, Value>, 
     params.as_object_mut().ok_or(QuestionError::NotAnObject)
 }
 
-/// Refuses a form with names or choices that would deceive. They come back in the answer, so they cannot
-/// be changed: the server would not know them. The name of a field is shown where it has no title.
+/// Rejects a form with deceptive names or choices. They are returned in the answer, so they cannot be changed: the
+/// server would not recognise them. A field without a title is shown by its name.
 fn check_form(schema: &Value) -> Result<(), QuestionError> {
     match schema {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
@@ -220,7 +220,7 @@ fn check_form(schema: &Value) -> Result<(), QuestionError> {
     }
 }
 
-/// A choice may have the invisible characters that ordinary writing needs, and is one line.
+/// A choice must be one line. It may have the invisible characters that ordinary writing needs.
 fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     let text = choice.as_str().unwrap_or_default();
     if !is_clean(text) || text.contains(['\n', '\t']) {
@@ -229,8 +229,8 @@ fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     if begins_like_a_label(text) { Err(QuestionError::FalseName) } else { Ok(()) }
 }
 
-/// Makes titles, descriptions and names of choices one line each that does not name a server, and cuts
-/// those that are too long.
+/// Reduces each title, description and name of a choice to one line without a server label, and cuts it if it is too
+/// long.
 fn present_labels(schema: &mut Value) {
     fn show(label: &mut Value) {
         if let Value::String(text) = label {
@@ -253,7 +253,7 @@ fn present_labels(schema: &mut Value) {
     }
 }
 
-/// Changes the brackets of text blocks that begin like a label. The rest of a prompt stays as it is, since
+/// Replaces the opening brackets of text blocks that begin like a label. The rest of a prompt stays unchanged, since
 /// a completion depends on every character.
 fn present_blocks(content: &mut Value) {
     match content {
@@ -274,8 +274,8 @@ fn present_blocks(content: &mut Value) {
     }
 }
 
-/// A server's text after its name: without anything that looks like the name of a server, without runs of
-/// empty lines that would push the name out of visible, and visibly cut at the limits.
+/// A server's text after its label: without anything that looks like a label, without runs of empty lines that would
+/// push the label out of view, and visibly cut at the limits.
 fn own_words(text: &str, limit: usize) -> String {
     let (text, _) = clean(text);
     let own = without_server_names(text.trim());
@@ -291,8 +291,8 @@ fn own_words(text: &str, limit: usize) -> String {
     }
 }
 
-/// A server's text without the form that names a server. At the beginning of a line no opening bracket
-/// stays, whatever follows: the word after it may be written with letters that only look the same.
+/// A server's text without labels. At the beginning of a line every opening bracket is replaced, because the word
+/// after it may be written with similar-looking letters.
 fn without_server_names(text: &str) -> String {
     let mut is_start = true;
     let plain = |(at, c): (usize, char)| {
@@ -313,7 +313,7 @@ fn without_labels(text: &str) -> String {
     text.char_indices().map(plain).collect()
 }
 
-/// Whether a text begins with an opening bracket and `server`, markup aside.
+/// Whether a text begins with an opening bracket and `server`, apart from markup.
 fn begins_like_a_label(text: &str) -> bool {
     let rest = text.trim_start_matches(is_before_label);
     text[..text.len() - rest.len()].contains(is_opening) && names_a_server(rest)
@@ -328,7 +328,7 @@ fn is_before_label(c: char) -> bool {
     is_opening(c) || is_markup(c)
 }
 
-/// A square bracket that opens, or a character that looks like one.
+/// Whether a character is an opening square bracket or looks like one.
 fn is_opening(c: char) -> bool {
     matches!(
         c,
@@ -348,15 +348,14 @@ fn is_opening(c: char) -> bool {
     )
 }
 
-/// A character that a reader does not see as the beginning of a text: blanks, and what Markdown takes as
-/// formatting.
+/// Whether a reader does not notice a character at the beginning of a text: whitespace, and Markdown formatting.
 fn is_markup(c: char) -> bool {
     c.is_whitespace()
         || is_combining(c)
         || matches!(c, '*' | '_' | '`' | '>' | '#' | '-' | '.' | '~' | '\\')
 }
 
-/// The blocks of combining marks that go with any script.
+/// The blocks of combining marks that are used with any script.
 fn is_combining(c: char) -> bool {
     matches!(
         c,
@@ -369,8 +368,8 @@ fn is_combining(c: char) -> bool {
     )
 }
 
-/// Where a URL leads, for a person to see: its host, and its port where it is not the scheme's own. A URL
-/// whose parts programs could read differently is refused.
+/// The host that a URL leads to, and its port unless it is the scheme's default, to be shown to a person. A URL that
+/// programs could parse differently is rejected.
 fn destination(url: &str) -> Result<String, &'static str> {
     let odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if has_invisible_chars(url) || url.contains(odd) {

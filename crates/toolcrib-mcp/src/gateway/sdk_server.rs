@@ -1,4 +1,4 @@
-//! A [`ClientSession`] as the SDK wants a server to be: typed over HTTP, raw over stdio.
+//! [`ClientSession`] as a server for the SDK: typed over HTTP, untyped over stdio.
 
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError};
@@ -26,7 +26,7 @@ use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 
-/// The same state over stdio, where an answer needs no type of the SDK's.
+/// A session over stdio, whose results do not need the SDK's types.
 pub(crate) struct RawClientSession(pub(crate) ClientSession);
 
 impl Service<RoleServer> for RawClientSession {
@@ -102,8 +102,8 @@ impl ServerHandler for ClientSession {
         info
     }
 
-    /// A client that gets the full list because it has_tool_search tools itself gets no instructions: they are about our
-    /// search tool, which is not in that list.
+    /// A client that gets the full list, because it has a tool search of its own, gets no instructions: they are
+    /// about our search tool, which is not in that list.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -143,7 +143,7 @@ impl ServerHandler for ClientSession {
                 visible.is_some_and(|visible| visible.view.can_see_server(server))
             }
         };
-        // A client may say it twice; it is one client all the same.
+        // A client may send the notification twice, but counts once.
         if self.state.session.set(gateway.hub().metrics().session()).is_err() {
             return;
         }
@@ -159,7 +159,7 @@ impl ServerHandler for ClientSession {
             closed,
         ));
         if has_roots {
-            // Servers that started before their client came were told that there are none.
+            // Servers that started before a client connected were told that there are no roots.
             change_notifications::notify_roots_changed(gateway, self.profile()).await;
         }
     }
@@ -174,7 +174,7 @@ impl ServerHandler for ClientSession {
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
-        self.state.gateway.hub().raise_log_level(request.level);
+        self.state.gateway.hub().request_log_level(request.level);
         Ok(())
     }
 
@@ -228,7 +228,7 @@ impl ServerHandler for ClientSession {
         self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
     }
 
-    /// For the SDK, which checks headers that mirror a tool's parameters.
+    /// For the SDK, which checks headers that repeat a tool's parameters.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let VisibleSnapshot { snapshot, view } =
             self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok()?;
@@ -302,7 +302,7 @@ impl ServerHandler for ClientSession {
             .await
     }
 
-    /// For the SDK, requests whose params it cannot read are requests with a method that it does not know.
+    /// The SDK also calls this for requests with a known method whose params it cannot parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

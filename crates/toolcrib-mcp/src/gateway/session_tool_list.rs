@@ -1,4 +1,4 @@
-//! The list of tools of one session: what it has found, and which list it was last sent_hash.
+//! The tool list of one session: which tools it has found, and which list it was last sent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +9,10 @@ use toolcrib_core::Ledger;
 use super::VisibleSnapshot;
 use crate::snapshot::ClientView;
 
-/// Maximum number of found tools in one session's list; the oldest makes room for a new one.
+/// Maximum number of found tools in one session's list; a new one replaces the oldest.
 const MAX_FOUND_TOOLS: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 
-/// The list of tools of one session.
+/// The tool list of one session.
 #[derive(Debug)]
 pub(super) struct SessionToolList(Mutex<State>);
 
@@ -20,11 +20,11 @@ pub(super) struct SessionToolList(Mutex<State>);
 struct State {
     /// The found tools that its list shows, and whether the session keeps deferring.
     found: Ledger,
-    /// Whether its client has_tool_search tools itself.
+    /// Whether its client has a tool search of its own.
     has_tool_search: bool,
-    /// The list_hash of the list that it was last sent; `None` until its first list.
+    /// The hash of the list that it was last sent; `None` before its first list.
     sent_hash: Option<u64>,
-    /// The list_hash of the list that it was last notified of, while that is not the one it was sent_hash.
+    /// The hash of the list that it was last notified of, unless it has been sent that list since.
     notified_hash: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Default for SessionToolList {
 }
 
 impl State {
-    /// The list_hash of the list that the session would be sent now.
+    /// The hash of the list that the session would be sent now.
     fn list_hash(&self, view: &ClientView) -> u64 {
         if view.gets_full_list(self.has_tool_search) {
             view.full_list_hash()
@@ -50,8 +50,8 @@ impl State {
         }
     }
 
-    /// Whether to notify the session that its list changed: once for each list that differs from the one it was
-    /// sent_hash. A session that was sent none has nothing outdated. A profile that is gone has no list to fetch.
+    /// Whether to notify the session that its list changed: once for each list that differs from the one it was sent.
+    /// A session that was sent no list has none to refresh, and neither has one whose profile was removed.
     fn should_notify(&mut self, view: Option<&ClientView>) -> bool {
         let (Some(sent_hash), Some(view)) = (self.sent_hash, view) else { return false };
         let now = self.list_hash(view);
@@ -72,8 +72,8 @@ impl SessionToolList {
         self.lock().sent_hash.is_some()
     }
 
-    /// The list to send; `has_tool_search` says whether the client has_tool_search tools itself. Operation clients can see is read
-    /// and its list_hash noted in one step, so that no change falls between the two.
+    /// The list to send. `look` is called while the lock is held, so that no change can fall between reading the list
+    /// and recording its hash.
     pub(super) fn send(
         &self,
         has_tool_search: bool,
@@ -92,7 +92,7 @@ impl SessionToolList {
         Ok((visible, list))
     }
 
-    /// Notes tools that the session has found, and says whether to notify it: they need not be new to its list.
+    /// Records tools that the session has found. Returns whether to notify it, since they may be in its list already.
     pub(super) fn add(&self, view: &ClientView, names: &[String]) -> bool {
         let mut state = self.lock();
         view.crib.reveal(&mut state.found, names);

@@ -1,4 +1,4 @@
-//! Waiting for servers that have yet to answer for the first time.
+//! Waiting for servers that have never answered.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use super::{Gateway, VisibleSnapshot};
 use crate::config::seconds;
 use crate::upstream::FirstAnswerDeadlines;
 
-/// Whether a search waits for servers that have yet to answer for the first time.
+/// Whether a search waits for servers that have never answered.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SearchWait {
-    /// Operation it found is good enough.
+    /// Its hits are good enough.
     No,
-    /// It has hits, and another system's ranker, which has no measure of how good they are. The server that is
-    /// starting may have a better one, but one that hangs must not delay every search.
+    /// It has hits, but its ranker is another system's and does not tell how good they are. A starting server may
+    /// have a better one, but a server that hangs must not delay every search.
     Once,
-    /// It found nothing, a name is missing, or the hits are weak: waiting is all that can help.
+    /// It has no hits, a name is missing, or the hits are weak: only another server can help.
     EachTime,
 }
 
@@ -35,8 +35,7 @@ impl SearchWait {
 }
 
 impl Gateway {
-    /// Waits until every server of which nothing is known has answered or failed, within the limit of the
-    /// config.
+    /// Waits until every server without lists has answered or failed, at most as long as the config says.
     pub(super) async fn wait_for_startup(&self, client: &Client, profile: Option<&str>) {
         let wait = seconds(self.hub().config().gateway.first_list_wait);
         let mut snapshots = self.hub().subscribe();
@@ -54,21 +53,21 @@ impl Gateway {
         }
     }
 
-    /// The latest deadline of the servers that a client may know of and that have yet to answer for the first
-    /// time; `None` if all have passed.
+    /// The latest deadline of the servers that a client may see and that have never answered; `None` if there is none
+    /// in the future.
     pub(super) fn startup_deadline(
         &self,
         visible: &VisibleSnapshot,
         of: impl Fn(&FirstAnswerDeadlines) -> Instant,
     ) -> Option<Instant> {
         let awaited =
-            visible.snapshot.awaited().filter(|server| visible.view.can_see_server(server));
+            visible.snapshot.awaited_servers().filter(|server| visible.view.can_see_server(server));
         let upstreams = awaited.filter_map(|server| self.hub().upstream(server));
         let latest = upstreams.map(|upstream| of(upstream.first_answer_deadlines())).max();
         latest.filter(|deadline| *deadline > Instant::now())
     }
 
-    /// How long a search waits.
+    /// How long a search waits at most.
     pub(super) fn search_wait(&self) -> Duration {
         seconds(self.hub().config().gateway.wait)
     }

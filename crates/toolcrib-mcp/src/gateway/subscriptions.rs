@@ -1,8 +1,8 @@
-//! Which client watches which resource.
+//! Which client subscribes to which resource.
 //!
-//! A subscription is kept until its client ends it or leaves, and its address is stored in several resources. So there are
-//! a maximum length for addresses, a maximum number of subscriptions for each client, and a maximum of memory for those
-//! of all clients.
+//! A subscription lasts until its client ends it or disconnects, and its URI is stored several times. So there are
+//! maximums for the length of a URI, for the subscriptions of each client, and for the memory of the subscriptions of
+//! all clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,20 @@ use crate::upstream::{URI_BYTES, Upstream, UpstreamError};
 /// Maximum number of changed resources that a slow client may lag behind. Beyond that, some are not reported.
 const MAX_LAG: usize = 256;
 
-/// Maximum number of resources that one client may subscription.
+/// Maximum number of resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// Maximum memory for the subscriptions of all clients together, in bytes: some 200,000 of ordinary length.
+/// Maximum memory for the subscriptions of all clients together, in bytes: enough for some 200,000 of ordinary
+/// length.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
-/// Memory that a subscription takes in addition to its addresses, in bytes.
+/// Memory that a subscription takes in addition to its URIs, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// A resource: its server, and its address there.
+/// A server, and the URI of a resource there.
 pub(super) type ResourceKey = (Arc<str>, String);
 
-/// The resources that any client watches.
+/// The resources that any client subscribes to.
 pub(super) struct SubscriptionRegistry {
     updates: broadcast::Sender<ResourceKey>,
     watched: Mutex<HashMap<ResourceKey, usize>>,
@@ -50,18 +51,18 @@ impl SubscriptionRegistry {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells all clients that a resource changed.
+    /// Notifies all clients that a resource changed.
     pub(super) fn notify(&self, resource: ResourceKey) {
         // An error means that no client listens.
         let _ = self.updates.send(resource);
     }
 
-    /// The resources that change from now on.
+    /// Receives the resources that change from now on.
     pub(super) fn updates(&self) -> broadcast::Receiver<ResourceKey> {
         self.updates.subscribe()
     }
 
-    /// Memory for one more subscription.
+    /// Reserves memory for one more subscription.
     fn share(
         &self,
         resource: &ResourceKey,
@@ -76,7 +77,7 @@ impl SubscriptionRegistry {
         Err(UpstreamError::Rejected(ErrorData::internal_error(problem, None)))
     }
 
-    /// Records that one client fewer watches it.
+    /// Records that one client fewer subscribes to a resource.
     fn release(&self, resource: &ResourceKey) {
         let mut watched = self.lock();
         let Some(count) = watched.get_mut(resource) else { return };
@@ -86,13 +87,13 @@ impl SubscriptionRegistry {
         }
     }
 
-    /// Whether any client watches it.
+    /// Whether any client subscribes to a resource.
     fn is_wanted(&self, resource: &ResourceKey) -> bool {
         self.lock().contains_key(resource)
     }
 }
 
-/// The resources that one client watches. Dropping it ends the subscriptions.
+/// The resources that one client subscribes to. Dropping it ends the subscriptions.
 pub(super) struct ClientSubscriptions {
     gateway: Arc<Gateway>,
     by_resource: Mutex<HashMap<ResourceKey, Subscription>>,
@@ -100,12 +101,12 @@ pub(super) struct ClientSubscriptions {
 }
 
 struct Subscription {
-    /// The address by which the client knows the resource.
+    /// The URI by which the client knows the resource.
     client_uri: String,
     share: MemoryShare,
-    /// The number of this entry: the resource may have been watched before under another one.
+    /// Identifies this entry: the client may have subscribed to the resource before, under another number.
     serial: u64,
-    /// Subscriptions of this client that wait for the server.
+    /// Requests of this client that wait for the server.
     pending: usize,
     /// Whether one of them has succeeded.
     is_confirmed: bool,
@@ -120,7 +121,7 @@ impl ClientSubscriptions {
         self.by_resource.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// ClientSubscriptions a resource from now on, unless its client is `abandoned` before the server has confirmed it.
+    /// Subscribes to a resource, unless the request is `abandoned` before the server has confirmed it.
     pub(super) async fn add(
         &self,
         upstream: &Upstream,
@@ -138,13 +139,13 @@ impl ClientSubscriptions {
         if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
             && matches!(outcome, Err(UpstreamError::Cancelled))
         {
-            // The server may already have the request.
+            // The server may already have received the request.
             self.end_at_server(resource, subscription);
         }
         outcome
     }
 
-    /// Adds a subscription that waits for the server, and returns the serial of its entry.
+    /// Adds a subscription that waits for the server. Returns the serial of its entry.
     fn insert_pending(
         &self,
         resource: &ResourceKey,
@@ -171,8 +172,8 @@ impl ClientSubscriptions {
         Ok(serial)
     }
 
-    /// Records how a subscription ended. Takes its entry if it failed and the client has no other subscription to the
-    /// resource.
+    /// Records how a request to subscribe ended. Removes and returns the entry if it failed and the client has no
+    /// other subscription to the resource.
     fn record_outcome(
         &self,
         resource: &ResourceKey,
@@ -185,7 +186,7 @@ impl ClientSubscriptions {
         subscription.pending -= 1;
         match outcome {
             Ok(()) => subscription.is_confirmed = true,
-            // It may have been watched before.
+            // An earlier request may have succeeded.
             Err(UpstreamError::Cancelled) => {}
             Err(_) => subscription.is_confirmed = false,
         }
@@ -196,7 +197,7 @@ impl ClientSubscriptions {
         self.take(resource)
     }
 
-    /// Stops watching a resource.
+    /// Unsubscribes from a resource.
     pub(super) async fn remove(
         &self,
         upstream: &Upstream,
@@ -220,8 +221,8 @@ impl ClientSubscriptions {
         Some(subscription)
     }
 
-    /// Ends a subscription at the server, in the background, unless another client still watches the resource. Its
-    /// memory counts until then.
+    /// Ends a subscription at the server, in the background, unless another client still subscribes to the resource.
+    /// Its memory counts until then.
     fn end_at_server(&self, resource: ResourceKey, subscription: Subscription) {
         let (upstream, gateway) =
             (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));
@@ -235,7 +236,7 @@ impl ClientSubscriptions {
         }
     }
 
-    /// The address by which the client knows a resource that it watches.
+    /// The URI by which the client knows a resource that it subscribes to.
     pub(super) fn client_uri(&self, resource: &ResourceKey) -> Option<String> {
         self.lock().get(resource).map(|subscription| subscription.client_uri.clone())
     }
@@ -251,7 +252,7 @@ impl Drop for ClientSubscriptions {
     }
 }
 
-/// Refuses an address that is too long to be kept.
+/// Rejects a URI that is too long to be stored.
 pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
     if uri.len() <= URI_BYTES {
         return Ok(());
@@ -263,7 +264,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
     Err(ErrorData::invalid_params(problem, None))
 }
 
-/// Refuses a subscription of the newer era with addresses that are too long, or with too many addresses.
+/// Rejects a newer client's subscription with too many URIs, or with one that is too long.
 pub(super) fn check_uris(uris: &[String]) -> Result<(), ErrorData> {
     if uris.len() > MAX_SUBSCRIPTIONS {
         let problem = format!(

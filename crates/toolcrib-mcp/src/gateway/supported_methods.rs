@@ -1,8 +1,8 @@
-//! Operation is answered to a request that the SDK has no type for: its method is unknown, or its params cannot be read.
+//! Errors for requests that the SDK cannot parse: the method is unknown, or its params are malformed.
 
 use rmcp::model::{ErrorCode, ErrorData};
 
-/// The methods that the gateway serves in both eras.
+/// Methods of both protocols.
 const BOTH: [&str; 8] = [
     "tools/list",
     "tools/call",
@@ -13,18 +13,18 @@ const BOTH: [&str; 8] = [
     "resources/templates/list",
     "completion/complete",
 ];
-/// Those of the older era alone.
+/// Methods of the older protocol only.
 const OLDER: [&str; 5] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
-/// Those of the is_newer era alone.
+/// Methods of the newer protocol only.
 const NEWER: [&str; 2] = ["server/discover", "subscriptions/listen"];
 
-/// The answer to a request whose params cannot be read.
+/// The error for a request whose params cannot be parsed.
 pub(crate) fn malformed_params(method: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of `{method}` are malformed or incomplete"), None)
 }
 
-/// The answer to a request that the SDK could not read; `is_newer` is its era.
+/// The error for a request that the SDK could not parse; `is_newer` selects its protocol.
 pub(super) fn unparsed_request_error(method: &str, is_newer: bool) -> ErrorData {
     let of_version: &[&str] = if is_newer { &NEWER } else { &OLDER };
     if BOTH.iter().chain(of_version).any(|known| *known == method) {

@@ -1,8 +1,8 @@
-//! Tools: listed, searched, described and run.
+//! Tools: searched, described and called.
 //!
-//! A tool that stands in the list is called as it is. Everything else goes by way of the engine, which
-//! resolves the name within the client's scope and checks the arguments against the real schema. In both
-//! cases the scope is the one that holds now, not the one the client saw.
+//! A tool that is listed in full is called directly. All other calls go through the engine, which resolves the name
+//! within the client's scope and checks the arguments against the real schema. In both cases the current scope
+//! applies, not the one when the client fetched its list.
 
 use std::collections::HashMap;
 
@@ -23,10 +23,10 @@ use crate::raw_arguments::RawArguments;
 use crate::snapshot::added_tools_hint;
 use crate::upstream::{CONNECTING, ServerPhase};
 
-/// Operation a call of a tool came to.
+/// The result of `tools/call`.
 pub(super) struct ToolCallResult {
     pub(super) result: Value,
-    /// Tools whose schemas it showed.
+    /// The tools whose schemas it contains.
     pub(super) found: Vec<String>,
 }
 
@@ -68,8 +68,8 @@ impl Gateway {
                 run.map(ToolCallResult::from)
             }
             CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
-            // To a client a name it made up is a wrong request; to a model behind the bridge it is
-            // something to read.
+            // An unknown name in the client's own request is a protocol error. A model that used `tool_call` gets a
+            // text to read instead.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
@@ -84,7 +84,7 @@ impl Gateway {
                         visible.snapshot.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
-                // A refusal that carries the schema shows the tool as a search does.
+                // A refusal with a schema reveals the tool, as a search does.
                 let found = refusal.tool.clone().into_iter().collect();
                 Ok(ToolCallResult { result: self.refused(&visible, refusal), found })
             }
@@ -113,7 +113,7 @@ impl Gateway {
         let outcome = match &answer {
             Ok(_) => "answered",
             Err(ForwardError::Rpc(_)) => "refused",
-            Err(ForwardError::UpstreamError(_)) => "failed",
+            Err(ForwardError::Failed(_)) => "failed",
         };
         tracing::info!(
             tool = tool.name(),
@@ -124,12 +124,12 @@ impl Gateway {
         );
         match answer {
             Ok(answer) => Ok(answer),
-            Err(ForwardError::UpstreamError(why)) => Ok(tool_error(&why)),
+            Err(ForwardError::Failed(why)) => Ok(tool_error(&why)),
             Err(refused) => Err(protocol_result::forward_error(refused, client.is_modern)),
         }
     }
 
-    /// Answers a search. It may wait for servers that never answered so far: see [`SearchWait`].
+    /// Answers a search. It may wait for servers that have never answered: see [`SearchWait`].
     async fn search(
         &self,
         name: &str,
@@ -144,7 +144,7 @@ impl Gateway {
             let visible = self.visible_to(profile, client.protocol())?;
             let awaited: Vec<String> = visible
                 .snapshot
-                .awaited()
+                .awaited_servers()
                 .filter(|server| visible.view.can_see_server(server))
                 .map(ToString::to_string)
                 .collect();
@@ -153,7 +153,7 @@ impl Gateway {
             let reply = match outcome {
                 CallOutcome::Answer(reply) => reply,
                 CallOutcome::Refused(refusal) => return Ok(self.refused(&visible, refusal).into()),
-                // Our own names are never anybody's tool.
+                // No tool of a server can have one of our names.
                 CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error("a search ran a tool", None));
                 }
@@ -199,7 +199,7 @@ impl Gateway {
         }
     }
 
-    /// A reply, with what became of the servers it speaks of.
+    /// The result for a reply, with the state of the servers whose tools it contains.
     fn answer(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
         let UnavailableServers { connecting, down, why } = self.unavailable_servers(visible);
         for hit in &mut reply.hits {
@@ -208,7 +208,7 @@ impl Gateway {
         (reply.connecting, reply.unavailable_servers) = (connecting, down);
         let added = !reply.loaded.is_empty();
         let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
-        // Our own form has a place for it. A preset's form is the preset's, so there it is a text of its own.
+        // Our own format has a field for it. The format of a preset must not change, so there it is a separate text.
         if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
         }
@@ -216,7 +216,7 @@ impl Gateway {
         let texts = [Some(&*text), hint].into_iter().flatten();
         let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({ "content": content });
-        // The same document as the text. A text that is no JSON stands alone.
+        // The same document as the text, if the text is JSON.
         if reply.format.is_json()
             && let Ok(structured) = serde_json::from_str(&text)
         {
@@ -226,12 +226,12 @@ impl Gateway {
     }
 }
 
-/// The servers of a client that cannot be asked now.
+/// The servers that a client may see and that are unavailable now.
 #[derive(Default)]
 struct UnavailableServers {
     connecting: Vec<String>,
     down: Vec<UnavailableServer>,
-    /// Why, by server.
+    /// The reason for each server.
     why: HashMap<String, String>,
 }
 
@@ -240,7 +240,7 @@ impl Gateway {
         let mut unavailable = UnavailableServers::default();
         for upstream in self.hub().upstreams() {
             let status = upstream.status();
-            // One that has just answered is not there before its tools are on the snapshot.
+            // A server that has just answered is still unavailable until its tools are in the snapshot.
             let arriving =
                 status.phase == ServerPhase::Up && !visible.snapshot.has_answered(&upstream.name);
             let here = matches!(status.phase, ServerPhase::Up | ServerPhase::Off) && !arriving;
@@ -259,7 +259,7 @@ impl Gateway {
         unavailable
     }
 
-    /// A refusal, for a model to read. Where a name is missing, its server may be too.
+    /// The result for a refusal. If a tool is missing, its server may be unavailable.
     fn refused(&self, visible: &VisibleSnapshot, mut refusal: Refusal) -> Value {
         if refusal.tool.is_none() {
             let unavailable = self.unavailable_servers(visible);
@@ -270,7 +270,7 @@ impl Gateway {
     }
 }
 
-/// The input of a call as the engine takes it.
+/// The arguments of a call as the engine's input.
 fn input(arguments: Option<&RawArguments>) -> &str {
     arguments.map_or("{}", RawArguments::text)
 }

@@ -1,4 +1,4 @@
-//! The memory that one client on standard streams takes with requests in flight and messages that it has not read.
+//! The memory that one stdio client takes with requests in flight and with messages that it has not read.
 //!
 //! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
 //! counts as a fixed share, because the size of its answer is not known; a message that waits to be written counts as
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The total, in bytes.
+/// Maximum memory of one client's backlog, in bytes.
 const TOTAL: usize = 64 << 20;
 /// Maximum number of requests in flight.
 const REQUESTS: usize = 256;
-/// Memory for pings and their answers when the total is used up, in bytes.
+/// Additional memory for pings and their answers when the total is used up, in bytes.
 const PINGS: usize = 4 << 20;
 /// Memory that a ping in flight takes, in bytes. A ping that takes more counts as any other request.
 pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
 const MESSAGE: usize = 1 << 10;
 
-/// The backlog of one client. A clone is the same backlog.
+/// The backlog of one client. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Backlog(Arc<State>);
 
@@ -31,7 +31,7 @@ struct State {
     released: Notify,
 }
 
-/// A part of the backlog, given back when the last clone is dropped.
+/// A share of the backlog, released when its last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct BacklogShare {
     _part: Arc<Part>,
@@ -44,17 +44,17 @@ struct Part {
 }
 
 impl Backlog {
-    /// The share of a request in flight.
+    /// Takes the share of a request in flight.
     pub(super) fn request(&self) -> BacklogShare {
         self.take(TOTAL / REQUESTS)
     }
 
-    /// The share of a small ping in flight.
+    /// Takes the share of a small ping in flight.
     pub(super) fn ping(&self) -> BacklogShare {
         self.take(PING_BYTES)
     }
 
-    /// The share of a message that waits to be written.
+    /// Takes the share of a message that waits to be written.
     pub(super) fn message(&self, text: &str) -> BacklogShare {
         self.take(MESSAGE + text.len())
     }
@@ -69,15 +69,15 @@ impl Backlog {
         self.0.used.load(Ordering::Acquire) < TOTAL
     }
 
-    /// Whether a ping may begin: also while as many requests as possible are in flight.
+    /// Whether a ping may begin, even if the maximum number of requests is in flight.
     pub(super) fn has_room_for_ping(&self) -> bool {
         self.0.used.load(Ordering::Acquire) < TOTAL + PINGS
     }
 
-    /// Waits until another request may begin. One task at a time may wait.
+    /// Waits until another request may begin. Only one task may wait at a time.
     pub(super) async fn room(&self) {
         while !self.has_room() {
-            // A release before this line is remembered.
+            // `Notify` stores a release that happens before this line.
             self.0.released.notified().await;
         }
     }

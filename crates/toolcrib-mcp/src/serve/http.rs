@@ -1,4 +1,4 @@
-//! Many clients, over HTTP: `/mcp` and `/mcp/PROFILE`.
+//! Many clients over HTTP: `/mcp` and `/mcp/PROFILE`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,14 +31,14 @@ use crate::gateway::{
 use crate::json_memory::{self, takes_too_much_memory};
 use crate::raw_arguments::RawArguments;
 
-/// Maximum number of messages of one stream that wait for the client, and that the SDK keeps to send them again. Their
-/// sizes are limited in `gateway::message_size`.
+/// Maximum number of messages of one stream that wait for the client, and that the SDK keeps to send them again.
+/// `gateway::message_size` limits their sizes.
 const STREAM_MESSAGES: usize = 64;
 
 /// Interval of the comments that keep an idle event stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The request that has no end: its client listens for as long as it likes.
+/// The method whose requests stay open until the client ends them. Shutdown does not wait for those.
 const LISTEN_METHOD: &str = "subscriptions/listen";
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum capacity reserved for a body before it arrives, in bytes.
@@ -47,8 +47,8 @@ const MAX_RESERVED_BYTES: usize = 1 << 16;
 type Service = StreamableHttpService<ClientSession, LogRoutingSessions>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
 
-/// The gateway's routes, to be mounted on an HTTP server with this shutdown. The server checks `Host`,
-/// `Origin` and the bearer token.
+/// The gateway's routes, for an HTTP server with this shutdown. The server checks `Host`, `Origin` and the bearer
+/// token.
 pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
     let endpoint = Arc::new(Endpoint {
         gateway: Arc::clone(gateway),
@@ -56,7 +56,7 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
         by_profile: Mutex::default(),
         sessions: Arc::default(),
     });
-    // All paths below `/mcp` are the gateway's: a mistyped one must not reach another service's fallback.
+    // All paths below `/mcp` belong to the gateway, so a mistyped one must not reach another service's fallback.
     let unknown = || any(StatusCode::NOT_FOUND);
     Router::new()
         .route("/mcp/", unknown())
@@ -79,7 +79,7 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
         .with_state(endpoint)
 }
 
-/// Operation the requests of all clients share.
+/// The state that the requests of all clients share.
 struct Endpoint {
     gateway: Arc<Gateway>,
     shutdown: GracefulShutdown,
@@ -88,16 +88,16 @@ struct Endpoint {
     sessions: Arc<HttpSessions>,
 }
 
-/// Operation a request holds until its response is sent.
+/// Values that live until the response is sent.
 struct InFlightGuards {
-    /// Shutdown waits for it.
+    /// Shutdown waits until it is dropped.
     _in_flight: Option<TaskTrackerToken>,
     _session: Option<SessionUse>,
 }
 
 impl Endpoint {
     async fn answer(self: Arc<Self>, profile: Option<String>, mut request: Request) -> Response {
-        // Checked for each request: a reload may have removed the profile.
+        // Checked for each request, because a config reload may have removed the profile.
         if self.gateway.visible_in_session(profile.as_deref()).is_err() {
             return StatusCode::NOT_FOUND.into_response();
         }
@@ -105,7 +105,7 @@ impl Endpoint {
         let limits = &self.gateway.hub().config().gateway.limits;
         let connection = request.extensions().get::<ConnectionContext>().cloned();
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
-        // The SDK would take such an id for none.
+        // The SDK would treat such an id as missing.
         if request.headers().get_all(SESSION_HEADER).iter().any(|id| id.to_str().is_err()) {
             let hint = "send the id of the session as it was given";
             let problem = "the session's id is not visible ASCII";
@@ -142,8 +142,8 @@ impl Endpoint {
         self.restore_fields(response, held, credential).await
     }
 
-    /// Notes that a session has a request in flight, and tells the request when its session ends, because its
-    /// call must end with it.
+    /// Records that a session has a request in flight. The request's extensions get the session's cancellation,
+    /// because its call must end with the session.
     async fn enter_session(
         &self,
         manager: &Arc<LocalSessionManager>,
@@ -159,7 +159,7 @@ impl Endpoint {
         Some(session)
     }
 
-    /// The response, with the fields restored that the SDK has no types for (see `gateway::passthrough`).
+    /// Restores the fields of the response that the SDK has no types for (see `gateway::passthrough`).
     async fn restore_fields(
         self: Arc<Self>,
         response: Response,
@@ -193,7 +193,7 @@ impl Endpoint {
             let mut sessions = LocalSessionManager::default();
             sessions.session_config = session;
             let sessions = Arc::new(sessions);
-            // The HTTP server checks Host and Origin, on every route alike.
+            // The HTTP server checks `Host` and `Origin` for all routes.
             let config = StreamableHttpServerConfig::default()
                 .disable_allowed_hosts()
                 .disable_allowed_origins()
@@ -212,13 +212,13 @@ impl Endpoint {
 
 /// A request whose body was read.
 struct ReadRequest {
-    /// Its extensions have the arguments of a call as text and its share of the memory for bodies.
+    /// Its extensions contain the arguments of a call as text, and the memory of the body.
     request: Request,
-    /// Whether it begins_session a session. The headers do not tell: the SDK decides by the body.
+    /// Whether it begins a session. That depends on the body, as in the SDK, and not on the headers.
     begins_session: bool,
 }
 
-/// The one field of a message that decides whether it begins_session a session.
+/// The only field that decides whether a message begins a session.
 #[derive(Deserialize)]
 struct MessageMethod<'a> {
     #[serde(borrow, default)]
@@ -254,7 +254,7 @@ async fn read_request(
     if let Some((_, arguments)) = RawArguments::from_message(&body) {
         parts.extensions.insert(arguments);
     }
-    // A batch may begin one, too.
+    // A batch may begin a session, too.
     let begins_session = message.map_or_else(
         |_| body.trim_ascii_start().starts_with(b"["),
         |message| message.method == "initialize",
@@ -286,7 +286,7 @@ async fn read_body(
     let mut read = BytesMut::with_capacity(announced.min(MAX_RESERVED_BYTES));
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
-        // Otherwise its client disconnected.
+        // An error means that the client disconnected.
         let chunk = chunk.map_err(|_| StatusCode::BAD_REQUEST.into_response())?;
         if read.len() + chunk.len() > limit {
             return Err(StatusCode::PAYLOAD_TOO_LARGE.into_response());

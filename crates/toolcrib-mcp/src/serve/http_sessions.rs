@@ -1,10 +1,10 @@
-//! The sessions of older clients: how many there may be, whose they are, and which one ends for a new one.
+//! The sessions of older clients over HTTP: how many there may be, and which one ends when there are too many.
 //!
-//! A session costs memory for as long as its client says nothing, so a client that opens sessions and abandons
-//! them must not keep others out. When a limit is reached, an idle session ends: of the client itself if its own
-//! share is used up, otherwise of the client with the most sessions. HttpSessions that were never used after their
-//! handshake end first, then the longest idle. A client whose session ended is answered with 404 and begins
-//! another, as the protocol says. Only if every session is busy is a new one refused.
+//! A session takes memory even if its client is silent, so a client that opens sessions and abandons them must not
+//! keep others out. When a limit is reached, an idle session is ended: one of the client itself if its own share is
+//! used up, otherwise one of the client with the most sessions. Sessions that were never used after their handshake
+//! are ended first, then the longest idle. A client whose session was ended gets status 404 and begins another, as
+//! the protocol prescribes. Only if every session is busy is a new one refused.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,10 +18,10 @@ use toolcrib_server::access::Credential;
 use crate::config::Limits;
 use crate::gateway::ClientDisconnected;
 
-/// Minimum time between two looks for sessions that the SDK has ended.
+/// Minimum time between two searches for sessions that the SDK has ended.
 const PRUNE: Duration = Duration::from_secs(1);
 
-/// Whose session it is; `None` for clients on loopback, which cannot be told apart.
+/// The address of a session's client; `None` for clients on loopback, which cannot be told apart.
 pub(super) type ClientAddress = Option<IpAddr>;
 
 /// Why a new session is refused: a limit is reached, and no session is idle.
@@ -45,7 +45,7 @@ struct Table {
     /// Handshakes in progress, by client.
     beginning: HashMap<ClientAddress, usize>,
     pruned: Option<Instant>,
-    /// The credential for whose end a task waits.
+    /// The credential whose revocation a task waits for.
     watched: Option<Credential>,
 }
 
@@ -55,7 +55,7 @@ struct HttpSession {
     manager: Arc<LocalSessionManager>,
     /// Cancelled when the session ends, because its calls must end with it.
     disconnected: ClientDisconnected,
-    /// Requests in flight and open streams.
+    /// Number of requests in flight and open streams.
     active: usize,
     /// Whether any request followed the handshake.
     is_used: bool,
@@ -70,7 +70,8 @@ impl Table {
         open + beginning.map(|(_, count)| count).sum::<usize>()
     }
 
-    /// The limit that one more session of this client would exceed, and whose session may end for it.
+    /// The limit that one more session of this client would exceed, and the client whose session may end for it
+    /// (`None`: any client).
     fn exceeded(
         &self,
         client: ClientAddress,
@@ -85,14 +86,14 @@ impl Table {
         (total >= in_total).then_some((SessionLimitReached::InTotal(in_total), None))
     }
 
-    /// Takes out a session of this manager. A request can name any session at the path of any profile, and one
-    /// removed there would stay open without being counted.
+    /// Removes a session of this manager. A request can name any session at the path of any profile, and a session of
+    /// another profile that was removed here would stay open without being counted.
     fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<HttpSession> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
     }
 
-    /// Takes out the session that ends for another one.
+    /// Removes the session that ends for another one.
     fn take_idle(&mut self, of: Option<ClientAddress>) -> Option<(String, HttpSession)> {
         let mut counts: HashMap<ClientAddress, usize> = HashMap::new();
         for session in self.open.values() {
@@ -110,7 +111,7 @@ impl Table {
 }
 
 impl HttpSessions {
-    /// A place for a new session, for which an idle one may have ended.
+    /// Admits a new session, and ends an idle one if necessary.
     pub(super) async fn admit(
         self: &Arc<Self>,
         client: ClientAddress,
@@ -134,7 +135,7 @@ impl HttpSessions {
         Ok(SessionAdmission { sessions: Arc::clone(self), client })
     }
 
-    /// A request of a session has arrived; `None` if there is no such session.
+    /// Records that a request of a session has arrived. Returns `None` if there is no such session.
     pub(super) async fn enter(
         self: &Arc<Self>,
         id: &str,
@@ -153,7 +154,7 @@ impl HttpSessions {
         Some(SessionUse { sessions: Arc::clone(self), id: id.to_owned(), disconnected })
     }
 
-    /// The client ends its session.
+    /// Ends a session on its client's request.
     pub(super) fn delete(&self, id: &str, manager: &Arc<LocalSessionManager>) {
         let session = self.lock().take(id, manager);
         if let Some(session) = session {
@@ -176,7 +177,7 @@ impl HttpSessions {
         }
     }
 
-    /// Forgets the sessions that the SDK has ended, which it does when they were idle for long.
+    /// Removes the sessions that the SDK has ended, which it does when they have been idle for long.
     async fn prune(&self) {
         let managers: Vec<Arc<LocalSessionManager>> = {
             let mut table = self.lock();
@@ -206,19 +207,19 @@ impl HttpSessions {
 impl HttpSession {
     async fn end(self, id: String) {
         self.disconnected.0.cancel();
-        // An error means that it has ended already.
+        // An error means that it has already ended.
         let _ = self.manager.close_session(&id.into()).await;
     }
 }
 
-/// A place for a session whose handshake is in progress.
+/// An admitted session whose handshake is in progress.
 pub(super) struct SessionAdmission {
     sessions: Arc<HttpSessions>,
     client: ClientAddress,
 }
 
 impl SessionAdmission {
-    /// The handshake was answered, and the session has an id.
+    /// Records that the handshake was answered and the session has an id.
     pub(super) fn begin(
         self,
         id: String,
@@ -234,7 +235,7 @@ impl SessionAdmission {
             is_used: false,
             since: Instant::now(),
         };
-        // One task for each credential, of which there is a new one when the token changes.
+        // One task for each credential. There is a new credential when the token changes.
         let is_watched = {
             let mut table = self.sessions.lock();
             table.open.insert(id, session);
@@ -300,7 +301,7 @@ mod tests {
             Self { sessions: Arc::default(), manager: Arc::default(), limits }
         }
 
-        /// Begins a session; its transport must be kept, or the session ends.
+        /// Begins a session. Its transport is leaked, because dropping it would end the session.
         async fn begin(&self, client: ClientAddress) -> Result<String, SessionLimitReached> {
             let admission = self.sessions.admit(client, &self.limits).await?;
             let (id, transport) = self.manager.create_session().await.unwrap();

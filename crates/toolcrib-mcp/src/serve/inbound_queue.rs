@@ -1,11 +1,11 @@
-//! The messages of a client on standard streams that the SDK has not taken yet, in order.
+//! The messages of a stdio client that the SDK has not taken yet, in order.
 //!
-//! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait:
-//! an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake waiting
-//! requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive, so it begins
-//! without room, and waits only if its client does not read. Reading continues meanwhile, until the waiting requests
-//! take too much memory themselves. Then nothing is read until one of them begins, which happens at the latest when a
-//! request in flight times out, provided that the client reads what was written to it.
+//! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait,
+//! because an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake
+//! waiting requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive,
+//! so it begins without room, and waits only if its client does not read. Reading continues meanwhile, until the
+//! waiting requests take too much memory themselves. Then nothing is read until one of them begins, which happens at
+//! the latest when a request in flight times out, provided that the client reads what was written to it.
 
 use std::collections::VecDeque;
 
@@ -16,15 +16,15 @@ use rmcp::model::{
 
 use super::backlog::{Backlog, PING_BYTES};
 
-/// Maximum memory of the requests that wait, in bytes. The last one may exceed it.
+/// Maximum memory of the waiting requests, in bytes. The last one may exceed it.
 const WAITING_BYTES: usize = 64 << 20;
 /// Memory that a message takes in addition to its values, in bytes.
 const MESSAGE: usize = 1 << 10;
 
-/// Messages of one client.
+/// The messages of one client.
 #[derive(Debug, Default)]
 pub(super) struct InboundQueue {
-    /// In order of queued.
+    /// In order of arrival.
     ready: VecDeque<QueuedMessage>,
     /// Requests that wait for room.
     waiting: VecDeque<QueuedMessage>,
@@ -38,8 +38,8 @@ struct QueuedMessage {
 }
 
 impl InboundQueue {
-    /// The next message that may begin now. A request has its share of the backlog in its extensions, which the SDK
-    /// keeps until it is answered.
+    /// Returns the next message that may begin now. A request has its share of the backlog in its extensions, which
+    /// the SDK keeps until it is answered.
     pub(super) fn next(&mut self, backlog: &Backlog) -> Option<ClientJsonRpcMessage> {
         if backlog.has_room()
             && let Some(queued) = self.waiting.pop_front()
@@ -75,12 +75,12 @@ impl InboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Whether nothing more may be read.
+    /// Whether reading must stop.
     pub(super) fn is_full(&self) -> bool {
         self.waiting_bytes >= WAITING_BYTES
     }
 
-    /// Drops the requests that wait.
+    /// Drops the waiting requests.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.waiting_bytes = 0;
@@ -116,7 +116,7 @@ impl QueuedMessage {
     }
 }
 
-/// The request that a message cancels.
+/// The id of the request that a message cancels.
 fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     let JsonRpcMessage::Notification(notification) = message else { return None };
     match &notification.notification {
@@ -152,7 +152,7 @@ mod tests {
         message(json!({"jsonrpc": "2.0", "id": id, "result": {}}))
     }
 
-    /// Operation is next, in short.
+    /// A short form of the next message.
     fn next(inbound: &mut InboundQueue, backlog: &Backlog) -> String {
         match inbound.next(backlog) {
             Some(JsonRpcMessage::Request(request)) => format!("request {}", request.id),

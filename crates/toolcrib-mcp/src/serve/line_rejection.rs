@@ -1,7 +1,7 @@
-//! Lines of a client that the SDK cannot read, and what is answered to them.
+//! Lines of a client that the SDK cannot parse, and the errors for them.
 //!
-//! A request is refused under its id as the client wrote it. An answer to a question of ours becomes an error for
-//! the call that waits for it. A line with neither is skipped: nobody waits for an answer.
+//! The error for a request has its id as the client wrote it. An answer to a question of ours becomes an error for
+//! the call that waits for it. Any other line is skipped, because nobody waits for an answer.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize as _;
@@ -11,17 +11,17 @@ use toolcrib_text::json::Fields;
 use crate::gateway::malformed_params;
 use crate::request_id::{MessageHead, request_id};
 
-/// Operation becomes of a line that the SDK cannot read.
+/// How a line that the SDK cannot parse is answered.
 #[derive(Debug, Default)]
 pub(super) struct LineRejection {
-    /// Messages to the client.
+    /// Error messages for the client.
     pub(super) errors: Vec<String>,
-    /// The answer that it was meant to be, as an error.
+    /// If the line was an answer to a question: an error in its place, for the call that waits for it.
     pub(super) failed_answer: Option<Box<ClientJsonRpcMessage>>,
 }
 
 impl LineRejection {
-    /// Of a whole line.
+    /// Of a complete line.
     pub(super) fn of_line(line: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(line) {
             Ok(Value::Array(messages)) => {
@@ -61,14 +61,14 @@ impl LineRejection {
             }
             _ => (ErrorCode::INVALID_REQUEST, "the message is no request that MCP knows".into()),
         };
-        // As the client wrote it: a value may have another spelling, and the client would not know it again.
+        // As the client wrote it. A parsed id may be written differently, and the client would not recognise it.
         let fields = std::str::from_utf8(line).ok().and_then(Fields::read);
         let written = fields.as_ref().and_then(|fields| fields.get("id"));
         let id = written.map_or_else(|| id.to_string(), str::to_owned);
         Self { errors: vec![error_message(&id, code, &problem)], failed_answer: None }
     }
 
-    /// Of a message of which only the beginning could be read.
+    /// Of a message of which only the first keys could be read.
     fn of_head(head: MessageHead, code: ErrorCode, problem: &str) -> Self {
         let MessageHead { id: Some(id), has_method, is_answer } = head else {
             return Self::default();
@@ -87,13 +87,14 @@ impl LineRejection {
     }
 }
 
-/// Of a line over the limit, by its beginning.
+/// Of a line over the limit, of which only the start is known.
 pub(super) fn too_large(start: &[u8], limit: usize) -> LineRejection {
     let problem = format!("the request is larger than the limit of {limit} bytes");
     LineRejection::of_head(MessageHead::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
-/// For a line whose values would take too much memory. A batch is refused as a whole: its messages are not read.
+/// Of a line whose values would take too much memory. A batch gets a single error, because its messages are not
+/// parsed.
 pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     let problem = "the request has too many values for its size: send fewer";
     if line.trim_ascii_start().starts_with(b"[") {
@@ -103,7 +104,8 @@ pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     LineRejection::of_head(MessageHead::read(line), ErrorCode::INVALID_REQUEST, problem)
 }
 
-/// An error, under the id of its request as JSON text. An id that is neither a string nor a number is left out.
+/// An error message with the id of its request, which is JSON text. An id that is neither a string nor a number is
+/// omitted.
 fn error_message(id: &str, code: ErrorCode, problem: &str) -> String {
     let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
     {

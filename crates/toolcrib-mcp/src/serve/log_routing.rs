@@ -1,8 +1,8 @@
-//! The SDK's sessions, with the log messages of a request on the stream of that request.
+//! The SDK's sessions, changed so that the log messages of a request are sent on the stream of that request.
 //!
-//! The SDK sends log messages on the session's GET stream, while the answer goes out on the stream of the request. A
-//! client may then read the answer before the log, and one that opens no GET stream reads no log at all. So each
-//! request brings a channel for its log messages, which its stream reads in addition to the SDK's own messages.
+//! The SDK sends log messages on the session's GET stream, but the answer on the stream of the request. A client may
+//! then read the answer before the log, and a client that opens no GET stream gets no log messages at all. So each
+//! request has a channel for its log messages, which its stream reads in addition to the SDK's own messages.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::gateway::RequestStream;
 
-/// Maximum number of log messages that wait for a client. If it does not read them, later ones are dropped.
+/// Maximum number of log messages that wait for a client. If it does not read them, further ones are dropped.
 const QUEUE: usize = 16;
 
 /// The sessions of one profile.
@@ -88,7 +88,7 @@ impl SessionManager for LogRoutingSessions {
     }
 }
 
-/// The stream of a request. A log message that was sent before the answer is read before it.
+/// The stream of a request. It yields a log message that was sent before the answer before the answer.
 struct WithLogs<S> {
     messages: Pin<Box<S>>,
     logs: mpsc::Receiver<ServerNotification>,

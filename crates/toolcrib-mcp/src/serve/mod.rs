@@ -1,4 +1,4 @@
-//! How clients connect: standard streams for one client, routes of an HTTP server for many.
+//! How clients connect: one client over stdio, or many through the routes of an HTTP server.
 
 mod backlog;
 mod http;
@@ -14,7 +14,7 @@ pub use stdio::stdio;
 
 use thiserror::Error;
 
-/// Why a client on standard streams is not served.
+/// Why a stdio client is not served.
 #[derive(Debug, Error)]
 pub enum StdioError {
     /// The profile is not in the config.
@@ -23,13 +23,13 @@ pub enum StdioError {
     /// The client sent no valid handshake.
     #[error("the client did not introduce itself: {0}")]
     Handshake(String),
-    /// Serving ended with an error.
+    /// An I/O error ended the connection.
     #[error("serving ended: {0}")]
     Io(#[from] std::io::Error),
 }
 
 impl StdioError {
-    /// Operation the operator can do about it.
+    /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Profile(_) => "profiles are tables `[profiles.NAME]` in the config",

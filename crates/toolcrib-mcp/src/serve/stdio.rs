@@ -1,4 +1,4 @@
-//! One client, on standard input and output.
+//! One client on standard input and output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::StdioError;
 use super::stdio_transport::StdioTransport;
 use crate::gateway::{ClientDisconnected, Gateway, RawClientSession};
 
-/// How long calls may still take when a client has said its last. Some only close their side and read on
-/// (`printf … | toolcrib mcp`), and most that do are gone: their servers hear of it within a second.
+/// How long calls may still take after a client has closed its side. Some clients close it and continue to read
+/// (`printf … | toolcrib mcp`), but most have exited, and servers should not work for those.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
-/// Serves one client until it leaves or `stop` is cancelled.
+/// Serves one client until it disconnects or `stop` is cancelled.
 pub fn stdio(
     gateway: &Arc<Gateway>,
     profile: Option<String>,
@@ -35,7 +35,7 @@ pub fn stdio(
             .serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,
-            // A client that comes and goes without a word has asked for nothing.
+            // A client that connects and disconnects without a request is not an error.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
                 return Ok(());
             }

@@ -1,17 +1,17 @@
-//! One client on standard streams: a message on each line.
+//! The transport of one stdio client: one message on each line.
 //!
-//! Every request is answered under its own id, whatever is wrong with it. The SDK's transport answers one that it
-//! cannot read without an id, or not at all, and its client would wait for ever. So lines are read here, and a
-//! request that the SDK cannot read is refused here.
+//! Every request gets an answer with its own id, even if it is malformed. The SDK's transport answers a request that
+//! it cannot parse without an id, or not at all, and the client would wait forever. So lines are read here, and a
+//! request that the SDK cannot parse is rejected here.
 //!
-//! The memory of a client is bounded. A request whose values would take too much memory is refused before it is parsed.
-//! At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait to be
-//! written, because the client does not read them. Requests wait in [`InboundQueue`] meanwhile, and answers, cancellations
-//! and pings overtake them. Reading stops only if 64 MiB of requests wait, or if errors cannot be written.
+//! The memory of a client is limited. A request whose values would take too much memory is rejected before it is
+//! parsed. At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait
+//! for the client to read them. Meanwhile, requests wait in [`InboundQueue`], and answers, cancellations and pings
+//! overtake them. Reading stops only if 64 MiB of requests wait, or if errors cannot be written.
 //!
-//! After a client has closed its side, requests that wait still begin, and their answers are written as long as it
-//! reads. But half a second later (`DRAIN_TIME` in `stdio.rs`) calls to servers are cancelled, and so are those that
-//! begin after that.
+//! After a client has closed its side, waiting requests still begin, and their answers are written as long as the
+//! client reads. But half a second later (`DRAIN_TIME` in `stdio.rs`) calls to servers are cancelled, including those
+//! that begin after that.
 
 use std::collections::VecDeque;
 use std::io;
@@ -35,11 +35,11 @@ use crate::lines::{LineEvent, LineSplitter};
 use crate::raw_arguments::RawArguments;
 use crate::request_id::MessageHead;
 
-/// Bytes read at once.
+/// Number of bytes read at once.
 const CHUNK: usize = 16 << 10;
-/// Messages that wait for a client that is slow to read.
+/// Maximum number of messages that wait to be written.
 const QUEUE: usize = 64;
-/// How long the last messages may take to be written when the gateway ends.
+/// How long the last messages may take to be written when the gateway stops.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 /// How long requests wait for a client that has closed its side and does not read.
 const LAST_READS: Duration = Duration::from_secs(5);
@@ -55,7 +55,7 @@ pub(super) struct StdioTransport<R> {
     /// Whether the SDK has just taken a message.
     has_begun: bool,
     backlog: Backlog,
-    /// Refusals that have yet to be queued.
+    /// Errors that have yet to be queued for the client.
     errors: VecDeque<String>,
     /// When to stop waiting for a client that does not read. Set once the input has ended and its last line was read.
     finished: Option<Instant>,
@@ -73,7 +73,7 @@ struct Outgoing {
 }
 
 impl<R> StdioTransport<R> {
-    /// LineSplitter of at most `limit` bytes; `ended` is cancelled when there are no more.
+    /// Reads lines of at most `limit` bytes; `ended` is cancelled at the end of the input.
     pub(super) fn new(
         input: R,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -106,7 +106,7 @@ impl<R> StdioTransport<R> {
         }
     }
 
-    /// The input has ended. Its last line may have no newline.
+    /// Handles the end of the input. The last line may have no newline.
     fn finish(&mut self) {
         if let Some(event) = self.lines.finish() {
             let (message, errors) = read(&event, self.limit);
@@ -118,7 +118,7 @@ impl<R> StdioTransport<R> {
     }
 }
 
-/// A message for the SDK, and the memory that it takes.
+/// A message for the SDK, and the memory that it takes, in bytes.
 type Message = (ClientJsonRpcMessage, usize);
 
 /// The message of a line for the SDK, and errors for the client.
@@ -140,8 +140,8 @@ fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
     (rejection.failed_answer.map(|failed| (*failed, 0)), rejection.errors)
 }
 
-/// The message of a line, a call with its arguments as text. Some clients write `null` for a key that a message
-/// does not have, which the SDK takes for a value.
+/// Parses the message of a line; a call keeps its arguments as text. Some clients write `null` for keys that a
+/// message does not have, which the SDK would treat as values.
 fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     let message = strict_message(line);
     if message.is_err()
@@ -152,7 +152,7 @@ fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     message
 }
 
-/// The line without those of its keys that are `null` and decide what kind of message it is; `None` if none is.
+/// Removes the keys that determine the kind of a message if they are `null`; returns `None` if none of them is.
 fn without_nulls(line: &[u8]) -> Option<String> {
     let fields = std::str::from_utf8(line).ok().and_then(Fields::read)?;
     let nulls: Vec<_> = ["id", "method", "result", "error"]
@@ -160,7 +160,7 @@ fn without_nulls(line: &[u8]) -> Option<String> {
         .filter(|key| fields.get(key) == Some("null"))
         .map(|key| (key, None))
         .collect();
-    // A request under the id `null` is refused: its answer could not be told from others.
+    // A request with the id `null` is rejected, because its answer could not be matched to it.
     let is_request =
         fields.string("method").is_some_and(|name| !name.starts_with("notifications/"));
     let refused = is_request && fields.get("id") == Some("null");
@@ -177,7 +177,7 @@ fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
                 call.extensions_mut().insert(arguments);
             }
         }
-        // The SDK takes a request that also has a result for an answer.
+        // The SDK would treat a request that also has a result as an answer.
         JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
             if MessageHead::read(line).has_method =>
         {
@@ -188,7 +188,7 @@ fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     Ok(message)
 }
 
-/// Writes lines in their order until nobody has one to send.
+/// Writes lines in order until all senders are dropped.
 async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { mut line, written, share }) = lines.recv().await {
         line.push('\n');
@@ -200,7 +200,7 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Ou
         drop((line, share));
         let failed = result.is_err();
         if let Some(written) = written {
-            // A sender that was dropped does not want to know.
+            // An error means that nobody waits for the result.
             let _ = written.send(result);
         }
         if failed {
@@ -231,7 +231,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
 
     /// May be dropped at any await and called again: nothing that was read is lost.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // Lets the request that began last run first: if it can be answered at once, its answer counts before another
+        // Lets the last request run first: if it can be answered at once, its answer is counted before another
         // request begins.
         if std::mem::take(&mut self.has_begun) {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Which disclosures MCP can do, and what stands for the others.
+//! Which disclosures are possible over MCP, and which ones replace the others.
 //!
 //! | setting | sessions (with a handshake) | requests without a session |
 //! |---|---|---|
@@ -14,22 +14,22 @@ use toolcrib_core::{Crib, Settings};
 
 use crate::config::Config;
 
-/// The engine's settings as the gateway needs them.
+/// The engine's settings, adapted to the gateway.
 pub(super) fn settings(config: &Config) -> Settings {
     let mut settings = config.settings.clone();
     settings.disclosure = settings.disclosure_kind().into();
-    // There is no message to put a listing in: it stands in the search tool's description.
+    // The gateway cannot insert messages, so the listing goes into the description of the search tool.
     settings.listing.placement = ListingPlacement::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
-    // One connection may carry many conversations: what one has seen says nothing about another. Only a
-    // session with a list of its own remembers that it deferred.
+    // One connection may carry many conversations, and what one has seen says nothing about another. Only a session
+    // with a list of its own remembers that it deferred.
     settings.search.known_last = false;
     settings.activation.sticky &= has_session_lists(&settings);
     settings
 }
 
-/// The settings for requests without a session, unless they are the same: there a list cannot change
-/// because of an earlier request.
+/// The settings for requests without a session; `None` if they are the same. Without a session, a list cannot depend
+/// on earlier requests.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     has_session_lists(settings)
         .then(|| Settings { disclosure: DisclosureSetting::Bridge, ..settings.clone() })
@@ -40,8 +40,8 @@ fn has_session_lists(settings: &Settings) -> bool {
     matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
 }
 
-/// The instruction for the model. It depends on the settings alone, not on which servers have answered, so a
-/// client is greeted the same in the first session ever and in every later one.
+/// The instructions for the model. They depend only on the settings, not on which servers have answered, so they are
+/// the same in the first session and in every later one.
 pub(super) fn instruction(crib: &Crib) -> String {
     let mut instruction = crib.own_instruction();
     let settings = crib.settings();
@@ -50,28 +50,28 @@ pub(super) fn instruction(crib: &Crib) -> String {
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
     } else if matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Terse) {
-        // They are in the list from the start, and a search still names them without the prefix.
+        // These tools are listed from the start, but a search returns their names without the client's prefix.
         instruction
             .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
     }
     instruction
 }
 
-/// For the model, with a reply that adds tools to its list. Clients put a prefix of their own before the names of
-/// a server's tools, which the gateway does not know: a model that calls a tool by the name in the reply may
-/// call one that its client does not have.
+/// A hint for the model in a reply that adds tools to its list. Clients put a prefix of their own before the names of
+/// tools. The gateway does not know that prefix, so a call by the name in the reply may not match any of the client's
+/// tools.
 pub(crate) fn added_tools_hint(settings: &Settings) -> Option<&'static str> {
     adds_to_list(settings).then_some(
         "These tools are in your tool list from now on. If their names have a prefix there, call them with it.",
     )
 }
 
-/// Whether found tools are added to the list, to be called from there.
+/// Whether found tools are added to the list and called from there.
 fn adds_to_list(settings: &Settings) -> bool {
     settings.disclosure_kind() == DisclosureKind::Append && settings.reveals
 }
 
-/// Notes about what `disclosure` asks for and the gateway does otherwise, for the log and `doctor`.
+/// Warnings about a configured `disclosure` that the gateway replaces by another, for the log and `doctor`.
 pub(crate) fn disclosure_warnings(settings: &Settings) -> Vec<String> {
     let (name, kind) = (settings.disclosure.name(), settings.disclosure_kind());
     let instead = DisclosureSetting::from(kind).name();

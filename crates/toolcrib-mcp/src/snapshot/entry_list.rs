@@ -1,10 +1,10 @@
 //! Prompts and resources of all servers, under names that cannot clash.
 //!
-//! A prompt gets the wire name of its server and itself, as tools do. A resource's address gets its
-//! server before its scheme: `notes+file:///a.txt`. Both depend on the server and the name alone. The server
-//! with the prefix "" keeps its own names, except those that could be another server's: such a prompt is
-//! renamed, and such a resource is withheld. Text is cleaned of hidden characters; an entry whose name,
-//! address or key has some is withheld, since a cleaned name would no longer be its server's.
+//! A prompt gets a wire name from its server's prefix and its own name, as tools do. In a resource's URI the prefix
+//! is put before the scheme: `notes+file:///a.txt`. Both depend only on the server and its own name for the entry.
+//! The server with an empty prefix keeps its own names, except those that could be another server's: such a prompt is
+//! renamed, and such a resource is withheld. Hidden characters are removed from texts. An entry with hidden
+//! characters in its name, URI or keys is withheld, because its server would not recognise the cleaned name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::hidden_text::{
 };
 use crate::upstream::Definitions;
 
-/// What is offered.
+/// The kinds of entries that servers list, apart from tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind {
     Prompts,
@@ -29,7 +29,7 @@ pub(crate) enum EntryKind {
 }
 
 impl EntryKind {
-    /// One of them, for the log.
+    /// The singular, for the log.
     fn noun(self) -> &'static str {
         match self {
             Self::Prompts => "prompt",
@@ -38,7 +38,7 @@ impl EntryKind {
         }
     }
 
-    /// The key by which clients ask for one.
+    /// The key that identifies an entry.
     fn key(self) -> &'static str {
         match self {
             Self::Prompts => "name",
@@ -48,21 +48,21 @@ impl EntryKind {
     }
 }
 
-/// One thing that one server entries.
+/// A prompt, resource or resource template of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct ListEntry {
     pub(crate) server: Arc<str>,
-    /// As its server knows it.
+    /// Its name, URI or URI template at its server.
     pub(crate) own_name: String,
-    /// As its server describes it, but for the name.
+    /// The server's definition, with the name that clients use.
     pub(crate) definition: Value,
 }
 
-/// All that is offered of one kind.
+/// All entries of one kind.
 #[derive(Debug)]
 pub(crate) struct EntryList {
     listed: Vec<ListEntry>,
-    /// The places in `listed` of each name, in the order of the servers.
+    /// The indexes in `listed` of each name, in the order of the servers.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -71,7 +71,7 @@ impl EntryList {
         kind: EntryKind,
         prefixes: &Prefixes,
         lists: impl Iterator<Item = (&'a SnapshotServer, &'a Definitions)>,
-        findings: &mut ListWarningsBuilder<'_>,
+        warnings: &mut ListWarningsBuilder<'_>,
     ) -> Self {
         let key = kind.key();
         let mut entries = Self { listed: Vec::new(), by_name: HashMap::new() };
@@ -81,8 +81,8 @@ impl EntryList {
                 let Some(own) = definition.get(key).and_then(Value::as_str) else { continue };
                 let own = own.to_owned();
                 let noun = kind.noun();
-                if let Some(why) = withheld(kind, prefix, prefixes, &own, &definition) {
-                    findings
+                if let Some(why) = withheld_reason(kind, prefix, prefixes, &own, &definition) {
+                    warnings
                         .add(server, &format!("{noun} `{}` withheld: {why}", loggable_name(&own)));
                     continue;
                 }
@@ -94,21 +94,21 @@ impl EntryList {
                     EntryKind::Resources | EntryKind::Templates => prefixed_uri(prefix, &own),
                 };
                 let remark = |problem: &str| format!("{noun} `{}` {problem}", loggable_name(&name));
-                let places = entries.by_name.entry(name.clone()).or_default();
-                match places.last().map(|last| &entries.listed[*last].server) {
+                let indexes = entries.by_name.entry(name.clone()).or_default();
+                match indexes.last().map(|last| &entries.listed[*last].server) {
                     Some(last) if last == server => {
-                        findings.add(server, &remark("is listed twice; the first counts"));
+                        warnings.add(server, &remark("is listed twice; the first counts"));
                         continue;
                     }
-                    Some(_) => findings.add(server, &remark("is already another server's")),
+                    Some(_) => warnings.add(server, &remark("is already another server's")),
                     None => {}
                 }
-                places.push(entries.listed.len());
+                indexes.push(entries.listed.len());
                 let removed = clean_value(&mut definition);
                 if !removed.is_empty() {
                     let (name, removed) = (loggable_name(&name), class_names(&removed));
                     let line = format!("{noun} `{name}`: removed from what is shown: {removed}");
-                    findings.add(server, &line);
+                    warnings.add(server, &line);
                 }
                 if let Some(fields) = definition.as_object_mut() {
                     fields.insert(key.to_owned(), Value::String(name));
@@ -123,44 +123,49 @@ impl EntryList {
         entries
     }
 
-    /// Those of some servers, in order, as clients see them.
-    pub(crate) fn list(&self, of: impl Fn(&str) -> bool) -> Vec<&Value> {
+    /// The definitions of the entries of some servers, in order. If several of these servers use a name, the first
+    /// one's entry is listed.
+    pub(crate) fn list(&self, includes: impl Fn(&str) -> bool) -> Vec<&Value> {
         let mut firsts: Vec<usize> =
-            self.by_name.values().filter_map(|at| self.first(at, &of)).collect();
+            self.by_name.values().filter_map(|at| self.first(at, &includes)).collect();
         firsts.sort_unstable();
         firsts.into_iter().map(|at| &self.listed[at].definition).collect()
     }
 
-    /// By the name that clients use.
-    pub(crate) fn named(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&ListEntry> {
-        let at = self.by_name.get(name).and_then(|places| self.first(places, &of))?;
+    /// Finds an entry by the name that clients use.
+    pub(crate) fn find_by_client_name(
+        &self,
+        name: &str,
+        includes: impl Fn(&str) -> bool,
+    ) -> Option<&ListEntry> {
+        let at = self.by_name.get(name).and_then(|indexes| self.first(indexes, &includes))?;
         Some(&self.listed[at])
     }
 
-    /// By the name that clients use, or by its own where only one of these servers has that.
-    pub(crate) fn find(&self, name: &str, of: impl Fn(&str) -> bool) -> Option<&ListEntry> {
-        if let Some(entry) = self.named(name, &of) {
+    /// Finds an entry by the name that clients use, or by its own name if only one of these servers has it.
+    pub(crate) fn find(&self, name: &str, includes: impl Fn(&str) -> bool) -> Option<&ListEntry> {
+        if let Some(entry) = self.find_by_client_name(name, &includes) {
             return Some(entry);
         }
-        // A server speaks of its own resources in results, and those are passed on as they are.
+        // Results are passed on unchanged, and servers use their own names in them.
         let mut own =
-            self.listed.iter().filter(|entry| entry.own_name == name && of(&entry.server));
+            self.listed.iter().filter(|entry| entry.own_name == name && includes(&entry.server));
         own.next().filter(|_| own.next().is_none())
     }
 
-    /// The first of these that is one of some servers': what others have of that name says nothing.
-    fn first(&self, places: &[usize], of: &impl Fn(&str) -> bool) -> Option<usize> {
-        places.iter().copied().find(|at| of(&self.listed[*at].server))
+    /// The first of these entries whose server is included. Entries of other servers must not influence the result.
+    fn first(&self, indexes: &[usize], includes: &impl Fn(&str) -> bool) -> Option<usize> {
+        indexes.iter().copied().find(|at| includes(&self.listed[*at].server))
     }
 
-    /// The entries of some servers, in order.
+    /// All entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ListEntry> {
         self.listed.iter()
     }
 }
 
-/// Why an entry is not offered.
-fn withheld(
+/// Returns why an entry is withheld, if it is.
+fn withheld_reason(
     kind: EntryKind,
     prefix: &str,
     prefixes: &Prefixes,
@@ -172,7 +177,7 @@ fn withheld(
     if names.any(has_invisible_chars) || has_hidden_key(entry) {
         return Some("a name, an address or a key in it has invisible characters");
     }
-    let address = kind != EntryKind::Prompts && prefix.is_empty();
-    (address && prefixes.matches_any_uri_prefix(own))
+    let is_unprefixed_uri = kind != EntryKind::Prompts && prefix.is_empty();
+    (is_unprefixed_uri && prefixes.has_any_uri_prefix(own))
         .then_some("its address begins as another server's do")
 }

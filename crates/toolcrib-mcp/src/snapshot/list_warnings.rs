@@ -1,8 +1,8 @@
-//! Remarks about what servers list, for the log.
+//! Warnings about the lists of servers, for the log.
 //!
-//! A snapshot is built again whenever a list changes, and most of its remarks are those of the previous snapshot. Only new
-//! ones are logged, up to a maximum for each server, because a server determines how many there are and which names
-//! they contain.
+//! A snapshot is built whenever a list changes, and most of its warnings are the same as before. Only new ones are
+//! logged, up to a maximum for each server, because a server determines how many there are and which names they
+//! contain.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,52 +10,52 @@ use std::sync::Arc;
 
 use toolcrib_text::shorten;
 
-/// Maximum number of remarks about one server that are logged for one snapshot.
+/// Maximum number of warnings about one server that are logged for one snapshot.
 const MAX_WARNINGS: usize = 20;
-/// Maximum length of a remark, in characters.
+/// Maximum length of a warning, in characters.
 const MAX_CHARS: usize = 300;
 
-/// The remarks of one snapshot.
+/// The warnings of one snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct ListWarnings {
-    /// Hashes of all remarks, by server.
+    /// Hashes of all warnings, by server.
     known: HashMap<Arc<str>, HashSet<u64>>,
-    /// Remarks that the previous snapshot did not have.
+    /// Warnings that the previous snapshot did not have.
     new: BTreeMap<Arc<str>, NewWarnings>,
 }
 
 #[derive(Debug, Default)]
 struct NewWarnings {
     lines: Vec<String>,
-    /// The number of new remarks beyond the maximum.
+    /// The number of new warnings beyond the maximum.
     more: usize,
 }
 
-/// Collects the remarks of one snapshot.
+/// Collects the warnings of one snapshot.
 #[derive(Debug)]
 pub(super) struct ListWarningsBuilder<'a> {
     before: Option<&'a ListWarnings>,
-    findings: ListWarnings,
+    warnings: ListWarnings,
 }
 
 impl<'a> ListWarningsBuilder<'a> {
     pub(super) fn after(before: Option<&'a ListWarnings>) -> Self {
-        Self { before, findings: ListWarnings::default() }
+        Self { before, warnings: ListWarnings::default() }
     }
 
     pub(super) fn add(&mut self, server: &Arc<str>, line: &str) {
         let mut hasher = DefaultHasher::new();
         line.hash(&mut hasher);
         let hash = hasher.finish();
-        let is_known = |findings: &ListWarnings| {
-            findings.known.get(server).is_some_and(|known| known.contains(&hash))
+        let is_known = |warnings: &ListWarnings| {
+            warnings.known.get(server).is_some_and(|known| known.contains(&hash))
         };
         let was_known = self.before.is_some_and(is_known);
-        let is_first = self.findings.known.entry(Arc::clone(server)).or_default().insert(hash);
+        let is_first = self.warnings.known.entry(Arc::clone(server)).or_default().insert(hash);
         if was_known || !is_first {
             return;
         }
-        let new = self.findings.new.entry(Arc::clone(server)).or_default();
+        let new = self.warnings.new.entry(Arc::clone(server)).or_default();
         if new.lines.len() < MAX_WARNINGS {
             new.lines.push(shorten(line, MAX_CHARS).into_owned());
         } else {
@@ -64,7 +64,7 @@ impl<'a> ListWarningsBuilder<'a> {
     }
 
     pub(super) fn finish(self) -> ListWarnings {
-        self.findings
+        self.warnings
     }
 }
 
@@ -83,7 +83,7 @@ impl ListWarnings {
 mod tests {
     use super::*;
 
-    fn findings(before: Option<&ListWarnings>, lines: &[String]) -> ListWarnings {
+    fn warnings(before: Option<&ListWarnings>, lines: &[String]) -> ListWarnings {
         let mut collector = ListWarningsBuilder::after(before);
         for line in lines {
             collector.add(&Arc::from("shop"), line);
@@ -91,21 +91,21 @@ mod tests {
         collector.finish()
     }
 
-    fn logged(findings: &ListWarnings) -> Vec<String> {
-        findings.lines().map(|(_, line)| line).collect()
+    fn logged(warnings: &ListWarnings) -> Vec<String> {
+        warnings.lines().map(|(_, line)| line).collect()
     }
 
     #[test]
     fn only_new_lines_are_logged_and_only_some_of_many() {
         let lines: Vec<String> =
             (0..MAX_WARNINGS + 5).map(|number| format!("line {number}")).collect();
-        let first = findings(None, &lines);
+        let first = warnings(None, &lines);
         let shown = logged(&first);
         assert_eq!(shown.len(), MAX_WARNINGS + 1);
         assert_eq!(shown.last().unwrap(), "and 5 more remarks about its lists");
-        let next = findings(Some(&first), &[lines[3].clone(), "x".repeat(1_000_000)]);
+        let next = warnings(Some(&first), &[lines[3].clone(), "x".repeat(1_000_000)]);
         let shown = logged(&next);
         assert!(shown.len() == 1 && shown[0].chars().count() == MAX_CHARS, "{shown:?}");
-        assert_eq!(logged(&findings(Some(&next), &lines[3..5])), ["line 4"]);
+        assert_eq!(logged(&warnings(Some(&next), &lines[3..5])), ["line 4"]);
     }
 }

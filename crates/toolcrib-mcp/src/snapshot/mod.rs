@@ -1,8 +1,8 @@
-//! Everything clients can see, at one moment.
+//! Everything that clients can see at one moment.
 //!
-//! A snapshot is made from what is known of all servers and never changes; another one takes its place.
-//! What differs between clients is their profile, and for each profile a [`ClientView`] is worked out once.
-//! So a list has the same bytes for everybody, however often it is asked for.
+//! A snapshot is built from the lists of all servers and never changes; the hub replaces it. Clients differ only by
+//! their profile, and for each profile a [`ClientView`] is computed once. So a list has the same bytes for all
+//! clients of a profile, however often they request it.
 
 mod client_view;
 mod disclosure;
@@ -13,6 +13,7 @@ mod own_tool;
 #[cfg(test)]
 mod properties;
 mod resource_owner;
+mod visibility;
 
 pub(crate) use client_view::{ClientView, ListHashes};
 pub(crate) use disclosure::{added_tools_hint, disclosure_warnings};
@@ -32,23 +33,23 @@ use crate::upstream::{Definitions, ServerLists, ServerPhase, ServerStatus};
 use list_warnings::{ListWarnings, ListWarningsBuilder};
 use name_prefixes::{Prefixes, prefix};
 
-/// One server, as far as the snapshot is concerned.
+/// One server, as input for a snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct SnapshotServer {
     pub(crate) name: Arc<str>,
     pub(crate) config: Arc<Server>,
-    /// What is known of it; `None` as long as it never answered.
+    /// Its lists; `None` if it has never answered.
     pub(crate) known: Option<Arc<ServerLists>>,
-    /// Whether it never answered and is being connected to.
+    /// Whether it has never answered and is being connected to.
     pub(crate) connecting: bool,
-    /// Whether it never answered and failed at least once.
+    /// Whether it has never answered and has failed at least once.
     pub(crate) failed: bool,
 }
 
 impl SnapshotServer {
-    /// A server with what is known of it. The server's task stores its lists and then sets its status to up;
-    /// the caller reads the lists and then the status, so it may see "up" without lists. Such a server counts
-    /// as connecting, since its tools cannot be found yet.
+    /// A server with its lists. The server's task stores the lists and then sets the status to up. The caller reads
+    /// the lists and then the status, so it may see "up" without lists. Such a server counts as connecting, because
+    /// its tools cannot be found yet.
     pub(crate) fn new(
         name: &Arc<str>,
         config: Arc<Server>,
@@ -67,31 +68,31 @@ impl SnapshotServer {
     }
 }
 
-/// Whether a request belongs to a session.
+/// Whether requests belong to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SessionKind {
-    /// With a handshake: a session, in which tools can be revealed.
+    /// The older session_kind: a handshake begins a session, in which tools can be revealed.
     Stateful,
-    /// Every request stands alone.
+    /// The newer session_kind: every request is independent.
     Stateless,
 }
 
-/// A profile, and the protocol of the requests that name it.
+/// The profile and the session kind of a view.
 type ViewKey = (Option<String>, SessionKind);
 
-/// Everything clients can see.
+/// Everything that clients can see at one moment.
 pub(crate) struct Snapshot {
     pub(crate) crib: Arc<Crib>,
-    /// What requests without a session are answered with; the same crib unless that one needs sessions.
-    stateless: Arc<Crib>,
+    /// The crib for requests without a session; the same as `crib` unless its disclosure requires sessions.
+    stateless_crib: Arc<Crib>,
     pub(crate) prompts: EntryList,
     pub(crate) resources: EntryList,
     pub(crate) templates: EntryList,
-    /// What of a server's tools was left out for want of room.
-    pub(crate) notes: HashMap<Arc<str>, String>,
-    /// What is to be logged about the lists.
-    pub(crate) findings: ListWarnings,
-    /// Limits the log lines about views, across all shelves.
+    /// For each server whose tools exceed its share, how many of them are used.
+    pub(crate) truncation_notes: HashMap<Arc<str>, String>,
+    /// Warnings about the lists, for the log.
+    pub(crate) warnings: ListWarnings,
+    /// Limits the log lines about views, across all snapshots.
     log: Arc<LogLimit>,
     servers: Vec<SnapshotServer>,
     config: Arc<Config>,
@@ -107,7 +108,7 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of what is known now.
+    /// Builds a snapshot. The previous one provides its catalog, vectors and warnings.
     pub(crate) fn build(
         before: Option<&Self>,
         config: &Arc<Config>,
@@ -117,19 +118,22 @@ impl Snapshot {
         let mut catalog =
             before.map_or_else(Catalog::builder, |before| before.crib.catalog().next());
         let prefixes = Prefixes::of(&servers);
-        let mut notes = HashMap::new();
-        let mut findings = ListWarningsBuilder::after(before.map(|before| &before.findings));
-        let all: Vec<IngestedTools> = servers.iter().map(|server| tools(server, config)).collect();
+        let mut truncation_notes = HashMap::new();
+        let mut warnings = ListWarningsBuilder::after(before.map(|before| &before.warnings));
+        let all: Vec<IngestedTools> =
+            servers.iter().map(|server| ingest_tools(server, config)).collect();
         let counts: Vec<usize> = all.iter().map(|ingested| ingested.tools.len()).collect();
         let limit = config.gateway.limits.tools;
-        for ((server, mut ingested), share) in servers.iter().zip(all).zip(shares(&counts, limit)) {
-            if let Some(note) = truncate(&mut ingested, share, limit) {
-                findings.add(&server.name, &note);
-                notes.insert(Arc::clone(&server.name), note);
+        for ((server, mut ingested), share) in
+            servers.iter().zip(all).zip(fair_shares(&counts, limit))
+        {
+            if let Some(note) = truncate_tools(&mut ingested, share, limit) {
+                warnings.add(&server.name, &note);
+                truncation_notes.insert(Arc::clone(&server.name), note);
             }
             let ingested = prefixes.rename_tools(prefix(server), ingested);
             for finding in &ingested.findings {
-                findings.add(&server.name, &finding.to_string());
+                warnings.add(&server.name, &finding.to_string());
             }
             catalog.add(ingested);
         }
@@ -138,13 +142,13 @@ impl Snapshot {
         let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
             let lists =
                 servers.iter().filter_map(|server| Some((server, pick(server.known.as_deref()?))));
-            EntryList::of(kind, &prefixes, lists, &mut findings)
+            EntryList::of(kind, &prefixes, lists, &mut warnings)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),
             None => Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
         });
-        let stateless = without_sessions
+        let stateless_crib = without_sessions
             .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
         let prompts = entries(|known| &known.prompts, EntryKind::Prompts);
         let resources = entries(|known| &known.resources, EntryKind::Resources);
@@ -153,18 +157,18 @@ impl Snapshot {
             prompts,
             resources,
             templates,
-            findings: findings.finish(),
+            warnings: warnings.finish(),
             log: before.map(|before| Arc::clone(&before.log)).unwrap_or_default(),
             crib,
-            stateless,
-            notes,
+            stateless_crib,
+            truncation_notes,
             servers,
             config: Arc::clone(config),
             views: Mutex::default(),
         }
     }
 
-    /// Whether another snapshot would show the same.
+    /// Whether a snapshot built from this config and these servers would be the same.
     pub(crate) fn is_built_from(&self, config: &Arc<Config>, servers: &[SnapshotServer]) -> bool {
         let same = |(a, b): (&SnapshotServer, &SnapshotServer)| {
             let known = match (&a.known, &b.known) {
@@ -172,42 +176,47 @@ impl Snapshot {
                 (None, None) => true,
                 _ => false,
             };
-            let stands = |server: &SnapshotServer| (server.connecting, server.failed);
-            known && a.name == b.name && a.config == b.config && stands(a) == stands(b)
+            let flags = |server: &SnapshotServer| (server.connecting, server.failed);
+            known && a.name == b.name && a.config == b.config && flags(a) == flags(b)
         };
         Arc::ptr_eq(&self.config, config)
             && self.servers.len() == servers.len()
             && self.servers.iter().zip(servers).all(same)
     }
 
-    /// Whether every one of these servers that is to be used has answered, now or in an earlier run.
-    fn is_complete_of(&self, of: impl Fn(&str) -> bool) -> bool {
-        let mut of = self.servers.iter().filter(|server| of(&server.name));
-        of.all(|server| server.known.is_some())
+    /// Whether each of these servers has answered, now or in an earlier run.
+    fn have_all_answered(&self, includes: impl Fn(&str) -> bool) -> bool {
+        let mut included = self.servers.iter().filter(|server| includes(&server.name));
+        included.all(|server| server.known.is_some())
     }
 
-    /// Which of some servers an address belongs to that does not name its server.
-    pub(crate) fn resource_owner(&self, uri: &str, of: impl Fn(&str) -> bool) -> ResourceOwner {
-        let owner = resource_owner::resource_owner(uri, &self.resources, &self.templates, &of);
-        if owner != ResourceOwner::Nobody || !self.is_complete_of(&of) {
+    /// Determines which of these servers a URI without a server's prefix belongs to.
+    pub(crate) fn resource_owner(
+        &self,
+        uri: &str,
+        includes: impl Fn(&str) -> bool,
+    ) -> ResourceOwner {
+        let owner =
+            resource_owner::resource_owner(uri, &self.resources, &self.templates, &includes);
+        if owner != ResourceOwner::Unknown || !self.have_all_answered(&includes) {
             return owner;
         }
-        // Only one of them has resources at all, and so it can only be an address of that one.
+        // If only one of them has resources at all, the URI can only be that server's.
         let all = self.resources.iter().chain(self.templates.iter());
         let mut servers: Vec<_> =
-            all.map(|entry| &entry.server).filter(|server| of(server)).collect();
+            all.map(|entry| &entry.server).filter(|server| includes(server)).collect();
         servers.dedup();
         match servers[..] {
-            [only] => ResourceOwner::One(Arc::clone(only)),
-            _ => ResourceOwner::Nobody,
+            [only] => ResourceOwner::Server(Arc::clone(only)),
+            _ => ResourceOwner::Unknown,
         }
     }
 
-    /// The names and prefixes of those of these servers that never answered.
-    fn unlisted(&self, of: impl Fn(&str) -> bool) -> Vec<String> {
-        let silent = self.servers.iter().filter(|server| server.known.is_none());
-        let silent = silent.filter(|server| of(&server.name));
-        silent.flat_map(|server| [prefix(server), &server.name]).map(str::to_owned).collect()
+    /// The names and prefixes of those of these servers that have never answered.
+    fn unlisted(&self, includes: impl Fn(&str) -> bool) -> Vec<String> {
+        let unanswered = self.servers.iter().filter(|server| server.known.is_none());
+        let unanswered = unanswered.filter(|server| includes(&server.name));
+        unanswered.flat_map(|server| [prefix(server), &server.name]).map(str::to_owned).collect()
     }
 
     /// Whether a server has ever answered.
@@ -215,51 +224,51 @@ impl Snapshot {
         self.servers.iter().any(|server| *server.name == *name && server.known.is_some())
     }
 
-    /// The servers that never answered so far and still may, in the order of their names.
-    pub(crate) fn awaited(&self) -> impl Iterator<Item = &Arc<str>> {
+    /// The servers that have never answered and have not failed either, sorted by name.
+    pub(crate) fn awaited_servers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.servers
             .iter()
             .filter(|server| server.connecting && !server.failed)
             .map(|server| &server.name)
     }
 
-    /// The names of all servers that are used.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<str>> {
+    /// The names of all enabled servers.
+    pub(crate) fn enabled_servers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.servers.iter().filter(|server| server.config.enabled).map(|server| &server.name)
     }
 
-    /// What clients of a profile see; `None` for a profile that is not in the config.
+    /// What the clients of a profile see; `None` if the profile is not in the config.
     pub(crate) fn view(
         &self,
         profile: Option<&str>,
-        protocol: SessionKind,
+        session_kind: SessionKind,
     ) -> Option<Arc<ClientView>> {
-        let crib = match protocol {
+        let crib = match session_kind {
             SessionKind::Stateful => &self.crib,
-            SessionKind::Stateless => &self.stateless,
+            SessionKind::Stateless => &self.stateless_crib,
         };
-        // One view serves both where they are answered alike.
-        let alike = Arc::ptr_eq(crib, &self.crib);
-        let protocol = if alike { SessionKind::Stateful } else { protocol };
-        let profile = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
+        // If both kinds of requests use the same crib, they share a view.
+        let is_shared = Arc::ptr_eq(crib, &self.crib);
+        let session_kind = if is_shared { SessionKind::Stateful } else { session_kind };
+        let profile_name = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        // Profiles come from the config, so there are few; names that are not there are not kept.
-        let key = (profile, protocol);
+        // Only profiles from the config are stored, so there are few.
+        let key = (profile_name, session_kind);
         if let Some(view) = views.get(&key) {
             return Some(Arc::clone(view));
         }
-        let narrowed = match &key.0 {
+        let profile = match &key.0 {
             Some(name) => Some(self.config.profiles.get(name)?),
             None => None,
         };
-        let view = Arc::new(ClientView::build(self, crib, narrowed));
+        let view = Arc::new(ClientView::build(self, crib, profile));
         views.insert(key, Arc::clone(&view));
         Some(view)
     }
 }
 
-/// The tools of one server, as far as its config lets them in.
-fn tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
+/// The tools of one server that its config allows.
+fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
     let Some(known) = &server.known else { return IngestedTools::default() };
     let list = format!("{{\"tools\":{}}}", known.tools.json());
     let origin = Origin::Server(&server.name);
@@ -270,8 +279,8 @@ fn tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
     let (allow, deny, load) =
         (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
     ingested.tools.retain(|tool| {
-        let among = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
-        (allow.is_empty() || among(&allow)) && !among(&deny)
+        let matches_any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+        (allow.is_empty() || matches_any(&allow)) && !matches_any(&deny)
     });
     ingested.tools = ingested
         .tools
@@ -287,11 +296,11 @@ fn tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
     ingested
 }
 
-/// How many tools each server may have, of those it lists: all of them if there is room, else at least an equal
+/// The number of tools that each server may have: all that it lists if there is room, otherwise at least an equal
 /// share, so that no server can crowd out another.
-fn shares(counts: &[usize], limit: usize) -> Vec<usize> {
+fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
-    // What the division leaves over goes to those with the most tools, and among equals to the first in order.
+    // The remainder of the division goes to the servers with the most tools, and among equals to the first.
     order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
     let (mut room, mut shares) = (limit, vec![0; counts.len()]);
     for (before, at) in order.into_iter().enumerate() {
@@ -301,8 +310,8 @@ fn shares(counts: &[usize], limit: usize) -> Vec<usize> {
     shares
 }
 
-/// Keeps so many tools, and says so if some are left out.
-fn truncate(ingested: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
+/// Keeps the first `share` tools. Returns a note if that leaves some out.
+fn truncate_tools(ingested: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
     let all = ingested.tools.len();
     ingested.tools.truncate(share);
     (all > share).then(|| {
@@ -321,15 +330,15 @@ mod tests {
 
     #[test]
     fn no_server_crowds_out_another() {
-        assert_eq!(shares(&[2, 3], 5), [2, 3]);
-        assert_eq!(shares(&[7, 7], 13), [7, 6]);
-        assert_eq!(shares(&[1_000, 3, 2_000], 10), [3, 3, 4]);
-        assert_eq!(shares(&[5, 1, 1], 1), [1, 0, 0]);
-        assert_eq!(shares(&[], 3), [0; 0]);
+        assert_eq!(fair_shares(&[2, 3], 5), [2, 3]);
+        assert_eq!(fair_shares(&[7, 7], 13), [7, 6]);
+        assert_eq!(fair_shares(&[1_000, 3, 2_000], 10), [3, 3, 4]);
+        assert_eq!(fair_shares(&[5, 1, 1], 1), [1, 0, 0]);
+        assert_eq!(fair_shares(&[], 3), [0; 0]);
     }
 
-    /// Its task may store the lists and set the status to up between the two reads that `SnapshotServer::new` is
-    /// given.
+    /// The server's task may store the lists and set the status to up between the two reads whose results
+    /// `SnapshotServer::new` gets.
     #[test]
     fn a_server_whose_lists_are_not_known_yet_is_connecting() {
         let name = Arc::from("shop");

@@ -1,32 +1,32 @@
-//! Our own tools as MCP lists them, with the schema of what they answer.
+//! Our own tools as MCP lists them, with their output schemas.
 //!
-//! A reply that is JSON is also sent as `structuredContent`, so its tool declares an output schema, one for
-//! each form. A reply in another form is text alone, and its tool declares none.
+//! A reply in JSON is also sent as `structuredContent`, so its tool declares an output schema for the reply's format.
+//! Replies in other formats are text, and their tools declare none.
 
 use serde_json::{Value, json};
 use toolcrib_core::DefinitionFormat;
 use toolcrib_core::disclosure::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::ReplyFormat;
 
-/// One of our tools, as MCP lists it.
-pub(super) fn own_tool(own: &OwnTool, form: ReplyFormat) -> Option<Value> {
+/// The definition of one of our tools for `tools/list`.
+pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<Value> {
     let mut tool: Value = serde_json::from_str(&own.definition(DefinitionFormat::Mcp)).ok()?;
     let fields = tool.as_object_mut()?;
     if [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&own.name) {
-        if let Some(schema) = output_schema(form, own.name == DESCRIBE) {
+        if let Some(schema) = output_schema(format, own.name == DESCRIBE) {
             fields.insert("outputSchema".into(), schema);
         }
         fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
     }
-    // Claude Code has a tool search of its own, which would hide ours: a search behind a search.
-    // It stands last, where the SDK writes it.
+    // Claude Code has a tool search of its own, which would defer ours. `_meta` is the last field, as in the SDK's
+    // output.
     fields.insert("_meta".into(), json!({"anthropic/alwaysLoad": true}));
     Some(tool)
 }
 
-/// The output schema of a search or a description. It is open, so that replies can gain fields later.
-fn output_schema(form: ReplyFormat, describes: bool) -> Option<Value> {
-    let (properties, required) = match form {
+/// The output schema of a search or a description. It allows additional fields, so that replies can gain some later.
+fn output_schema(format: ReplyFormat, describes: bool) -> Option<Value> {
+    let (properties, required) = match format {
         ReplyFormat::Json => {
             let hits = tools(&["server", "input_schema", "annotations", "score", "confidence"]);
             let fit = json!({"enum": ["strong", "weak", "none"]});
@@ -69,7 +69,7 @@ fn objects() -> Value {
     json!({"type": "array", "items": {"type": "object"}})
 }
 
-/// A list of tools, each with some of these fields beside those that every form has.
+/// The schema of a list of tools that may have these fields in addition to the common ones.
 fn tools(fields: &[&str]) -> Value {
     let mut properties = json!({
         "name": text(), "description": text(), "signature": text(), "unavailable": text()

@@ -1,5 +1,5 @@
-//! Invariants of whole shelves: what a profile leaves out does not exist, and no server's names depend on
-//! another's tools.
+//! Invariants of snapshots: what a profile excludes does not exist for its clients, and no server's names depend on
+//! another server's tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,23 +36,23 @@ const PATTERNS: [&str; 12] = [
 ];
 
 #[derive(Debug, Clone)]
-struct Facts {
+struct ServerSpec {
     tools: Vec<&'static str>,
     prompts: Vec<&'static str>,
     resources: Vec<&'static str>,
-    /// Whether it keeps its own names.
-    bare: bool,
+    /// Whether it has an empty prefix.
+    is_unprefixed: bool,
     connecting: bool,
 }
 
-fn facts() -> impl Strategy<Value = Facts> {
+fn spec() -> impl Strategy<Value = ServerSpec> {
     let some = || prop::sample::subsequence(OWN.to_vec(), 0..=OWN.len());
     (some(), some(), some(), prop::bool::weighted(0.3), prop::bool::weighted(0.2)).prop_map(
-        |(tools, prompts, resources, bare, connecting)| Facts {
+        |(tools, prompts, resources, is_unprefixed, connecting)| ServerSpec {
             tools,
             prompts,
             resources,
-            bare,
+            is_unprefixed,
             connecting,
         },
     )
@@ -71,40 +71,43 @@ fn profile() -> impl Strategy<Value = Profile> {
     })
 }
 
-fn listed(entries: impl Iterator<Item = Value>) -> Definitions {
+fn definitions(entries: impl Iterator<Item = Value>) -> Definitions {
     Definitions::of(&entries.collect::<Vec<_>>())
 }
 
-fn server(name: &str, facts: &Facts, keep: impl Fn(&str) -> bool) -> SnapshotServer {
+fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> SnapshotServer {
     let mut config = Server::new(Transport::Stdio {
         command: "true".into(),
         args: Vec::new(),
         env: BTreeMap::new(),
         cwd: None,
     });
-    // Tools of the same bare name are renamed for everybody alike, so only entries are tried that way.
-    config.prefix = (facts.bare && facts.tools.is_empty()).then(String::new);
+    // Tools with the same unprefixed name are renamed for all profiles, so only servers without tools get an empty
+    // prefix here.
+    config.prefix = (spec.is_unprefixed && spec.tools.is_empty()).then(String::new);
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =
-        facts.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
+        spec.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
     let known = ServerLists {
         tools: Definitions::of(&tools),
-        prompts: listed(facts.prompts.iter().map(|own| json!({"name": own}))),
-        resources: listed(facts.resources.iter().map(|own| json!({"uri": format!("x://{own}")}))),
+        prompts: definitions(spec.prompts.iter().map(|own| json!({"name": own}))),
+        resources: definitions(
+            spec.resources.iter().map(|own| json!({"uri": format!("x://{own}")})),
+        ),
         ..ServerLists::default()
     };
-    let known = (!facts.connecting).then(|| Arc::new(known));
+    let known = (!spec.connecting).then(|| Arc::new(known));
     let name = Arc::from(name);
     SnapshotServer {
         name,
         config: config.into(),
         known,
-        connecting: facts.connecting,
+        connecting: spec.connecting,
         failed: false,
     }
 }
 
-/// Names for rules, as people write them: with a server's name or without.
+/// Rules with names as people write them: with or without a server's name.
 fn rules() -> impl Strategy<Value = Rules> {
     let server = prop::sample::select(&["", "alpha_", "beta__"][..]);
     let name = (server, prop::sample::select(&OWN[..]));
@@ -123,25 +126,25 @@ fn snapshot_with(
 ) -> Snapshot {
     let mut config = Config { profiles, ..Config::default() };
     config.settings.rules = rules;
-    // Few tools, so that the rules decide and not the count.
+    // There are few tools, and the rules should decide, not their number.
     config.settings.activation.mode = ActivationMode::On;
     let config = Arc::new(config);
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
     Snapshot::build(None, &config, servers, &counter)
 }
 
-/// Names that servers may choose: with other servers' prefixes in them, and of every form.
+/// Names that servers may choose: some contain other servers' prefixes, and they have various forms.
 fn own_names() -> impl Strategy<Value = BTreeSet<String>> {
     let name = "(a|b|_|__|files|read|名| |h2){1,4}";
     prop::collection::btree_set(name.prop_filter("a name", |name| !name.trim().is_empty()), 0..5)
 }
 
-fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> SnapshotServer {
-    let none = Facts {
+fn server_with_tools(name: &str, prefix: &str, tools: &BTreeSet<String>) -> SnapshotServer {
+    let none = ServerSpec {
         tools: Vec::new(),
         prompts: Vec::new(),
         resources: Vec::new(),
-        bare: false,
+        is_unprefixed: false,
         connecting: false,
     };
     let mut server = server(name, &none, |_| true);
@@ -152,19 +155,19 @@ fn named(name: &str, prefix: &str, tools: &BTreeSet<String>) -> SnapshotServer {
     server
 }
 
-/// One tool that changed is one tool to embed, whatever else is on the snapshot.
+/// One changed tool is one tool to embed, whatever else is in the snapshot.
 #[test]
-fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
-    let facts = |tools: &[&'static str]| Facts {
+fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
+    let spec = |tools: &[&'static str]| ServerSpec {
         tools: tools.to_vec(),
         prompts: Vec::new(),
         resources: Vec::new(),
-        bare: false,
+        is_unprefixed: false,
         connecting: false,
     };
     let of = |beta: &[&'static str]| {
         let all = |_: &str| true;
-        vec![server("alpha", &facts(&OWN), all), server("beta", &facts(beta), all)]
+        vec![server("alpha", &spec(&OWN), all), server("beta", &spec(beta), all)]
     };
     let first = snapshot(BTreeMap::new(), of(&["read", "send"]));
     assert_eq!(first.crib.prepare(), EmbeddingWork { embedded: 8, reused: 0 });
@@ -174,15 +177,16 @@ fn the_next_shelf_keeps_the_vectors_of_the_tools_that_stayed() {
     assert_eq!(next.crib.counter().label(), counter.label());
 }
 
-/// Everything a client of a view can be told.
-fn told(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
+/// Everything that a client of a view can find out.
+fn everything_visible(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
     let can_see = |server: &str| view.can_see_server(server);
-    let awaited: Vec<_> = snapshot.awaited().filter(|name| can_see(name)).cloned().collect();
+    let awaited: Vec<_> =
+        snapshot.awaited_servers().filter(|name| can_see(name)).cloned().collect();
     let mut all = vec![
         view.list.clone(),
         view.full_list(),
         json!(view.instruction),
-        json!(view.saved),
+        json!(view.saved_tokens),
         json!(awaited),
         json!(snapshot.prompts.list(can_see)),
         json!(snapshot.resources.list(can_see)),
@@ -228,45 +232,45 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn what_a_profile_leaves_out_does_not_exist(
-        all in prop::collection::vec(facts(), SERVERS.len()),
+    fn what_a_profile_excludes_does_not_exist(
+        all in prop::collection::vec(spec(), SERVERS.len()),
         profile in profile(),
         rules in rules(),
     ) {
         let profiles = BTreeMap::from([("p".to_owned(), profile)]);
         let servers = || SERVERS.iter().zip(&all);
-        let whole = snapshot_with(rules.clone(), profiles, servers().map(|(name, facts)| server(name, facts, |_| true)).collect());
+        let whole = snapshot_with(rules.clone(), profiles, servers().map(|(name, spec)| server(name, spec, |_| true)).collect());
         let view = whole.view(Some("p"), SessionKind::Stateful).unwrap();
         let catalog = whole.crib.catalog();
         let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
             let tool = catalog.tool(id);
             tool.server() == Some(server) && tool.declared_name() == own
         });
-        let left = servers()
+        let visible = servers()
             .filter(|(name, _)| view.can_see_server(name))
-            .map(|(name, facts)| server(name, facts, |own| in_scope(name, own)))
+            .map(|(name, spec)| server(name, spec, |own| in_scope(name, own)))
             .collect();
-        let alone = snapshot_with(rules, BTreeMap::new(), left);
+        let alone = snapshot_with(rules, BTreeMap::new(), visible);
         let without = alone.view(None, SessionKind::Stateful).unwrap();
-        for (one, other) in told(&whole, &view).into_iter().zip(told(&alone, &without)) {
+        for (one, other) in everything_visible(&whole, &view).into_iter().zip(everything_visible(&alone, &without)) {
             prop_assert_eq!(one, other);
         }
     }
 
-    /// Whatever one server calls its tools, the other's have the same names as if it had none, and a call by an
-    /// exact name reaches its own server.
+    /// Whatever one server calls its tools, the other's have the same names as if the first had none, and a call by
+    /// an exact name reaches the right server.
     #[test]
-    fn no_server_names_anothers_tools(
+    fn no_server_can_rename_another_servers_tools(
         prefixes in prop::sample::subsequence(vec!["", "a", "a_", "a__b", "files", "名"], 2).prop_shuffle(),
         one in own_names(),
         other in own_names(),
     ) {
         let (mine, theirs) = (prefixes[0], prefixes[1]);
-        // They may also guess every name that the first server's tools have.
+        // The second server may also guess every name of the first server's tools.
         let taken = one.iter().map(|own| wire_name::of(mine, own));
         let other: BTreeSet<String> = other.into_iter().chain(taken).collect();
         let of = |other: &BTreeSet<String>| {
-            let servers = vec![named("one", mine, &one), named("two", theirs, other)];
+            let servers = vec![server_with_tools("one", mine, &one), server_with_tools("two", theirs, other)];
             snapshot(BTreeMap::new(), servers)
         };
         let names = |snapshot: &Snapshot| -> BTreeSet<(String, String)> {
@@ -286,14 +290,14 @@ proptest! {
     }
 
     #[test]
-    fn addresses_and_prompts_never_clash(
+    fn prefixed_uris_never_clash(
         one in "[a名 _+-]{1,2}", other in "[a名 _+-]{1,2}", own in "[x+-]{1,2}", others in "[x+-]{1,2}",
     ) {
-        let address = super::name_prefixes::prefixed_uri;
-        if address(&one, &own) == address(&other, &others) {
+        let uri = super::name_prefixes::prefixed_uri;
+        if uri(&one, &own) == uri(&other, &others) {
             prop_assert_eq!((&one, &own), (&other, &others));
         }
-        let whole = address(&one, &own);
+        let whole = uri(&one, &own);
         prop_assert_eq!(super::strip_uri_prefix(&one, &whole), Some(&*own));
     }
 }

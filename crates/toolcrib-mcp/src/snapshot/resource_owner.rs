@@ -1,67 +1,67 @@
-//! Which server an address belongs to that does not name its server.
+//! Which server a URI without a server's prefix belongs to.
 //!
-//! Clients know resources by addresses with their server's name (`notes+file:///a.txt`). Servers speak of
-//! their own addresses in results, and clients read those as well. Such an address goes to the only
-//! server that resource_owner it. A server resource_owner the addresses that it lists and those that begin with the text of one of its
-//! templates before the first variable. If no server lists an address, those that list others of the same scheme (on
-//! the web: of the same host) claim it as well. A template that spells out no scheme, or no host on the web, resource_owner
-//! nothing, so that it cannot capture the addresses of others.
+//! Clients know resources by URIs with a prefix (`notes+file:///a.txt`). Servers use their own URIs in results, and
+//! clients read those as well. Such a URI belongs to the only server that claims it. A server claims the URIs that it
+//! lists, and those that begin with the text before the first variable of one of its templates. If no server lists a
+//! URI, it is also claimed by the servers that list others with the same scheme (on the web: the same host). A
+//! template that spells out no scheme, or no host on the web, claims nothing, so that it cannot capture other
+//! servers' URIs.
 //!
-//! Rejected: the most specific claim wins. A server could list an address that another's template covers, or spell out
-//! a longer beginning, to receive the other's reads.
+//! Rejected: the most specific claim wins. A server could list a URI that another server's template covers, or spell
+//! out a longer prefix, to receive the other server's reads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::entry_list::EntryList;
 
-/// Whose address it is.
+/// Which server a URI belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResourceOwner {
-    /// This server's.
-    One(Arc<str>),
-    /// Several servers claim it, in the order of their names.
-    Several(Vec<Arc<str>>),
-    /// No server resource_owner it.
-    Nobody,
+    /// Exactly one server claims it.
+    Server(Arc<str>),
+    /// Several servers claim it; sorted by name.
+    Ambiguous(Vec<Arc<str>>),
+    /// No server claims it.
+    Unknown,
 }
 
 impl ResourceOwner {
     fn of(servers: BTreeSet<&Arc<str>>) -> Self {
         let mut servers: Vec<_> = servers.into_iter().map(Arc::clone).collect();
         match servers.len() {
-            0 => Self::Nobody,
-            1 => servers.pop().map_or(Self::Nobody, Self::One),
-            _ => Self::Several(servers),
+            0 => Self::Unknown,
+            1 => servers.pop().map_or(Self::Unknown, Self::Server),
+            _ => Self::Ambiguous(servers),
         }
     }
 }
 
-/// Whose an address is among some servers.
+/// Determines which of these servers a URI belongs to.
 pub(super) fn resource_owner(
     uri: &str,
     resources: &EntryList,
     templates: &EntryList,
-    of: impl Fn(&str) -> bool,
+    includes: impl Fn(&str) -> bool,
 ) -> ResourceOwner {
-    let resources = || resources.iter().filter(|entry| of(&entry.server));
-    let templates = templates.iter().filter(|entry| of(&entry.server));
+    let resources = || resources.iter().filter(|entry| includes(&entry.server));
+    let templates = templates.iter().filter(|entry| includes(&entry.server));
     let listed = resources().filter(|entry| entry.own_name == uri).map(|entry| &entry.server);
     let mut claimants: BTreeSet<&Arc<str>> = listed.collect();
-    let uri = folded(uri);
-    let covers = |space: Option<String>| space.is_some_and(|space| uri.starts_with(&space));
+    let uri = lowercase_authority(uri);
+    let covers = |prefix: Option<String>| prefix.is_some_and(|prefix| uri.starts_with(&prefix));
     if claimants.is_empty() {
-        let by_space = resources().filter(|entry| covers(space(&entry.own_name)));
-        claimants.extend(by_space.map(|entry| &entry.server));
+        let by_prefix = resources().filter(|entry| covers(claimed_prefix(&entry.own_name)));
+        claimants.extend(by_prefix.map(|entry| &entry.server));
     }
-    let by_template = templates.filter(|entry| covers(beginning(&entry.own_name)));
+    let by_template = templates.filter(|entry| covers(template_prefix(&entry.own_name)));
     claimants.extend(by_template.map(|entry| &entry.server));
     ResourceOwner::of(claimants)
 }
 
-/// The addresses that a server resource_owner by listing one: those of its scheme, on the web those of its host.
-fn space(uri: &str) -> Option<String> {
-    let uri = folded(uri);
+/// The prefix of the URIs that a server claims by listing one: its scheme, and on the web also its host.
+fn claimed_prefix(uri: &str) -> Option<String> {
+    let uri = lowercase_authority(uri);
     let scheme = scheme(&uri)?;
     if is_web(scheme) {
         let host_ends = authority_end(&uri)?;
@@ -70,17 +70,17 @@ fn space(uri: &str) -> Option<String> {
     Some(format!("{scheme}:"))
 }
 
-/// The beginning of a template up to its first variable, if that spells out a scheme, and a host on the web.
-fn beginning(template: &str) -> Option<String> {
+/// The text of a template before its first variable, if that spells out a scheme, and on the web also a host.
+fn template_prefix(template: &str) -> Option<String> {
     let literal = template.split('{').next().unwrap_or_default();
-    let begins = folded(literal);
-    let scheme = scheme(&begins)?;
-    let host = authority_end(&begins).is_some_and(|end| begins[end..].starts_with('/'));
-    (host || !is_web(scheme)).then_some(begins)
+    let prefix = lowercase_authority(literal);
+    let scheme = scheme(&prefix)?;
+    let host = authority_end(&prefix).is_some_and(|end| prefix[end..].starts_with('/'));
+    (host || !is_web(scheme)).then_some(prefix)
 }
 
-/// An address with its scheme and host in lower case: those are the same in any case.
-fn folded(uri: &str) -> String {
+/// A URI with its scheme and host in lower case, since they are case-insensitive.
+fn lowercase_authority(uri: &str) -> String {
     let end = match (scheme(uri), authority_end(uri)) {
         (Some(_), Some(end)) => end,
         (Some(scheme), None) => scheme.len(),
@@ -96,7 +96,7 @@ fn scheme(uri: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// Where the host of an address ends, with its port; `None` for an address without one, such as `urn:a`.
+/// The end of a URI's host and port; `None` for a URI without a host, such as `urn:a`.
 fn authority_end(uri: &str) -> Option<usize> {
     let start = scheme(uri)?.len() + 1;
     let rest = uri.get(start..)?.strip_prefix("//")?;
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listed_address_claims_its_scheme_or_its_host() {
+    fn a_listed_uri_claims_its_scheme_or_its_host() {
         for (uri, expected) in [
             ("file:///a/b", Some("file:")),
             ("NOTE://Box/1", Some("note:")),
@@ -122,7 +122,7 @@ mod tests {
             ("/no/scheme", None),
             ("1x:y", None),
         ] {
-            assert_eq!(space(uri).as_deref(), expected, "{uri}");
+            assert_eq!(claimed_prefix(uri).as_deref(), expected, "{uri}");
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
             ("note://{id}", Some("note://")),
             ("Note:{id}", Some("note:")),
         ] {
-            assert_eq!(beginning(template).as_deref(), expected, "{template}");
+            assert_eq!(template_prefix(template).as_deref(), expected, "{template}");
         }
     }
 }

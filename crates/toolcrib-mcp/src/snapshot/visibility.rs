@@ -1,0 +1,84 @@
+//! What the clients of a profile may see: which tools, and which servers.
+//!
+//! No other file decides that. What is not visible does not exist for a client: it is in no list, no search result,
+//! no count and no error, and it cannot be called.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use toolcrib_core::policy::Glob;
+use toolcrib_core::{Catalog, Scope};
+
+use super::{Snapshot, globs};
+use crate::config::Profile;
+
+/// The tools and servers that the clients of a profile may see.
+pub(super) struct Visibility {
+    pub(super) tools: Scope,
+    pub(super) servers: BTreeSet<Arc<str>>,
+}
+
+impl Visibility {
+    pub(super) fn of_profile(snapshot: &Snapshot, profile: Option<&Profile>) -> Self {
+        let included = profile.map(|profile| globs(&profile.servers)).unwrap_or_default();
+        let is_included =
+            |server: &str| included.is_empty() || included.iter().any(|glob| glob.is(server));
+        let tools = visible_tools(snapshot.crib.catalog(), profile, is_included);
+        let is_visible = |server: &str| {
+            is_included(server) && is_server_visible(snapshot, profile, &tools, server)
+        };
+        let servers = snapshot.enabled_servers().filter(|server| is_visible(server));
+        let servers = servers.map(Arc::clone).collect();
+        Self { tools, servers }
+    }
+}
+
+/// The tools of included servers that `allow` matches, if it is not empty, and `deny` does not. Patterns match the
+/// name that clients use, `server/tool`, and the server's own name.
+fn visible_tools(
+    catalog: &Catalog,
+    profile: Option<&Profile>,
+    is_included: impl Fn(&str) -> bool,
+) -> Scope {
+    let (allow, deny) = match profile {
+        Some(profile) => (globs(&profile.allow), globs(&profile.deny)),
+        None => Default::default(),
+    };
+    let ids = catalog.ids().filter(|id| {
+        let tool = catalog.tool(*id);
+        let own_name = tool.declared_name();
+        let matches_any =
+            |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool) || glob.is(&own_name));
+        is_included(tool.server().unwrap_or_default())
+            && (allow.is_empty() || matches_any(&allow))
+            && !matches_any(&deny)
+    });
+    Scope::of(catalog, ids)
+}
+
+/// Whether an included server is visible. If a profile allows single tools, a server is hidden if none of its tools is
+/// visible. Of a server that has never answered no tools are known, so its name in the patterns decides.
+fn is_server_visible(
+    snapshot: &Snapshot,
+    profile: Option<&Profile>,
+    tools: &Scope,
+    server: &str,
+) -> bool {
+    let Some(profile) = profile else { return true };
+    let names_server = |part: &str| part != "*" && Glob::new(part).is(server);
+    let denies_server = |pattern: &String| pattern.strip_suffix("/*").is_some_and(names_server);
+    if profile.deny.iter().any(denies_server) {
+        return false;
+    }
+    if profile.allow.is_empty() {
+        return true;
+    }
+    let catalog = snapshot.crib.catalog();
+    if snapshot.has_answered(server) {
+        return tools.ids().any(|id| catalog.tool(id).server() == Some(server));
+    }
+    let allows_tools = |pattern: &String| {
+        pattern.split_once('/').is_some_and(|(server_part, _)| names_server(server_part))
+    };
+    profile.allow.iter().any(allows_tools)
+}
