@@ -12,7 +12,7 @@ use toolcrib_dialect::messages::{deferral_emulation, thinking};
 use toolcrib_dialect::{Api, DeferralEmulation, Mode, Request};
 
 use crate::client::{self, begin, head, history_key, target};
-use crate::played::Next;
+use crate::driven_turn::Next;
 use crate::{downstream, heard, upstream};
 
 /// Reads an input as a request of this API, and checks what goes up in its place.

@@ -13,7 +13,7 @@ use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Exchange, Mode, ToolsetPlan, Request, Toolset};
 
-use crate::played::{Turn, forced};
+use crate::driven_turn::{Turn, forced};
 
 /// How an input is played: `2s7`, for the third mode, a stream, and pieces of seven bytes.
 pub struct Head {

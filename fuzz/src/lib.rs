@@ -4,15 +4,15 @@
 //! The scope leaves out every second tool, and the catalog puts tools side by side that are easily
 //! taken for one another. A reply that names the wrong one of such a pair is then found at once.
 
-#[path = "../../crates/toolcrib-dialect/tests/it/scope/answered.rs"]
-mod answered;
+#[path = "../../crates/toolcrib-dialect/tests/it/scope/arbitrary_response.rs"]
+mod arbitrary_response;
 pub mod asked;
 pub mod client;
 pub mod downstream;
 pub mod heard;
-#[path = "../../crates/toolcrib-dialect/tests/it/played.rs"]
+#[path = "../../crates/toolcrib-dialect/tests/it/driven_turn.rs"]
 #[expect(dead_code, reason = "the tests of the dialects play failures too")]
-mod played;
+mod driven_turn;
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/generated/mod.rs"]
 mod scoped;
 pub mod told;
@@ -31,7 +31,7 @@ pub fn check_scope(data: &[u8]) {
 
 /// Checks what a caller with a limited scope gets of a response.
 pub fn check_response(data: &[u8]) {
-    answered::check(data);
+    arbitrary_response::check(data);
 }
 
 /// Tools in several shapes: nested, recursive and enum schemas, names that providers refuse, names

@@ -8,7 +8,7 @@ use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
 
 use crate::client::{self, head, history_key};
-use crate::played::{Next, Turn};
+use crate::driven_turn::{Next, Turn};
 use crate::{heard, upstream};
 
 /// Between two rounds.

@@ -1,14 +1,14 @@
-//! The four APIs.
+//! The four LLM APIs.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An API that clients and upstreams speak.
+/// An API that clients and upstreams use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
-    /// OpenAI Chat Completions, and everybody who imitates it.
+    /// OpenAI Chat Completions, and the many servers that are compatible with it.
     Chat,
     /// OpenAI Responses.
     Responses,
@@ -19,10 +19,10 @@ pub enum Api {
 }
 
 impl Api {
-    /// All of them.
+    /// All four.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Its name in configs, logs and metrics.
+    /// Returns its name in configs, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -32,7 +32,7 @@ impl Api {
         }
     }
 
-    /// Whether a path of this API counts tokens and generates nothing.
+    /// Whether a request to this path only counts tokens.
     pub fn is_token_count_path(self, path: &str) -> bool {
         match self {
             Self::Messages => path.ends_with("/messages/count_tokens"),

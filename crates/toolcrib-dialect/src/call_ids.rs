@@ -1,23 +1,23 @@
-//! Ids for calls that come without one.
+//! Generates ids for calls that have none.
 //!
-//! Some local servers give their calls no ids, while Chat Completions, Responses and Messages want each result to
-//! name its call. A client may invent ids, leave them out again, or send empty ones, so whatever it sends cannot be
-//! relied upon. In the turns of which a record is put back into the history, such a call and its result both carry an
-//! id made here. The client never sees it.
+//! Some local servers omit call ids, but Chat Completions, Responses and Messages require every result to name
+//! its call. The ids that a client sends cannot be used, since clients invent ids, omit them or send empty
+//! ones. So when a turn is restored from a record, such a call and its result both get an id that was generated
+//! here. The client never sees it.
 
 use crate::api::Api;
 
-/// Makes the ids of one turn. They depend on the conversation and on the place of the call in its turn: no two calls
-/// of a conversation get the same one.
+/// Generates the ids of one turn. An id depends on the conversation and on the position of the call in its
+/// turn, so it is unique within the conversation.
 #[derive(Debug, Clone)]
 pub(crate) struct CallIdGenerator {
     seed: [u8; 32],
     count: u32,
-    /// Those of the round that is under way.
+    /// The ids of the current round.
     generated: Vec<GeneratedId>,
 }
 
-/// An id, and the name that its call has upstream.
+/// A generated id, and the name that its call has upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GeneratedId {
     pub(crate) name: String,
@@ -25,12 +25,12 @@ pub(crate) struct GeneratedId {
 }
 
 impl CallIdGenerator {
-    /// `None` for an API in which calls need no ids.
+    /// Returns `None` for an API that does not require ids.
     pub(crate) fn new(api: Api, seed: [u8; 32]) -> Option<Self> {
         (api != Api::Gemini).then(|| Self { seed, count: 0, generated: Vec::new() })
     }
 
-    /// The id of the next call without one.
+    /// Generates the id for the next call that has none.
     pub(crate) fn generate(&mut self, name: &str) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed).update(&self.count.to_le_bytes());
@@ -40,13 +40,13 @@ impl CallIdGenerator {
         id
     }
 
-    /// The ids that were made in the round that is over.
+    /// Returns the ids that were generated in the round that just ended.
     pub(crate) fn take_round(&mut self) -> Vec<GeneratedId> {
         std::mem::take(&mut self.generated)
     }
 }
 
-/// Takes the id that was made for a call of this name: the first such, in the order of the calls.
+/// Removes and returns the first id that was generated for a call of this name.
 pub(crate) fn take_for(generated: &mut Vec<GeneratedId>, name: &str) -> Option<String> {
     let at = generated.iter().position(|generated| generated.name == name)?;
     Some(generated.remove(at).id)

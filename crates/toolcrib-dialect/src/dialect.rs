@@ -1,4 +1,7 @@
-//! What the four APIs have in common: the questions a turn asks of each.
+//! The interface that each of the four APIs implements.
+//!
+//! A turn works with JSON text and calls these methods for everything that depends on the API. Each API has a
+//! folder of its own, and the same files in it.
 
 use std::borrow::Cow;
 
@@ -13,21 +16,21 @@ use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 use crate::usage::Usage;
 
-/// A call that the client got.
+/// A call that was forwarded to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ForwardedCall<'a> {
-    /// The id that the upstream knows it by.
+    /// The id that the upstream gave the call.
     pub(crate) upstream_id: Option<&'a str>,
-    /// The id that the client knows it by.
+    /// The id under which the client sends the call back.
     pub(crate) client_id: Option<&'a str>,
-    /// The name that the client knows the tool by.
+    /// The tool's name, as the client knows it.
     pub(crate) name: &'a str,
 }
 
-/// Finds the ids under which the upstream knows the calls of a turn, result by result.
+/// Maps each of the client's results to the id that the upstream gave the call.
 pub(crate) struct CallIdMapper<'a> {
     calls: &'a [ForwardedCall<'a>],
-    /// For each call, whether it has its result.
+    /// For each call, whether a result was matched to it.
     has_result: Vec<bool>,
 }
 
@@ -41,11 +44,12 @@ impl<'a> CallIdMapper<'a> {
         self.calls.is_empty()
     }
 
-    /// The upstream's id for the call that the client's next result is for, if the result has another or none.
+    /// Returns the upstream's id for the call that the client's next result belongs to, if the result has a
+    /// different id or none.
     ///
-    /// A result is for the first call with its id that has no result yet: some clients use the tool's name as the
-    /// id of every call. Among calls without ids, a result that names its tool is for that tool; otherwise
-    /// the order decides.
+    /// A result belongs to the first call with its id that has no result yet, because some clients use the
+    /// tool's name as the id of every call. Among calls without ids, a result that names its tool belongs to a
+    /// call of that tool; otherwise the order decides.
     pub(crate) fn upstream_id_for(
         &mut self,
         client_id: Option<&str>,
@@ -57,22 +61,24 @@ impl<'a> CallIdMapper<'a> {
         let named = |at: &usize| open(at) && name == Some(self.calls[*at].name);
         let all = 0..self.calls.len();
         let at = all.clone().find(named).or_else(|| all.clone().find(open));
-        // Clients repeat themselves.
+        // Some clients send the same result twice.
         let at = at.or_else(|| all.clone().find(fits).filter(|_| client_id.is_some()))?;
         self.has_result[at] = true;
         self.calls[at].upstream_id.filter(|upstream_id| Some(*upstream_id) != client_id)
     }
 }
 
-/// One API.
+/// One API: how its requests are read and written, and how its responses are merged.
 pub(crate) trait Dialect: Sync {
-    /// What is seen at the top of a body.
+    /// Reads the top-level fields of a body.
     fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> RequestOutline<'a>;
 
-    /// Reads the conversation in a body: `history` is a slice of `text`. `None` if it is none of this API.
+    /// Reads the conversation in a body. `history` is a slice of `text`. Returns `None` if it is not a
+    /// conversation of this API.
     fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory>;
 
-    /// How the client defers tools itself, if it does. `loads_tools`: whether its conversation loads any.
+    /// Returns how the client defers tools itself, if it does. `loads_tools`: whether its conversation loads
+    /// any.
     fn client_deferral(
         &self,
         _tools: &str,
@@ -82,11 +88,11 @@ pub(crate) trait Dialect: Sync {
         None
     }
 
-    /// Writes the tools to send in place of those that came in.
+    /// Returns the function that writes `tools` for the upstream.
     fn tools_writer(&self) -> WriteTools;
 
-    /// An entry of the model's in which calls of deferred tools go through `call` again: how it stands
-    /// where no record tells. `None` where it has none.
+    /// Rewrites an entry of the model so that its calls of deferred tools go through the bridge tool `call`.
+    /// Used for turns without a record. Returns `None` if the entry has no such calls.
     fn wrap_deferred_calls(
         &self,
         entry: &str,
@@ -94,8 +100,8 @@ pub(crate) trait Dialect: Sync {
         call: &str,
     ) -> Option<String>;
 
-    /// An entry of the model's in which calls of deferred tools stand where a reference loads them to:
-    /// how it stands where no record tells. `None` where there is nothing to say.
+    /// Rewrites an entry of the model so that its calls of deferred tools have the namespace into which a
+    /// reference loads them. Used for turns without a record. Returns `None` if nothing changes.
     fn qualify_deferred_calls(
         &self,
         _entry: &str,
@@ -104,9 +110,11 @@ pub(crate) trait Dialect: Sync {
         None
     }
 
-    /// What follows a turn of the model: the client's entries, with the answers among them that the
-    /// client knows nothing of. `said` is the turn as the upstream knows it. `calls` are the calls that the
-    /// client got of it, in order; none if it knows all of them by the ids they were given.
+    /// Returns the client's entries after a turn of the model, with the results that the client never saw
+    /// inserted.
+    ///
+    /// `turn` is the turn as the upstream knows it. `calls` are the calls that were forwarded to the client, in
+    /// order; empty if the client uses the upstream's ids for all of them.
     fn insert_hidden_results<'a>(
         &self,
         turn: &[Cow<'_, str>],
@@ -116,22 +124,22 @@ pub(crate) trait Dialect: Sync {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
 
-    /// A turn of the model in which the calls without an id have those that were made for them.
+    /// Adds the generated ids to the calls of a turn that have none.
     fn with_generated_ids(&self, turn: Vec<String>, generated: Vec<GeneratedId>) -> Vec<String>;
 
-    /// A message of the user's with a text of ours before what the user says; `None` for any other entry.
+    /// Inserts `text` before the user's own text. Returns `None` if the entry is not a user message.
     fn insert_announcement(&self, entry: &str, text: &str) -> Option<String>;
 
-    /// A message of the user's with this text alone.
+    /// Returns a user message that consists of this text.
     fn user_message(&self, text: &str) -> String;
 
-    /// A kept turn, fitted to what the client echoes of it: what the client left out on purpose stays
-    /// out, and marks that it set are kept.
+    /// Adapts a stored turn to what the client sends back of it: what the client removed on purpose is removed,
+    /// and cache breakpoints that the client set are kept.
     fn adapt_to_echo(&self, stored: Vec<String>, echoed: &[&str], toolset: &Toolset)
     -> Vec<String>;
 
-    /// Entries for the end of the history that load these tools again, by name and definition. `None`
-    /// where the API has nothing of the kind.
+    /// Returns entries that load these tools (name and definition) again at the end of the history. `None` if
+    /// the API cannot do that.
     fn reload_tools(
         &self,
         request: &Request,
@@ -139,66 +147,66 @@ pub(crate) trait Dialect: Sync {
         tools: &[(&str, &str)],
     ) -> Option<Vec<String>>;
 
-    /// Reads the events of a turn.
+    /// Creates the merger for a streamed turn.
     fn stream_merger(&self, request: &Request) -> Box<dyn StreamMerger>;
 
-    /// Reads the whole responses of a turn.
+    /// Creates the merger for a turn with complete responses.
     fn response_merger(&self, request: &Request) -> Box<dyn ResponseMerger>;
 
-    /// What shows a waiting client that somebody is still there.
+    /// Bytes to send to a client that waits, so that the connection is not taken for dead.
     fn keep_alive(&self) -> &'static [u8];
 }
 
-/// Reads the events of all rounds of a turn, and writes those of one message.
+/// Merges the event streams of all rounds of a turn into the stream of one message.
 pub(crate) trait StreamMerger: Send {
-    /// Takes an event; what the client gets for it goes to `out`. What ends a message is held back.
+    /// Processes an event and writes what the client gets for it to `out`. Events that end the message are held
+    /// back.
     fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>);
 
-    /// Whether the API's own end of the events was there; never where it has none.
+    /// Whether the API's end-of-stream event was received. Always `false` for an API that has none.
     fn has_ended(&self) -> bool;
 
-    /// The upstream's events are over: what was said in this round.
+    /// Ends the round after the upstream's last event, and returns its content.
     fn end_round(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) -> Round;
 
-    /// The turn is over: the end of the message, with what all rounds took.
+    /// Ends the turn: writes the end of the message, with the token usage of all rounds.
     fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>);
 
-    /// A later round failed with this status and body: the API's own error event.
+    /// Writes the API's error event after a later round failed with this status and body.
     fn fail(&mut self, status: u16, body: &[u8], router: &CallRouter, out: &mut Vec<u8>);
 }
 
-/// Reads the responses of all rounds of a turn, and writes one.
+/// Merges the complete responses of all rounds of a turn into one.
 pub(crate) trait ResponseMerger: Send {
-    /// Takes a response; `None` for what is none, which goes to the client as it came.
+    /// Adds the response of a round. Returns `None` if it is not a response of this API; the client then gets
+    /// it unchanged.
     fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round>;
 
-    /// The turn is over: one response for all of it.
+    /// Ends the turn and returns its one response.
     fn finish(&mut self, router: &CallRouter) -> String;
 }
 
-/// What was said in one round.
+/// The content of one round.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// The model's turn, as entries that go back up.
+    /// What the model sent, as history entries for the next request.
     pub(crate) entries: Vec<String>,
-    /// How it ended.
     pub(crate) end: RoundEnd,
-    /// What it took.
+    /// Token usage of the round.
     pub(crate) usage: Usage,
-    /// The id under which the API keeps it.
+    /// The id under which the API stores the response.
     pub(crate) response: Option<String>,
 }
 
-/// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoundEnd {
-    /// By itself: calls, if there are any, can be answered.
+    /// The model finished. Its calls, if any, can be answered.
     Complete,
-    /// Cut short by a limit or a filter; what it called is not answered.
+    /// Stopped by a limit or a filter. Its calls are not answered.
     Truncated,
-    /// The provider wants to be asked again with what it said so far.
+    /// The provider paused, and continues if it gets its output so far.
     Paused,
-    /// The upstream broke off, or said that it failed.
+    /// The stream was cut off, or the upstream reported an error.
     Failed,
 }
 
@@ -215,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_result_gets_the_id_of_a_call_of_its_own() {
+    fn every_result_gets_the_id_of_another_call() {
         let named = [call("u1", Some("sum"), "sum"), call("u2", Some("sum"), "sum")];
         let mut ids = CallIdMapper::new(&named);
         let all = [(); 3].map(|()| ids.upstream_id_for(Some("sum"), None));

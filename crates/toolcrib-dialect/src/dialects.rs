@@ -1,4 +1,4 @@
-//! The four APIs, by name: the one place that knows all of their implementations.
+//! The implementation of each API. The only module that knows all four.
 
 use crate::api::Api;
 use crate::chat::ChatDialect;
@@ -8,7 +8,7 @@ use crate::messages::MessagesDialect;
 use crate::responses::ResponsesDialect;
 use crate::toolset::{Toolset, ToolsetPlan};
 
-/// The implementation of an API.
+/// Returns the implementation of an API.
 pub(crate) fn of(api: Api) -> &'static dyn Dialect {
     match api {
         Api::Chat => &ChatDialect,
@@ -19,7 +19,7 @@ pub(crate) fn of(api: Api) -> &'static dyn Dialect {
 }
 
 impl Toolset {
-    /// Makes a toolset of a request's `tools`.
+    /// Creates the toolset for a request's `tools`.
     pub fn new(plan: ToolsetPlan, input: &str) -> Self {
         let write = of(plan.api).tools_writer();
         Self::written_by(write, plan, input)

@@ -1,28 +1,28 @@
-//! Edits of a text at known places.
+//! Edits text at known ranges.
 //!
-//! A request's JSON is never serialised again: what changes is spliced into the text that came, so that
-//! everything else keeps its bytes.
+//! A request's JSON is never serialised again. Changes are spliced into the received text, so that everything
+//! else keeps its bytes.
 
 use std::ops::Range;
 
-/// The place of a part in a text. The part must be a slice of the text.
+/// Returns the range of `part` in `text`. `part` must be a slice of `text`.
 pub(crate) fn range_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// A text with some places changed.
+/// Returns the text with some ranges replaced.
 pub(crate) fn splice(text: &str, changes: Vec<(Range<usize>, String)>) -> String {
     Edits::new(changes).apply(text)
 }
 
-/// Changes to one text, at places that do not overlap.
+/// Replacements in one text, at ranges that do not overlap.
 #[derive(Debug)]
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
     pub(crate) fn new(mut changes: Vec<(Range<usize>, String)>) -> Self {
-        changes.sort_by_key(|(place, _)| place.start);
+        changes.sort_by_key(|(range, _)| range.start);
         Self(changes)
     }
 
@@ -30,29 +30,29 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// The text after the changes.
+    /// Returns the text with the replacements made.
     pub(crate) fn apply(&self, text: &str) -> String {
-        let kept = self.0.iter().fold(text.len(), |left, (place, _)| left - place.len());
-        let new: usize = self.0.iter().map(|(_, new)| new.len()).sum();
-        let mut out = String::with_capacity(kept + new);
+        let kept_bytes = self.0.iter().fold(text.len(), |left, (range, _)| left - range.len());
+        let new_bytes: usize = self.0.iter().map(|(_, new)| new.len()).sum();
+        let mut out = String::with_capacity(kept_bytes + new_bytes);
         let mut at = 0;
-        for (place, new) in &self.0 {
-            out.push_str(&text[at..place.start]);
+        for (range, new) in &self.0 {
+            out.push_str(&text[at..range.start]);
             out.push_str(new);
-            at = place.end;
+            at = range.end;
         }
         out.push_str(&text[at..]);
         out
     }
 
-    /// The place after the changes of what was at `place` before. A changed place must be asked about as a
-    /// whole, not for a part of it.
-    pub(crate) fn range_after(&self, place: &Range<usize>) -> Range<usize> {
-        let moved = |at: usize| {
+    /// Returns where the text at `range` is after the replacements. `range` must not be a part of a replaced
+    /// range.
+    pub(crate) fn range_after(&self, range: &Range<usize>) -> Range<usize> {
+        let shift = |at: usize| {
             let before = self.0.iter().filter(|(changed, _)| changed.end <= at);
             before.fold(at, |at, (changed, new)| at + new.len() - changed.len())
         };
-        moved(place.start)..moved(place.end)
+        shift(range.start)..shift(range.end)
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_move_with_what_changes_before_them() {
+    fn ranges_move_with_edits_before_them() {
         let text = "a bb ccc dd e";
         let edits = Edits::new(vec![(9..11, "D".into()), (2..4, "BBBB".into())]);
         let after = edits.apply(text);

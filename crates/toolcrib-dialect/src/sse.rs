@@ -1,8 +1,8 @@
-//! Server-sent events, cut but not taken apart.
+//! Splits a stream into server-sent events without changing their bytes.
 //!
-//! A proxy forwards most events as they came: comments, ids, unknown fields, odd line ends and all. So
-//! an [`Event`] is first of all its own bytes, up to and including the blank line that ends it, and
-//! only who asks gets to see its name and data. Parsers made for readers of events lose all that.
+//! A proxy forwards most events unchanged: comments, ids, unknown fields, unusual line endings. So an [`Event`]
+//! keeps its raw bytes, up to and including the blank line that ends it, and parses its name and data on
+//! demand. Ordinary event-stream parsers do not keep the raw bytes.
 
 use std::borrow::Cow;
 
@@ -10,40 +10,40 @@ use bytes::{Bytes, BytesMut};
 
 use crate::parsed_size::parsed_size;
 
-/// Maximum size of one event, in bytes. Whole images travel in events; an event that never ends does not.
+/// Maximum size of one event, in bytes. Large enough for events that contain images.
 pub const MAX_EVENT_BYTES: usize = 32 << 20;
 
-/// An event that grew past [`MAX_EVENT_BYTES`].
+/// An event is larger than [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the upstream is larger than {MAX_EVENT_BYTES} bytes")]
 pub struct EventTooLarge;
 
-/// Cuts a stream of bytes into events.
+/// Splits a stream of bytes into events.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
-    /// Where the line begins that is being read.
+    /// Where the current line begins in the buffer.
     line_start: usize,
-    /// Up to where that line was looked at.
+    /// How far the current line was searched for its end.
     scanned: usize,
-    /// Memory that the buffer takes once it is parsed, in bytes.
+    /// Estimated memory of the buffer once it is parsed, in bytes.
     parsed_size: usize,
 }
 
 impl Decoder {
-    /// Takes bytes as they came.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         self.parsed_size += parsed_size(bytes);
     }
 
-    /// The next whole event.
+    /// Returns the next complete event, if there is one.
     pub fn next_event(&mut self) -> Result<Option<Event>, EventTooLarge> {
         while let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]) {
             let end = self.scanned + found;
             let after = match (self.buffer[end], self.buffer.get(end + 1)) {
                 (b'\r', Some(b'\n')) => end + 2,
-                // The line feed that belongs to it may still be under way.
+                // The line feed of a CRLF may not have been received yet.
                 (b'\r', None) => {
                     self.scanned = end;
                     return Ok(None);
@@ -63,41 +63,41 @@ impl Decoder {
         if self.buffer.len() > MAX_EVENT_BYTES { Err(EventTooLarge) } else { Ok(None) }
     }
 
-    /// Memory taken by an incomplete event, in bytes.
+    /// Estimated memory of the incomplete event, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.parsed_size
     }
 
-    /// What came after the last whole event.
+    /// Removes and returns what follows the last complete event.
     pub fn take_rest(&mut self) -> Bytes {
         (self.line_start, self.scanned, self.parsed_size) = (0, 0, 0);
         self.buffer.split().freeze()
     }
 }
 
-/// One event, as it came.
+/// One event, as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     raw: Bytes,
 }
 
 impl Event {
-    /// Bytes that are taken for an event, whether a blank line ended them or not.
+    /// Creates an event from its bytes. A final blank line is not required.
     pub fn from_bytes(raw: Bytes) -> Self {
         Self { raw }
     }
 
-    /// Its bytes, the blank line included.
+    /// Returns the raw bytes, including the final blank line.
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
 
-    /// What it calls itself.
+    /// Returns the value of its `event` field.
     pub fn name(&self) -> Option<&str> {
         self.values("event").last()
     }
 
-    /// What it carries; `None` for a comment, and for bytes that are no text.
+    /// Returns its data. `None` for a comment, and for bytes that are not UTF-8.
     pub fn data(&self) -> Option<Cow<'_, str>> {
         let mut values = self.values("data");
         let first = values.next()?;
@@ -110,8 +110,8 @@ impl Event {
         Some(data)
     }
 
-    /// Whether every line is a comment or a field of the standard. Parsers of event streams ignore other lines, but the
-    /// client may not parse the response as an event stream.
+    /// Whether every line is a comment or a field of the standard. Parsers of event streams ignore other lines,
+    /// but the client may not parse the response as an event stream.
     pub(crate) fn has_only_fields(&self) -> bool {
         let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -135,20 +135,20 @@ impl Event {
     }
 }
 
-/// Lines, whatever ends them; blank ones may be more than there are. One character at a time is found many
-/// times faster than one of two, and an event may be a megabyte.
+/// Splits text into lines at `\n`, `\r` or both; a CRLF yields an extra empty line. Searching for one character
+/// at a time is many times faster than searching for either of two, and an event may be a megabyte.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.split('\r'))
 }
 
-/// An event of ours: `event:` where the API names its events, and one line of data.
+/// Writes an event: its `event` field, if the API names its events, and its data.
 pub fn write_event(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
     if let Some(name) = name {
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(name.as_bytes());
         out.push(b'\n');
     }
-    // JSON may be spread over lines; each is a line of data.
+    // JSON may span several lines; each becomes a `data` field.
     for line in lines(data) {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(line.as_bytes());
@@ -161,7 +161,7 @@ pub fn write_event(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn cut(chunks: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>) {
+    fn split(chunks: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>) {
         let mut decoder = Decoder::default();
         let mut events = Vec::new();
         for chunk in chunks {
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn events_keep_their_bytes_whatever_ends_their_lines() {
+    fn events_keep_their_bytes_with_any_line_ending() {
         let text =
             b": hi\n\nevent: a\r\ndata: 1\r\n\r\nid: 7\rdata:2\r\r\ndata: 3\ndata: 4\n\nhalf";
-        let (whole, rest) = cut(&[text]);
+        let (events, rest) = split(&[text]);
         assert_eq!(
-            whole,
+            events,
             [
                 &b": hi\n\n"[..],
                 b"event: a\r\ndata: 1\r\n\r\n",
@@ -189,14 +189,14 @@ mod tests {
         );
         assert_eq!(rest, b"half");
         for at in 0..text.len() {
-            assert_eq!(cut(&[&text[..at], &text[at..]]), (whole.clone(), rest.clone()), "{at}");
+            assert_eq!(split(&[&text[..at], &text[at..]]), (events.clone(), rest.clone()), "{at}");
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
-        assert_eq!(cut(&bytes), (whole, rest));
+        assert_eq!(split(&bytes), (events, rest));
     }
 
     #[test]
-    fn names_and_data_are_read_as_the_standard_says() {
+    fn names_and_data_are_parsed_by_the_standard() {
         let event = |text: &str| Event { raw: Bytes::copy_from_slice(text.as_bytes()) };
         let read = |text: &str| {
             let event = event(text);
@@ -213,11 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn what_we_write_reads_back() {
+    fn written_events_can_be_read() {
         let mut out = Vec::new();
         write_event(Some("x"), "{\n}", &mut out);
         assert_eq!(out, b"event: x\ndata: {\ndata: }\n\n");
-        let (events, rest) = cut(&[&out]);
+        let (events, rest) = split(&[&out]);
         assert_eq!((events.len(), rest.len()), (1, 0));
     }
 }

@@ -1,8 +1,8 @@
-//! A conversation so far, as the upstream knows it.
+//! Rebuilds the history that the upstream has seen.
 //!
-//! Where a record tells how a turn of the model stood, it stands so again, byte for byte. Where none
-//! does, what can be worked out is: a call of a deferred tool goes through the bridge once more, and a
-//! tool that was called is shown again, at the end of the history if the API has the words for it.
+//! If there is a record of a turn, the turn is restored byte for byte, hidden rounds included. Otherwise it is
+//! rewritten as far as possible: calls of deferred tools go through the bridge again, and tools that were
+//! called are loaded again at the end of the history, if the API allows it.
 
 use std::borrow::Cow;
 
@@ -12,41 +12,42 @@ use crate::mode::Mode;
 use crate::request::{Request, Segment, Speaker, ToolChoice};
 use crate::toolset::Toolset;
 
-/// The tools that must be sent in full for this request, beside those that already are: one that the
-/// client forces, since what is deferred cannot be forced; and one that was called before, of which
-/// nothing is left that shows it, where the API cannot show it again at the end of the history.
+/// Returns the tools that this request must send in full, in addition to those that are sent in full anyway.
+///
+/// These are tools that the client forces, because a deferred tool cannot be forced; and tools that were called
+/// before but have no record, if the API cannot load them again at the end of the history.
 pub(crate) fn tools_to_send_in_full(
     dialect: &dyn Dialect,
     request: &Request,
-    past: &Records,
+    records: &Records,
     toolset: &Toolset,
 ) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     if let ToolChoice::Named(forced) = &request.choice {
-        // What was found stands in `tools` already, where finding a tool puts it there.
-        let found = if toolset.mode().grows() { past.revealed() } else { Vec::new() };
+        // In modes that append found tools to `tools`, those are sent in full already.
+        let found = if toolset.mode().grows() { records.revealed() } else { Vec::new() };
         let hidden = |name: &&String| toolset.is_deferred(name) && !found.contains(name);
         names.extend(forced.iter().filter(hidden).cloned());
     }
-    let unrecorded = tools_without_record(request, past, toolset);
+    let unrecorded = tools_without_record(request, records, toolset);
     if !unrecorded.is_empty() && reload_entries(dialect, request, toolset, &unrecorded).is_none() {
-        // One that was called blind was never shown, and nothing is lost.
-        let accounted = past.accounted();
+        // A tool that the model called without having seen it was never loaded, so it need not be loaded again.
+        let accounted = records.accounted();
         names.extend(unrecorded.into_iter().filter(|name| !accounted.contains(name)));
     }
     names
 }
 
-/// Deferred tools that the history shows being called, and no record shows being found.
+/// Returns deferred tools that were called in the history but that no record shows as found.
 pub(crate) fn tools_without_record(
     request: &Request,
-    past: &Records,
+    records: &Records,
     toolset: &Toolset,
 ) -> Vec<String> {
     if !matches!(toolset.mode(), Mode::Reference(_) | Mode::Hosted(_)) {
         return Vec::new();
     }
-    let mut known = past.revealed();
+    let mut known = records.revealed();
     let mut unrecorded = Vec::new();
     for name in called_tools(request) {
         if toolset.is_deferred(name) && !known.contains(name) {
@@ -61,8 +62,8 @@ pub(crate) fn called_tools(request: &Request) -> impl Iterator<Item = &String> {
     request
         .segments
         .iter()
-        .filter(|said| said.speaker == Speaker::Model)
-        .flat_map(|said| &said.calls)
+        .filter(|segment| segment.speaker == Speaker::Model)
+        .flat_map(|segment| &segment.calls)
 }
 
 pub(crate) fn reload_entries(
@@ -81,11 +82,11 @@ pub(crate) fn reload_entries(
     dialect.reload_tools(request, toolset, &tools)
 }
 
-/// The history as the upstream knows it: what the client sent, with what it never saw in its place.
+/// Returns the history for the upstream: the client's entries, with the hidden rounds restored.
 pub(crate) fn upstream_history(
     dialect: &dyn Dialect,
     request: &Request,
-    past: Records,
+    records: Records,
     toolset: &Toolset,
 ) -> String {
     let mut out = String::new();
@@ -95,64 +96,65 @@ pub(crate) fn upstream_history(
         }
         out.push_str(entry);
     };
-    let mut announcement = pending_announcement(request, &past, toolset);
-    let mut records = past.turns.into_iter();
-    let mut answers = past.previous.map(|record| record.answers).unwrap_or_default();
-    let mut said: Vec<Cow<'_, str>> = Vec::new();
-    // The ids of the calls in it, as they were given, and the turn as the client has it.
-    let (mut upstream_ids, mut echoed): (Vec<Option<String>>, Option<&Segment>) =
+    let mut announcement = pending_announcement(request, &records, toolset);
+    let mut turn_records = records.turns.into_iter();
+    let mut answers = records.previous.map(|record| record.answers).unwrap_or_default();
+    let mut turn: Vec<Cow<'_, str>> = Vec::new();
+    // The upstream's ids of the calls in the current turn, and the turn as the client sent it.
+    let (mut upstream_ids, mut client_turn): (Vec<Option<String>>, Option<&Segment>) =
         (Vec::new(), None);
     for segment in &request.segments {
-        let echo: Vec<&str> = segment.entries.iter().map(|entry| request.entry(entry)).collect();
+        let entries: Vec<&str> = segment.entries.iter().map(|entry| request.entry(entry)).collect();
         match segment.speaker {
             Speaker::Client => {
-                let calls = calls_with_changed_ids(&upstream_ids, echoed);
-                let mut followed =
-                    dialect.insert_hidden_results(&said, echo, &answers, &calls, toolset);
-                for entry in &mut followed {
-                    if let Some(told) =
+                let calls = calls_with_changed_ids(&upstream_ids, client_turn);
+                let mut client_entries =
+                    dialect.insert_hidden_results(&turn, entries, &answers, &calls, toolset);
+                for entry in &mut client_entries {
+                    if let Some(announced) =
                         announcement.and_then(|text| dialect.insert_announcement(entry, text))
                     {
-                        (*entry, announcement) = (Cow::Owned(told), None);
+                        (*entry, announcement) = (Cow::Owned(announced), None);
                     }
                 }
-                for entry in &followed {
+                for entry in &client_entries {
                     push(entry);
                 }
-                // There is no user message yet. The next one may come after a turn of the model, and an
+                // There is no user message yet. The next one may come after a turn of the model, but an
                 // announcement must stay where it was first sent.
                 if let Some(text) = announcement.take() {
                     push(&dialect.user_message(text));
                 }
-                (said, answers, upstream_ids) = (Vec::new(), Vec::new(), Vec::new());
+                (turn, answers, upstream_ids) = (Vec::new(), Vec::new(), Vec::new());
             }
             Speaker::Model => {
-                echoed = Some(segment);
-                said = match records.next().flatten() {
+                client_turn = Some(segment);
+                turn = match turn_records.next().flatten() {
                     Some(record) => {
                         upstream_ids = record.upstream_ids();
                         answers = record.answers;
-                        let kept = record.entries.iter().map(|raw| raw.get().to_owned()).collect();
+                        let stored =
+                            record.entries.iter().map(|raw| raw.get().to_owned()).collect();
                         dialect
-                            .adapt_to_echo(kept, &echo, toolset)
+                            .adapt_to_echo(stored, &entries, toolset)
                             .into_iter()
                             .map(Cow::Owned)
                             .collect()
                     }
-                    None => echo
+                    None => entries
                         .into_iter()
                         .map(|entry| rewrite_unrecorded_entry(dialect, entry, toolset))
                         .collect(),
                 };
-                for entry in &said {
+                for entry in &turn {
                     push(entry);
                 }
             }
         }
     }
     if !answers.is_empty() {
-        let joined = dialect.insert_hidden_results(&said, Vec::new(), &answers, &[], toolset);
-        for entry in &joined {
+        let results = dialect.insert_hidden_results(&turn, Vec::new(), &answers, &[], toolset);
+        for entry in &results {
             push(entry);
         }
     }
@@ -162,33 +164,38 @@ pub(crate) fn upstream_history(
     out
 }
 
-/// The announcement to send with this request. An API that keeps the conversation has it already, unless the tools
-/// have changed since; if nothing is known of the conversation, the model may have seen no listing at all.
+/// Returns the announcement to send with this request, if any.
+///
+/// If the API stores the conversation, it already contains the announcement, unless the tools have changed
+/// since. If there is no record of the conversation, it is sent again, because the model may never have seen a
+/// listing.
 fn pending_announcement<'a>(
     request: &Request,
-    past: &Records,
+    records: &Records,
     toolset: &'a Toolset,
 ) -> Option<&'a str> {
     let text = toolset.announcement()?;
-    let last = past.previous.as_ref().and_then(|record| record.announced.as_ref());
+    let last = records.previous.as_ref().and_then(|record| record.announced.as_ref());
     let is_known = request.previous.is_some() && last == Some(&announcement_hash(text));
     (!is_known).then_some(text)
 }
 
-/// A hash of an announcement, to know it again.
+/// Returns a hash that identifies an announcement.
 pub(crate) fn announcement_hash(announcement: &str) -> String {
     blake3::hash(announcement.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// The calls of a turn, if the client knows any of them by another id than it was given.
+/// Returns the calls of a turn if the client uses a different id than the upstream for any of them; otherwise
+/// nothing.
 fn calls_with_changed_ids<'a>(
     upstream_ids: &'a [Option<String>],
-    echoed: Option<&'a Segment>,
+    client_turn: Option<&'a Segment>,
 ) -> Vec<ForwardedCall<'a>> {
-    let echoed = echoed.into_iter().flat_map(|said| said.call_ids.iter().zip(&said.calls));
+    let client_turn =
+        client_turn.into_iter().flat_map(|segment| segment.call_ids.iter().zip(&segment.calls));
     let calls: Vec<ForwardedCall<'_>> = upstream_ids
         .iter()
-        .zip(echoed)
+        .zip(client_turn)
         .map(|(upstream_id, (client_id, name))| ForwardedCall {
             upstream_id: upstream_id.as_deref(),
             client_id: client_id.as_deref(),
@@ -199,17 +206,17 @@ fn calls_with_changed_ids<'a>(
     if differs { calls } else { Vec::new() }
 }
 
-/// An entry of the model's of which nothing is kept.
+/// Rewrites an entry of a turn that has no record.
 fn rewrite_unrecorded_entry<'a>(
     dialect: &dyn Dialect,
     entry: &'a str,
     toolset: &Toolset,
 ) -> Cow<'a, str> {
     let deferred = |name: &str| toolset.is_deferred(name);
-    let again = match toolset.mode() {
+    let rewritten = match toolset.mode() {
         Mode::Bridge => dialect.wrap_deferred_calls(entry, &deferred, toolset.names().call),
         Mode::Reference(_) => dialect.qualify_deferred_calls(entry, &deferred),
         Mode::Reveal | Mode::Terse | Mode::Append | Mode::Hosted(_) => None,
     };
-    again.map_or(Cow::Borrowed(entry), Cow::Owned)
+    rewritten.map_or(Cow::Borrowed(entry), Cow::Owned)
 }

@@ -1,15 +1,15 @@
-//! Tokens of several rounds, as one number each.
+//! Adds up the token usage of several rounds.
 //!
-//! Every API counts under its own names and nests them as it likes, and all of them add keys. So
-//! what is a number is added to the number of the same name, and what is not is taken from the later
-//! round.
+//! Every API has its own names and nesting for token counts, and all of them add keys over time. So numbers
+//! under the same key are added, and any other value is taken from the later round.
 
 use serde_json::{Number, Value};
 
-/// Maximum size of a usage object, in bytes. They have a few hundred; a parsed value takes many times its text.
+/// Maximum size of a usage object, in bytes. Real ones have a few hundred; a parsed value takes many times its
+/// text.
 const MAX_BYTES: usize = 16 << 10;
 
-/// A usage object; `None` for anything else, and for one that is too large.
+/// Parses a usage object. Returns `None` for anything else, and for an object that is too large.
 pub(crate) fn parse(raw: &str) -> Option<Value> {
     if raw.len() > MAX_BYTES {
         return None;
@@ -17,7 +17,7 @@ pub(crate) fn parse(raw: &str) -> Option<Value> {
     serde_json::from_str::<Value>(raw).ok().filter(Value::is_object)
 }
 
-/// Adds the counts of a later round to those of the rounds before it.
+/// Adds the counts of a later round to those of the earlier rounds.
 pub(crate) fn add(sum: &mut Value, later: &Value) {
     match (sum, later) {
         (Value::Object(sum), Value::Object(later)) => {
@@ -31,29 +31,29 @@ pub(crate) fn add(sum: &mut Value, later: &Value) {
             }
         }
         (Value::Number(sum), Value::Number(later)) => *sum = add_numbers(sum, later),
-        // A count that one round left out is no count.
+        // A round that omits a count does not change the sum.
         (_, Value::Null) => {}
         (sum, later) => *sum = later.clone(),
     }
 }
 
 fn add_numbers(a: &Number, b: &Number) -> Number {
-    let whole = a.as_u64().zip(b.as_u64()).and_then(|(a, b)| a.checked_add(b));
-    let number = whole.map(Number::from).or_else(|| {
+    let integer = a.as_u64().zip(b.as_u64()).and_then(|(a, b)| a.checked_add(b));
+    let number = integer.map(Number::from).or_else(|| {
         let sum = a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default();
         Number::from_f64(sum)
     });
     number.unwrap_or_else(|| b.clone())
 }
 
-/// What one round, or all of a turn, took: for logs, headers and metrics.
+/// Token usage of a round or of a turn, for logs, headers and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens that went in, cached ones included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Those of them that came from a cache.
+    /// Input tokens that were read from a cache.
     pub cached: u64,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output: u64,
 }
 
@@ -65,7 +65,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// A count in a usage object; zero where it is not there.
+/// Returns the count at `path` in a usage object, or zero if there is none.
 pub(crate) fn token_count(usage: &Value, path: &[&str]) -> u64 {
     let mut value = usage;
     for key in path {
@@ -83,10 +83,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_add_up_wherever_they_are_and_words_are_the_last() {
-        let mut sum = json!({"in": 3, "tier": "a", "more": {"cached": 1}, "gone": null});
-        add(&mut sum, &json!({"in": 4, "tier": "b", "more": {"cached": 2, "new": 5}, "gone": 1}));
-        assert_eq!(sum, json!({"in": 7, "tier": "b", "more": {"cached": 3, "new": 5}, "gone": 1}));
+    fn nested_numbers_are_added_and_strings_are_replaced() {
+        let mut sum = json!({"in": 3, "tier": "a", "more": {"cached": 1}, "absent": null});
+        add(&mut sum, &json!({"in": 4, "tier": "b", "more": {"cached": 2, "new": 5}, "absent": 1}));
+        assert_eq!(
+            sum,
+            json!({"in": 7, "tier": "b", "more": {"cached": 3, "new": 5}, "absent": 1})
+        );
         add(&mut sum, &json!({"in": null, "more": null}));
         assert_eq!((&sum["in"], &sum["more"]["cached"]), (&json!(7), &json!(3)));
     }

@@ -1,18 +1,18 @@
-//! Inserts the listing into a message of the user.
+//! Inserts the announcement into a user message.
 //!
-//! It stands inside the user's own message: some servers accept only turns that alternate, so a message of
-//! its own could be refused.
+//! It goes into the user's own message, because some servers require user and assistant messages to alternate
+//! and would reject a separate message.
 
 use toolcrib_text::json;
 
 use super::message::ChatMessage;
 
-/// The message with the text first.
+/// Returns the message with the text before the user's own.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let message = ChatMessage::read(entry).filter(|message| message.role == "user")?;
     let content = message.fields().get("content")?;
     let content = match (message.fields().string("content"), json::items(content)) {
-        (Some(said), _) => json::quote(&format!("{text}\n\n{said}")),
+        (Some(own_text), _) => json::quote(&format!("{text}\n\n{own_text}")),
         (None, Some(parts)) => {
             let mut all = vec![format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))];
             all.extend(parts.iter().map(|part| part.get().to_owned()));
@@ -23,7 +23,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(message.fields().with(&[("content", Some(content))]))
 }
 
-/// A message with the text alone.
+/// Returns a user message that consists of the text.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
 }

@@ -1,4 +1,4 @@
-//! What the client never saw, put into the messages of Chat Completions.
+//! Restores hidden calls and results in the messages of Chat Completions.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::HiddenAnswer;
 
-/// A message whose calls of deferred tools go through `call` again.
+/// Rewrites a message so that its calls of deferred tools go through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -35,30 +35,30 @@ pub(super) fn wrap_deferred_calls(
     wrapped.then(|| message.fields().with(&[("tool_calls", Some(list))]))
 }
 
-/// The arguments of a call that stands for another.
+/// Returns the arguments of the bridge call that wraps a call of `name`.
 fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
     let arguments = arguments.filter(|text| Fields::read(text).is_some()).unwrap_or("{}");
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
 }
 
-/// Answers stand right after the calls, before anything the client says.
+/// Inserts hidden results directly after the calls, before the client's messages.
 pub(super) fn insert_hidden_results<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],
 ) -> Vec<Cow<'a, str>> {
-    let ours = answers.iter().map(|answer| {
+    let hidden = answers.iter().map(|answer| {
         let id = json::quote(answer.id.as_deref().unwrap_or_default());
         let text = json::quote(&answer.text);
         Cow::Owned(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{text}}}"#))
     });
     let mut ids = CallIdMapper::new(calls);
-    ours.chain(entries.into_iter().map(|entry| with_upstream_id(entry, &mut ids))).collect()
+    hidden.chain(entries.into_iter().map(|entry| with_upstream_id(entry, &mut ids))).collect()
 }
 
-/// A result under the id that the upstream knows its call by, if the client knows it by another or by none.
+/// Returns a tool message with the upstream's id for its call, if the client sent a different id or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Taking every entry apart costs, and few clients change ids.
+    // Parsing every entry is expensive, and few clients change ids.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
@@ -71,15 +71,15 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// A message whose calls without an id have those that were made for them.
-pub(super) fn with_generated_ids(entry: &str, made: &mut Vec<GeneratedId>) -> Option<String> {
+/// Adds the generated ids to the calls of a message that have none.
+pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let message = ChatMessage::read(entry)?;
     let calls = json::items(message.fields().get("tool_calls")?)?;
     let calls = calls.into_iter().map(|raw| {
-        let unnamed = |call: &ChatCall<'_>| call.id.as_ref().is_none_or(String::is_empty);
-        let call = ChatCall::read(raw.get()).filter(unnamed);
+        let has_no_id = |call: &ChatCall<'_>| call.id.as_ref().is_none_or(String::is_empty);
+        let call = ChatCall::read(raw.get()).filter(has_no_id);
         let new = call.and_then(|call| {
-            let id = call_ids::take_for(made, &call.name)?;
+            let id = call_ids::take_for(generated, &call.name)?;
             Some(call.fields.with(&[("id", Some(json::quote(&id)))]))
         });
         new.unwrap_or_else(|| raw.get().to_owned())

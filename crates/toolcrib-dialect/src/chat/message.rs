@@ -1,21 +1,20 @@
-//! One message of Chat Completions, as far as we must know it.
+//! Reads the fields of a Chat Completions message that the proxy needs.
 
 use toolcrib_text::json::{self, Fields};
 
-/// A message.
 pub(super) struct ChatMessage<'a> {
     fields: Fields<'a>,
     pub(super) role: String,
-    /// The call that it answers.
+    /// The call that a tool message answers.
     pub(super) tool_call_id: Option<String>,
 }
 
-/// A call in it.
+/// A call in a message.
 pub(super) struct ChatCall<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) id: Option<String>,
     pub(super) name: String,
-    /// JSON text, out of the string that the API puts it into; `None` for a call that is no function's.
+    /// The arguments as JSON text, without the string encoding of the API. `None` for a call of a custom tool.
     pub(super) arguments: Option<String>,
 }
 
@@ -27,7 +26,7 @@ impl<'a> ChatMessage<'a> {
         Some(Self { fields, role, tool_call_id })
     }
 
-    /// Its texts, in order: one string, or several parts.
+    /// Calls `each` for every text in the content, which is one string or a list of parts.
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         if let Some(text) = self.fields.string("content") {
             return each(&text);
@@ -40,7 +39,7 @@ impl<'a> ChatMessage<'a> {
         }
     }
 
-    /// Its calls, in order.
+    /// Returns the calls, in order.
     pub(super) fn calls(&self) -> Vec<ChatCall<'a>> {
         let calls = self.fields.get("tool_calls").and_then(json::items).unwrap_or_default();
         calls.into_iter().filter_map(|call| ChatCall::read(call.get())).collect()
@@ -57,7 +56,7 @@ impl<'a> ChatCall<'a> {
         let id = fields.string("id");
         let function = fields.get("function").and_then(Fields::read);
         let name = name(text)?;
-        // Some servers send the object itself.
+        // Some servers send an object instead of a string.
         let arguments = function.map(|function| {
             let raw = function.get("arguments").unwrap_or_default();
             function.string("arguments").unwrap_or_else(|| raw.to_owned())
@@ -65,7 +64,7 @@ impl<'a> ChatCall<'a> {
         Some(Self { fields, id, name, arguments })
     }
 
-    /// The same call, of another function.
+    /// Returns the same call with another function name and arguments.
     pub(super) fn with_function(&self, name: &str, arguments: &str) -> String {
         let function = self.fields.get("function").and_then(Fields::read);
         let edits =
@@ -75,7 +74,7 @@ impl<'a> ChatCall<'a> {
     }
 }
 
-/// The name in a call, a tool or a choice of one.
+/// Returns the name in a call, a tool or a tool choice.
 pub(super) fn name(text: &str) -> Option<String> {
     let fields = Fields::read(text)?;
     let inner = ["function", "custom"].iter().find_map(|key| fields.get(key));

@@ -1,7 +1,7 @@
-//! OpenAI Chat Completions, and the many servers that imitate it.
+//! OpenAI Chat Completions, and the many servers that are compatible with it.
 //!
-//! It has no words for deferring, so tools go through the bridge. Its streams are the least strict of
-//! the four: indices are left out, names are split, a call comes in one piece or in fifty.
+//! The API has no deferral of its own, so deferred tools are called through the bridge. Its streams are the
+//! least strict of the four: servers omit indices, split names, and send a call in one piece or in fifty.
 
 mod announcement;
 mod history;
@@ -11,6 +11,7 @@ mod response;
 mod stream;
 mod streamed_round;
 mod tools;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -23,7 +24,7 @@ use crate::request::{ParsedHistory, Request, RequestOutline};
 use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
-/// The dialect.
+/// The Chat Completions dialect.
 pub(crate) struct ChatDialect;
 
 impl Dialect for ChatDialect {

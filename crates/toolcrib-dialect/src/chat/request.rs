@@ -1,4 +1,4 @@
-//! A request of Chat Completions.
+//! Reads a request of Chat Completions.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -9,7 +9,7 @@ use crate::request::{
 };
 use crate::splice::range_of;
 
-/// Reads the top of a body.
+/// Reads the top-level fields of a body.
 pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     let has = |key: &str| body.get(key).is_some();
     RequestOutline {
@@ -33,7 +33,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
         let message = ChatMessage::read(entry)?;
         let speaker = if message.role == "assistant" { Speaker::Model } else { Speaker::Client };
         let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
-        // What a system says may change from one request to the next: the time, a folder.
+        // System messages are not fingerprinted, since they may change between requests (time, working folder).
         if speaker == Speaker::Model || message.role == "user" {
             message.texts(&mut |text| segment.fingerprint.text(text));
         }
@@ -48,7 +48,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
     Some(rows.done())
 }
 
-/// What `tool_choice` says.
+/// Parses `tool_choice`.
 fn choice(text: &str) -> ToolChoice {
     match text {
         r#""none""# => return ToolChoice::None,

@@ -1,21 +1,20 @@
-//! Whole responses of Chat Completions, several made into one.
+//! Merges the complete responses of several Chat Completions rounds into one.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::message::{ChatCall, ChatMessage};
-use super::streamed_round::read_usage;
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage;
 
-/// The responses of a turn.
+/// Merges the responses of a turn.
 #[derive(Debug, Default)]
 pub(super) struct ChatResponseMerger {
-    /// The last one, as it came.
+    /// The last response, as it was received.
     body: String,
     rounds: usize,
-    /// `id` and `created` of the first.
+    /// `id` and `created` of the first response.
     first: Option<(String, String)>,
     text: String,
     calls: Vec<String>,
@@ -34,8 +33,8 @@ impl ResponseMerger for ChatResponseMerger {
         self.rounds += 1;
         body.clone_into(&mut self.body);
         if self.first.is_none() {
-            let own = |key| fields.get(key).unwrap_or("null").to_owned();
-            self.first = Some((own("id"), own("created")));
+            let raw_field = |key| fields.get(key).unwrap_or("null").to_owned();
+            self.first = Some((raw_field("id"), raw_field("created")));
         }
         let finish = choice.string("finish_reason").unwrap_or_default();
         let end = round_end(&finish);
@@ -53,7 +52,7 @@ impl ResponseMerger for ChatResponseMerger {
             raw.to_owned()
         } else {
             let left = (!answered.is_empty()).then(|| format!("[{}]", answered.join(",")));
-            // A message must have one of the two.
+            // A message must have content or calls.
             let text =
                 message.fields().get("content").filter(|raw| *raw != "null" || left.is_some());
             let text = text.unwrap_or(r#""""#).to_owned();
@@ -61,7 +60,7 @@ impl ResponseMerger for ChatResponseMerger {
         };
         let mut round_usage = usage::Usage::default();
         if let Some(used) = fields.get("usage").and_then(usage::parse) {
-            round_usage = read_usage(&used);
+            round_usage = super::usage::read(&used);
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
                 None => self.usage = Some(used),
@@ -80,7 +79,7 @@ impl ResponseMerger for ChatResponseMerger {
 }
 
 impl ChatResponseMerger {
-    /// Adds to the text that the client gets; what different rounds say is set apart.
+    /// Appends to the client's text. Texts of different rounds are separated.
     fn add_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -91,15 +90,15 @@ impl ChatResponseMerger {
         self.text.push_str(text);
     }
 
-    /// Takes a call; whether somebody will answer it. One that is held in a round that was cut short may
-    /// be cut itself, and is dropped.
+    /// Adds a call and returns whether it will be answered. A call that would be held is dropped if the round
+    /// was truncated, since its arguments may be incomplete.
     fn add_call(&mut self, raw: &str, end: RoundEnd, router: &mut CallRouter) -> bool {
         let Some(call) = ChatCall::read(raw) else {
             self.calls.push(raw.to_owned());
             return true;
         };
         let id = call.id.as_deref();
-        // A custom tool's call has none, and is not ours to read if the client has such a tool.
+        // A call of a custom tool has no JSON arguments, and is forwarded if the client declared the tool.
         let custom = call.arguments.is_none() && router.toolset().is_declared(&call.name);
         let arguments = call.arguments.clone().unwrap_or_default();
         if custom || router.route(&call.name) == CallRoute::Forward {
@@ -142,10 +141,10 @@ impl ChatResponseMerger {
     }
 }
 
-/// What stands between texts of two rounds.
+/// Separates the texts of two rounds.
 pub(super) const TEXT_SEPARATOR: &str = "\n\n";
 
-/// How a round ended, by its `finish_reason`. Some servers say `stop` where there are calls.
+/// Returns how a round ended, by its `finish_reason`. Some servers send `stop` for a message with calls.
 pub(super) fn round_end(finish: &str) -> RoundEnd {
     match finish {
         "length" | "content_filter" => RoundEnd::Truncated,
@@ -153,7 +152,7 @@ pub(super) fn round_end(finish: &str) -> RoundEnd {
     }
 }
 
-/// The reason that the client gets: calls that it never sees are none.
+/// Returns the `finish_reason` for the client: `stop` instead of `tool_calls` if all calls were hidden.
 pub(super) fn finish_reason(raw: &str, router: &CallRouter) -> String {
     let called = raw == r#""tool_calls""# && router.forwarded_ids().is_empty();
     if called { r#""stop""#.to_owned() } else { raw.to_owned() }

@@ -1,42 +1,42 @@
-//! Streams of Chat Completions: chunks of several rounds made into those of one message.
+//! Merges the Chat Completions streams of several rounds into the stream of one message.
 //!
-//! As long as nothing is hidden every chunk passes as it came. From the first call that is held on, the
-//! rest of the turn is put together anew: one id, contiguous indices, one end.
+//! Chunks are forwarded unchanged until the first call is held. From then on, the rest of the turn is rewritten
+//! with one id, contiguous indices and one end.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::response::{TEXT_SEPARATOR, finish_reason};
-use super::streamed_round::{CallState, StreamedCall, StreamedRound, read_usage};
+use super::streamed_round::{CallState, StreamedCall, StreamedRound};
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::limits::{MAX_CALLS, PART_BYTES};
 use crate::sse::{self, Event};
 use crate::usage;
 
-/// Maximum size of what chunks of ours repeat, in bytes: one field, and all of them.
+/// Maximum size of one field, and of all fields, that written chunks repeat from a received chunk, in bytes.
 const MAX_REPEATED_FIELD_BYTES: usize = 1 << 10;
 const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
-/// The chunks of a turn.
+/// Merges the streams of a turn.
 #[derive(Debug, Default)]
 pub(super) struct ChatStreamMerger {
     rounds: usize,
     /// `id` and `created` of the first chunk.
     first: Option<(String, String)>,
-    /// The last chunk with a choice: what a chunk of ours is written over.
+    /// The last chunk with a choice, used as the template for chunks that are written here.
     template: String,
-    /// Calls that the client got.
+    /// Number of calls that were forwarded to the client.
     forwarded_calls: usize,
-    /// Whether the client got any text in an earlier round, and whether in this one.
+    /// Whether an earlier round had text.
     had_text_before: bool,
     round: StreamedRound,
-    /// What ends the message, held back.
+    /// The chunk that ends the message, held back.
     finish: Option<String>,
     usage_chunk: Option<String>,
     usage: Option<Value>,
     done: bool,
-    /// Whether everything so far went to the client as it came.
+    /// Whether everything so far was forwarded unchanged.
     unchanged: bool,
 }
 
@@ -63,13 +63,14 @@ impl StreamMerger for ChatStreamMerger {
         };
         let choices = fields.get("choices").and_then(json::items);
         match choices.as_deref() {
-            // A server may say in the middle of a choice that it failed.
+            // A server may report an error in the middle of a choice.
             Some([_, ..]) if fields.get("error").is_some_and(|error| error != "null") => {
                 self.round.failed = true;
                 out.extend_from_slice(event.raw());
             }
             Some([first, more @ ..]) => {
-                // One was asked for, and the calls of only one are checked: the client gets no others.
+                // Only one choice was requested, and only its calls are checked, so the client does not get the
+                // others.
                 self.unchanged &= more.is_empty();
                 match Fields::read(first.get()) {
                     Some(choice) => self.add_chunk(event, &fields, &choice, router, out),
@@ -83,7 +84,7 @@ impl StreamMerger for ChatStreamMerger {
                     out.extend_from_slice(event.raw());
                 }
             }
-            // An error, or something this file does not know.
+            // An error, or an unknown event.
             _ => {
                 self.round.failed |= fields.get("error").is_some();
                 out.extend_from_slice(event.raw());
@@ -134,7 +135,7 @@ impl StreamMerger for ChatStreamMerger {
         }
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _router: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).and_then(|fields| fields.get("error").map(json::compact));
         let error = error.map_or_else(
@@ -146,7 +147,7 @@ impl StreamMerger for ChatStreamMerger {
 }
 
 impl ChatStreamMerger {
-    /// Whether the rest of this round can still pass as it comes.
+    /// Whether the rest of this round can still be forwarded unchanged.
     fn is_unchanged(&mut self) -> bool {
         let held = self.round.calls.iter().any(|call| call.state == CallState::Held);
         self.unchanged &= self.rounds == 1 && !held;
@@ -163,25 +164,25 @@ impl ChatStreamMerger {
     ) {
         self.template = template(fields);
         if self.first.is_none() {
-            let own = |key| {
+            let raw_field = |key| {
                 fields
                     .get(key)
                     .filter(|raw| raw.len() <= MAX_REPEATED_FIELD_BYTES)
                     .unwrap_or("null")
                     .to_owned()
             };
-            self.first = Some((own("id"), own("created")));
+            self.first = Some((raw_field("id"), raw_field("created")));
         }
         let delta = choice.get("delta").and_then(Fields::read);
         let has_text = self.round.has_text;
-        let mut live = Vec::new();
+        let mut forwarded = Vec::new();
         if let Some(delta) = &delta {
             self.round.add_delta(delta, &mut router.budget);
             if let Some(text) = delta.string("content") {
                 router.note_text(&text);
             }
             for call in delta.get("tool_calls").and_then(json::items).unwrap_or_default() {
-                live.extend(self.add_call_piece(call.get(), router));
+                forwarded.extend(self.add_call_piece(call.get(), router));
             }
         }
         let finish = choice.string("finish_reason");
@@ -195,9 +196,9 @@ impl ChatStreamMerger {
         if self.is_unchanged() {
             out.extend_from_slice(event.raw());
         } else {
-            // What was forwarded before a call that was held stands before it.
+            // Whatever was forwarded before a held call stays before it.
             if let Some(delta) = delta {
-                self.forward_delta(fields, choice, &delta, &live, has_text, out);
+                self.forward_delta(fields, choice, &delta, &forwarded, has_text, out);
             }
             self.finish = ended.then(|| fields.with(&[])).or(self.finish.take());
         }
@@ -206,28 +207,31 @@ impl ChatStreamMerger {
         }
     }
 
-    /// A chunk of which the client gets only what is its own.
+    /// Forwards a chunk without the parts that are hidden from the client.
     fn forward_delta(
         &mut self,
         fields: &Fields<'_>,
         choice: &Fields<'_>,
         delta: &Fields<'_>,
-        live: &[String],
+        forwarded: &[String],
         has_text: bool,
         out: &mut Vec<u8>,
     ) {
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
-        edits.push(("tool_calls", (!live.is_empty()).then(|| format!("[{}]", live.join(",")))));
+        edits.push((
+            "tool_calls",
+            (!forwarded.is_empty()).then(|| format!("[{}]", forwarded.join(","))),
+        ));
         let text = delta.string("content").filter(|text| !text.is_empty());
         if self.rounds > 1 {
-            // There is one message, and its role was said.
+            // The client gets one message, and its role was sent in the first round.
             edits.push(("role", None));
             match &text {
                 Some(text) if self.had_text_before && !has_text => {
                     edits.push(("content", Some(json::quote(&format!("{TEXT_SEPARATOR}{text}")))));
                 }
                 Some(_) => {}
-                // A list of parts is not ours to read.
+                // A list of parts is forwarded unchanged.
                 None if delta.get("content").is_some_and(|raw| raw.starts_with('[')) => {}
                 None => edits.push(("content", None)),
             }
@@ -243,25 +247,25 @@ impl ChatStreamMerger {
         sse::write_event(None, &chunk, out);
     }
 
-    /// A piece of a call; what the client gets of it.
+    /// Adds a piece of a call, and returns the piece for the client if the call is forwarded.
     fn add_call_piece(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
-        // The turn is over, and more calls would only cost time.
+        // The turn is over already; processing more calls would only cost time.
         if router.budget.exceeded().is_some() {
             return None;
         }
         let piece = Fields::read(raw)?;
-        let known = self.round.calls.len();
+        let known_calls = self.round.calls.len();
         let at = self.find_or_add_call(&piece);
-        if self.round.calls.len() > known {
+        if self.round.calls.len() > known_calls {
             router.budget.hold(PART_BYTES);
             if self.round.calls.len() > MAX_CALLS {
                 router.budget.exceed_calls();
             }
         }
         let call = &mut self.round.calls[at];
-        let begins = call.name.is_empty();
+        let is_first_piece = call.name.is_empty();
         call.add_piece(&piece, &mut router.budget);
-        if begins
+        if is_first_piece
             && call.state == CallState::Held
             && call.sort(router) == CallRoute::Forward
             && !self.is_earlier_call_held(at)
@@ -275,24 +279,25 @@ impl ChatStreamMerger {
         }
     }
 
-    /// Whether an earlier call is still held: then a later one waits, so that their order stays.
+    /// Whether an earlier call is still held. Later calls then wait, so that the order is kept.
     fn is_earlier_call_held(&self, at: usize) -> bool {
         self.round.calls[..at].iter().any(|call| call.state == CallState::Held)
     }
 
-    /// The call that a piece belongs to. One that begins does not mean that those before it are whole:
-    /// servers exist that begin all calls at once.
+    /// Returns the position of the call that a piece belongs to. A new call does not mean that the earlier ones
+    /// are complete: some servers start all calls at once.
     fn find_or_add_call(&mut self, piece: &Fields<'_>) -> usize {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = piece.string("id").filter(|id| !id.is_empty());
         let calls = &self.round.calls;
         let found = match (index, &id) {
             (Some(_), None) => calls.iter().rposition(|call| call.index == index),
-            // Servers that repeat an index tell their calls apart by id.
+            // Servers that repeat an index distinguish calls by id.
             (Some(_), Some(_)) => {
-                // Others change the id of a call that is under way; a call that begins has a name.
-                let begins = is_first_piece(piece);
-                let is_same = |call: &StreamedCall| call.id.is_none() || call.id == id || !begins;
+                // Other servers change the id of a call halfway; only the first piece of a call has a name.
+                let is_first_piece = is_first_piece(piece);
+                let is_same =
+                    |call: &StreamedCall| call.id.is_none() || call.id == id || !is_first_piece;
                 calls.iter().rposition(|call| call.index == index && is_same(call))
             }
             (None, Some(_)) => calls.iter().rposition(|call| call.id == id),
@@ -304,22 +309,22 @@ impl ChatStreamMerger {
         })
     }
 
-    /// Decides about the calls that are held, in order; those for the client are sent. A round that was
-    /// cut short may have cut its last call too, so that none is decided about.
+    /// Decides about held calls, in order, and sends those that the client gets. If the round was truncated,
+    /// its calls may be incomplete, so held calls are dropped.
     fn decide_held_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
-        let (over, cut) = (self.round.ended, self.round.is_truncated());
+        let (ended, truncated) = (self.round.ended, self.round.is_truncated());
         for at in 0..self.round.calls.len() {
             let call = &mut self.round.calls[at];
             let id = call.id.as_deref();
             let mut forward = None;
             match call.state {
                 CallState::Decided | CallState::Dropped => continue,
-                CallState::Forwarded(_) if !over => continue,
+                CallState::Forwarded(_) if !ended => continue,
                 CallState::Forwarded(_) => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments())
                 }
-                CallState::Held if cut => self.unchanged = false,
-                // A name that came in pieces, or a call that waited for another.
+                CallState::Held if truncated => self.unchanged = false,
+                // The name came in pieces, or the call waited for an earlier one.
                 CallState::Held if call.sort(router) == CallRoute::Forward => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));
@@ -333,7 +338,7 @@ impl ChatStreamMerger {
                 }
             }
             self.unchanged &= call.state != CallState::Held;
-            call.state = if call.state == CallState::Held && cut {
+            call.state = if call.state == CallState::Held && truncated {
                 CallState::Dropped
             } else {
                 CallState::Decided
@@ -344,7 +349,7 @@ impl ChatStreamMerger {
         }
     }
 
-    /// A chunk with a whole call.
+    /// Writes a chunk with a complete call.
     fn send_call(&mut self, at: usize, name: &str, arguments: &str, out: &mut Vec<u8>) {
         let call = self.round.calls[at].write(name, arguments, Some(self.forwarded_calls));
         self.forwarded_calls += 1;
@@ -380,7 +385,7 @@ impl ChatStreamMerger {
         sse::write_event(None, &self.with_first_id(&fields, &edits), out);
     }
 
-    /// A chunk as one of the message that the client began to read.
+    /// Returns a chunk with the id and creation time of the first chunk.
     fn with_first_id(&self, fields: &Fields<'_>, edits: &[(&str, Option<String>)]) -> String {
         let (id, created) = self.first.clone().unwrap_or_default();
         let mut all = vec![("id", Some(id)), ("created", Some(created))];
@@ -390,14 +395,14 @@ impl ChatStreamMerger {
 
     fn record_usage(&mut self, fields: &Fields<'_>) {
         let Some(used) = fields.get("usage").and_then(usage::parse) else { return };
-        self.round.usage = read_usage(&used);
-        // Some servers say with every chunk what it took so far: the last one counts.
+        self.round.usage = super::usage::read(&used);
+        // Some servers send the usage so far with every chunk; the last one counts.
         self.round.used = Some(used);
     }
 }
 
-/// The template for chunks that the proxy writes: the fields of a received chunk, except its choices. Each call that
-/// was held repeats them, so fields that are too large are left out.
+/// Returns the template for chunks that are written here: a received chunk without its choices. Every held call
+/// repeats it, so fields that are too large are left out.
 fn template(fields: &Fields<'_>) -> String {
     let bare = fields.with(&[("choices", Some("[]".to_owned()))]);
     if bare.len() <= MAX_TEMPLATE_BYTES {
@@ -409,7 +414,7 @@ fn template(fields: &Fields<'_>) -> String {
     if small.len() <= MAX_TEMPLATE_BYTES { small } else { r#"{"choices":[]}"#.to_owned() }
 }
 
-/// Whether a piece of a call is its first.
+/// Whether this is the first piece of a call.
 fn is_first_piece(piece: &Fields<'_>) -> bool {
     ["function", "custom"].iter().any(|key| {
         let named = piece.get(key).and_then(Fields::read).and_then(|inner| inner.string("name"));

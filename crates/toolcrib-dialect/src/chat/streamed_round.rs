@@ -1,6 +1,6 @@
-//! One round of Chat Completions, put together from its pieces.
+//! Assembles a streamed round of Chat Completions into one message.
 //!
-//! What goes back up must be a whole message: the text, whatever fields came beside it, and the calls.
+//! The next request contains the complete message: its text, its calls, and all other fields.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -9,36 +9,36 @@ use super::response::round_end;
 use crate::budget::ResponseBudget;
 use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::RoundEnd;
-use crate::usage::{self, Usage};
+use crate::usage::Usage;
 
-/// What was said in a round.
+/// A round, assembled from its chunks.
 #[derive(Debug, Default)]
 pub(super) struct StreamedRound {
     pub(super) text: String,
-    /// Whether there was any text, kept or not.
+    /// Whether there was any text, even if it was not recorded.
     pub(super) has_text: bool,
-    /// Other parts of the message, such as a reasoning that must be sent back.
+    /// Other fields of the message, such as reasoning that must be sent back.
     pub(super) extra: Vec<(String, Value)>,
     pub(super) calls: Vec<StreamedCall>,
     pub(super) finish: Option<String>,
     pub(super) usage: Usage,
-    /// The same, as the server says it.
+    /// The usage object as the server sent it.
     pub(super) used: Option<Value>,
     pub(super) ended: bool,
-    /// Whether the upstream said that it failed.
+    /// Whether the upstream reported an error.
     pub(super) failed: bool,
 }
 
-/// A call under way.
+/// A call, assembled from its pieces.
 #[derive(Debug, Default)]
 pub(super) struct StreamedCall {
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Whether it is of a custom tool, whose input is no JSON.
+    /// Whether it calls a custom tool, whose input is not JSON.
     pub(super) custom: bool,
-    /// Whatever else came with it.
+    /// Other fields of the call.
     pub(super) extra: Vec<(String, String)>,
     pub(super) state: CallState,
 }
@@ -50,7 +50,7 @@ pub(super) enum CallState {
     /// Forwarded under this index.
     Forwarded(usize),
     Decided,
-    /// Held in a round that was cut short: nobody will answer it, so nobody may see it.
+    /// Held in a truncated round. It will not be answered, so it is removed from the message.
     Dropped,
 }
 
@@ -59,7 +59,7 @@ impl StreamedRound {
         self.finish.as_deref().is_some_and(|reason| round_end(reason) == RoundEnd::Truncated)
     }
 
-    /// Notes the parts of a delta for the message that goes back up.
+    /// Adds the fields of a delta to the message.
     pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter() {
             // A parsed value takes many times its text.
@@ -91,7 +91,7 @@ impl StreamedRound {
         }
     }
 
-    /// The message, as it goes back up.
+    /// Returns the message as a history entry.
     pub(super) fn into_entry(self) -> String {
         let mut out = String::from(r#"{"role":"assistant","content":"#);
         let calls: Vec<String> = self
@@ -126,18 +126,18 @@ impl StreamedCall {
                     self.custom |= key == "custom";
                     let key = if key == "custom" { "input" } else { "arguments" };
                     let Some(function) = Fields::read(raw) else { continue };
-                    // Some servers say the name with every piece.
+                    // Some servers repeat the name in every piece.
                     let name = function.string("name").unwrap_or_default();
                     if name != self.name {
                         budget.hold(name.len());
                         self.name.push_str(&name);
                     }
-                    // Some servers send the object itself.
+                    // Some servers send an object instead of a string.
                     let arguments = function.get(key).filter(|raw| *raw != "null");
                     let text = function.string(key).or(arguments.map(str::to_owned));
                     let text = text.unwrap_or_default();
                     if let CallState::Forwarded(_) = self.state {
-                        // The client has them; here they are only for the record.
+                        // The client already has the arguments; this copy is only for the record.
                         if !budget.copy(text.len()) {
                             continue;
                         }
@@ -155,7 +155,7 @@ impl StreamedCall {
         }
     }
 
-    /// Its arguments; a custom tool has none.
+    /// Returns its JSON arguments; empty for a custom tool.
     pub(super) fn json_arguments(&self) -> &str {
         if self.custom { "" } else { &self.arguments }
     }
@@ -180,14 +180,5 @@ impl StreamedCall {
         let (kind, key) = if self.custom { ("custom", "input") } else { ("function", "arguments") };
         out.extend(["\"", kind, r#"":{"name":"#, &name, ",\"", key, "\":", &arguments, "}}"]);
         out
-    }
-}
-
-/// What a usage object says.
-pub(super) fn read_usage(used: &Value) -> Usage {
-    Usage {
-        input: usage::token_count(used, &["prompt_tokens"]),
-        cached: usage::token_count(used, &["prompt_tokens_details", "cached_tokens"]),
-        output: usage::token_count(used, &["completion_tokens"]),
     }
 }

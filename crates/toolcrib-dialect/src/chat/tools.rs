@@ -1,10 +1,10 @@
-//! The `tools` of Chat Completions.
+//! Writes `tools` for Chat Completions.
 
 use toolcrib_core::DefinitionFormat;
 
 use crate::tool_list::{self, ToolListEdit};
 
-/// What goes up: the client's own, then ours, then what was found.
+/// Writes the client's tools, then ours, then those that were found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let as_it_is = |fields: &toolcrib_text::json::Fields<'_>| fields.with(&[]);
     let mut entries = tool_list::kept(input, edit, &as_it_is);

@@ -1,10 +1,10 @@
-//! Inserts the listing into a content of the user.
+//! Inserts the announcement into a user content.
 
 use toolcrib_text::json;
 
 use super::content::{Content, Part, PartKind};
 
-/// The content with the text before what the user says, and after answers to calls.
+/// Returns the content with the text before the user's own, but after function responses.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let content = Content::read(entry).filter(|content| !content.is_model)?;
     let is_answer =
@@ -15,7 +15,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(content.with(&parts))
 }
 
-/// A content with the text alone.
+/// Returns a user content that consists of the text.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"role":"user","parts":[{}]}}"#, part(text))
 }

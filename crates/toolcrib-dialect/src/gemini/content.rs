@@ -1,10 +1,10 @@
-//! One content of Gemini and its parts, as far as we must know them.
+//! Reads the fields of a Gemini content and its parts that the proxy needs.
 //!
-//! The API takes every key in camel and in snake case; what a client wrote stays as it wrote it.
+//! The API accepts every key in camel case and in snake case. The client's spelling is kept.
 
 use toolcrib_text::json::{self, Fields};
 
-/// The value under either spelling of a key, and the spelling.
+/// Returns the value under either spelling of a key, together with the spelling.
 pub(super) fn get_either<'a, 'k>(
     fields: &Fields<'a>,
     [camel, snake]: [&'k str; 2],
@@ -12,15 +12,15 @@ pub(super) fn get_either<'a, 'k>(
     [camel, snake].into_iter().find_map(|key| Some((key, fields.get(key)?)))
 }
 
-/// The signature of a part, as JSON.
+/// Returns the thought signature of a part, as JSON.
 pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
     get_either(part, ["thoughtSignature", "thought_signature"]).map(|(_, raw)| raw)
 }
 
-/// A content: one entry of the history, or what a candidate says.
+/// A content: an entry of the history, or the content of a candidate.
 pub(super) struct Content<'a> {
     pub(super) fields: Fields<'a>,
-    /// Whether the model says it; who leaves the role out is the user.
+    /// Whether its role is the model. A content without a role is the user's.
     pub(super) is_model: bool,
     pub(super) parts: Vec<&'a str>,
 }
@@ -34,37 +34,37 @@ impl<'a> Content<'a> {
         Some(Self { fields, is_model, parts })
     }
 
-    /// The same content with other parts.
+    /// Returns the same content with other parts.
     pub(super) fn with(&self, parts: &[String]) -> String {
         self.fields.with(&[("parts", Some(format!("[{}]", parts.join(","))))])
     }
 }
 
-/// A part.
+/// One part of a content.
 pub(super) struct Part<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: PartKind<'a>,
 }
 
-/// What a part is.
+/// The kind of a part.
 pub(super) enum PartKind<'a> {
-    /// Text that is shown.
+    /// Visible text.
     Text(String),
-    /// The model's thoughts, in words.
+    /// The text of a thought.
     Thought(String),
     Call(FunctionPart<'a>),
     Result(FunctionPart<'a>),
-    /// An image, code, or something newer than this file.
+    /// An image, code, or an unknown kind.
     Other,
 }
 
-/// A call, or the answer to one.
+/// A `functionCall` or a `functionResponse`.
 pub(super) struct FunctionPart<'a> {
     key: &'static str,
     fields: Fields<'a>,
     pub(super) id: Option<String>,
     pub(super) name: String,
-    /// A call's arguments, as JSON text.
+    /// The arguments of a call, as JSON text.
     pub(super) args: &'a str,
 }
 
@@ -88,12 +88,12 @@ impl<'a> Part<'a> {
         Some(Self { fields, kind })
     }
 
-    /// The part with its call under another name; a signature beside it stays.
+    /// Returns the part with its call renamed. A signature in the part is kept.
     pub(super) fn with_call(&self, name: &str, args: Option<&str>) -> Option<String> {
         self.edited(name, args.map(|args| ("args", Some(args.to_owned()))))
     }
 
-    /// The part as the answer to the call of that name and id; without an id if the call has none.
+    /// Returns the part as the response to the call with this name and id; without an id if the call has none.
     pub(super) fn as_result_of(&self, name: &str, id: Option<&str>) -> Option<String> {
         self.edited(name, Some(("id", id.map(json::quote))))
     }
@@ -112,7 +112,7 @@ impl<'a> FunctionPart<'a> {
         let fields = Fields::read(raw)?;
         let id = fields.string("id").filter(|id| !id.is_empty());
         let name = fields.string("name")?;
-        // Left out, there are none.
+        // A call without `args` has no arguments.
         let args = fields.get("args").filter(|raw| *raw != "null").unwrap_or("{}");
         Some(Self { key, fields, id, name, args })
     }

@@ -1,7 +1,7 @@
-//! What the client never saw, put into the contents of Gemini.
+//! Restores hidden calls and results in the contents of Gemini.
 //!
-//! The API wants as many answers as there were calls, in one content. Ids are optional in both, so
-//! that an answer may have to find its call by name and order.
+//! The API requires one function response per call, all in one content. Ids are optional, so a response may
+//! have to be matched to its call by name and order.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use super::content::{Content, Part, PartKind, signature};
 use crate::dialect::ForwardedCall;
 use crate::hidden_rounds::HiddenAnswer;
 
-/// What stands for a signature that is lost: the API's own word for a call that the model did not make.
+/// Replaces a lost signature. The API defines this value for calls that the model did not make.
 const SKIP_SIGNATURE_CHECK: &str = r#""skip_thought_signature_validator""#;
 
-/// A content whose calls of deferred tools go through `call` again. The signature of a turn stands on its
-/// first call; where that was a hidden one, it is gone with the record.
+/// Rewrites a content so that its calls of deferred tools go through the bridge tool `call`. The first call of
+/// a turn carries the signature; if that call was hidden, the signature was lost with the record.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -30,12 +30,12 @@ pub(super) fn wrap_deferred_calls(
             let part = Part::read(raw);
             let new = part.as_ref().and_then(|part| match &part.kind {
                 PartKind::Call(known) if deferred(&known.name) => {
-                    let inside = format!(
+                    let bridge_args = format!(
                         r#"{{"name":{},"arguments":{}}}"#,
                         json::quote(&known.name),
                         known.args
                     );
-                    part.with_call(call, Some(&inside)).map(|new| with_signature(new, wrapped))
+                    part.with_call(call, Some(&bridge_args)).map(|new| with_signature(new, wrapped))
                 }
                 _ => None,
             });
@@ -46,7 +46,7 @@ pub(super) fn wrap_deferred_calls(
     wrapped.then(|| content.with(&parts))
 }
 
-/// A call that goes up in other words, with a signature if it is the first.
+/// Adds the placeholder signature to a rewritten call if it is the first and has none.
 fn with_signature(part: String, is_later: bool) -> String {
     match Fields::read(&part) {
         Some(fields) if !is_later && signature(&fields).is_none() => {
@@ -56,37 +56,37 @@ fn with_signature(part: String, is_later: bool) -> String {
     }
 }
 
-/// A call that waits for its answer.
+/// A call that awaits its result.
 struct AwaitedCall {
-    /// The id that the upstream gave it, and the one that the client knows it by.
+    /// The upstream's id, and the client's.
     id: Option<String>,
     client_id: Option<String>,
-    /// The name that the upstream knows it by, and the one that the client does.
+    /// The upstream's name for the tool, and the client's.
     name: String,
     client_name: Option<String>,
-    /// Whether it goes through the bridge.
-    bridged: bool,
+    /// Whether it is a call of the bridge tool.
+    is_bridge_call: bool,
     has_result: bool,
 }
 
-/// The calls at the end of a turn, in order.
+/// Returns the calls at the end of a turn, in order.
 fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     let contents: Vec<Content<'_>> = turn.iter().filter_map(|entry| Content::read(entry)).collect();
-    // What comes before a content that is not the model's was answered in it.
+    // Calls before a user content were answered in that content.
     let first = contents.iter().rposition(|content| !content.is_model).map_or(0, |at| at + 1);
     let parts = contents[first..].iter().flat_map(|content| &content.parts);
     let calls = parts.filter_map(|raw| match Part::read(raw)?.kind {
         PartKind::Call(known) => {
-            let bridged = known.name == call;
+            let is_bridge_call = known.name == call;
             let inner = Fields::read(known.args).and_then(|args| args.string("name"));
-            let client_name = if bridged { inner } else { Some(known.name.clone()) };
+            let client_name = if is_bridge_call { inner } else { Some(known.name.clone()) };
             let client_id = known.id.clone();
             Some(AwaitedCall {
                 id: known.id,
                 client_id,
                 name: known.name,
                 client_name,
-                bridged,
+                is_bridge_call,
                 has_result: false,
             })
         }
@@ -95,24 +95,24 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     calls.collect()
 }
 
-/// The call that an answer of the client's is for: by id, by name, by the id of one that has its answer
-/// already (clients repeat themselves), or, where the model misspelled the name, the next that goes
-/// through the bridge.
+/// Returns the call that a client's result belongs to: by id, by name, by the id of a call that already has a
+/// result (some clients send one twice), or, if the model misspelled the name, the next call of the bridge
+/// tool.
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))
     };
-    let again = |id: &str| {
+    let find_answered = |id: &str| {
         calls.iter().position(|call| call.has_result && call.client_id.as_deref() == Some(id))
     };
     id.and_then(|id| find(&|call| call.client_id.as_deref() == Some(id)))
         .or_else(|| find(&|call| call.client_name.as_deref() == Some(name)))
-        .or_else(|| id.and_then(again))
-        .or_else(|| find(&|call| call.bridged))
+        .or_else(|| id.and_then(find_answered))
+        .or_else(|| find(&|call| call.is_bridge_call))
 }
 
-/// What follows a turn: the client's answers under the names that the upstream called, and those that
-/// the client knows nothing of among them, each at the place of its call.
+/// Returns the entries after a turn: the client's results under the upstream's names, and the hidden results
+/// among them, in the order of the calls.
 pub(super) fn insert_hidden_results<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -128,12 +128,12 @@ pub(super) fn insert_hidden_results<'a>(
         }
         ordered.add(answer.at, hidden_result(answer));
     }
-    // The others are those that the client got, in the same order.
+    // The remaining calls are those that were forwarded, in the same order.
     for (call, known) in calls.iter_mut().filter(|call| !call.has_result).zip(forwarded) {
         call.client_id = known.client_id.map(str::to_owned);
     }
-    // If an invented id is removed, answers are matched to calls by their order.
-    let invented = calls.iter().any(|call| call.id.is_none() && call.client_id.is_some());
+    // If invented ids are removed, results must be in the order of the calls.
+    let has_invented_ids = calls.iter().any(|call| call.id.is_none() && call.client_id.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<Content<'a>> = None;
     let mut entries = entries.into_iter().peekable();
@@ -148,7 +148,7 @@ pub(super) fn insert_hidden_results<'a>(
             renamed.push((at, new.unwrap_or_else(|| (*raw).to_owned())));
         }
         if answers.is_empty() {
-            let parts = if invented {
+            let parts = if has_invented_ids {
                 OrderedResults::default().with(renamed).parts()
             } else {
                 renamed.into_iter().map(|(_, part)| part).collect()
@@ -170,14 +170,15 @@ pub(super) fn insert_hidden_results<'a>(
     out
 }
 
-/// The parts of a content that answers calls, put in the order of the calls.
+/// The parts of a content with results, in the order of the calls.
 #[derive(Default)]
 struct OrderedResults {
-    /// Parts before the client's first answer.
+    /// Parts before the client's first result.
     before: Vec<String>,
-    /// Answers by the number of their call, each with the parts between it and the client's next answer.
+    /// Results by the position of their call, each with the parts between it and the client's next result.
     answers: Vec<(usize, Vec<String>)>,
-    /// The client's last answer so far, and the parts after it. At the end they stay last: the user may go on there.
+    /// The client's last result so far, and the parts after it. Those stay last, since they may be the user's
+    /// next message.
     last: Option<usize>,
     after: Vec<String>,
 }
@@ -187,7 +188,7 @@ impl OrderedResults {
         self.answers.push((at, vec![part]));
     }
 
-    /// The same with parts of the client's: answers, with the place of their call, and others.
+    /// Adds parts of the client: results with the position of their call, and others.
     fn with(mut self, parts: Vec<(Option<usize>, String)>) -> Self {
         for (at, part) in parts {
             match (at, self.last) {
@@ -218,8 +219,8 @@ fn has_results(content: &Content<'_>) -> bool {
     content.parts.iter().any(is_answer)
 }
 
-/// The place of a client's answer, `None` for any other part, and its new text where its call went up
-/// under another name.
+/// Returns the position of the call that a part is the result of (`None` for any other part), and the part's
+/// new text if the upstream has another name or id for the call.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
     let Some(part) = Part::read(raw) else { return (None, None) };
     let PartKind::Result(answer) = &part.kind else { return (None, None) };
@@ -228,14 +229,14 @@ fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<
     };
     let call = &mut calls[at];
     call.has_result = true;
-    // A client may leave ids out, invent some or write them differently. The call stands there with the id
-    // that the upstream gave it, or with none, and so does its answer.
+    // Clients omit, invent or change ids. The result must have the same id as the call in the upstream's
+    // history, or none.
     let changes = call.name != answer.name || call.id != answer.id;
     let new = changes.then(|| part.as_result_of(&call.name, call.id.as_deref())).flatten();
     (Some(at), new)
 }
 
-/// The answer to a call that the client never saw.
+/// Returns the function response for a hidden call.
 fn hidden_result(answer: &HiddenAnswer) -> String {
     let id = answer.id.as_deref().map(|id| format!(r#""id":{},"#, json::quote(id)));
     let id = id.unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Gemini `generateContent`, on the developer API and on Vertex.
+//! Gemini `generateContent`, on the developer API and on Vertex AI.
 //!
-//! It has no words for deferring, so tools go through the bridge. Calls arrive whole and often without
-//! an id; what stands in for one is their order. Model and stream are said in the path, not in the body.
+//! The API has no deferral of its own, so deferred tools are called through the bridge. Calls arrive complete
+//! and often without an id; then their order identifies them. The path, not the body, selects the model and
+//! streaming.
 
 mod announcement;
 mod content;
@@ -24,7 +25,7 @@ use crate::request::{ParsedHistory, Request, RequestOutline};
 use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
-/// The dialect.
+/// The Gemini dialect.
 pub(crate) struct GeminiDialect;
 
 impl Dialect for GeminiDialect {
@@ -60,7 +61,7 @@ impl Dialect for GeminiDialect {
         history::insert_hidden_results(turn, entries, answers, calls, toolset.names().call)
     }
 
-    /// Ids are optional in this API: a call without one stays without.
+    /// Ids are optional in this API, so calls without one stay as they are.
     fn with_generated_ids(&self, turn: Vec<String>, _generated: Vec<GeneratedId>) -> Vec<String> {
         turn
     }
@@ -94,7 +95,7 @@ impl Dialect for GeminiDialect {
         Box::new(response::GeminiResponseMerger::default())
     }
 
-    /// Nothing: clients of this API take every line for data, and stumble over a comment.
+    /// Empty: clients of this API parse every line as data and fail on a comment.
     fn keep_alive(&self) -> &'static [u8] {
         b""
     }

@@ -1,4 +1,6 @@
-//! What is said in a turn: kept for the upstream as it came, and given to the client as its own.
+//! Merges the parts of all rounds of a turn.
+//!
+//! Each part is recorded for the upstream unchanged, and rewritten for the client if necessary.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -9,41 +11,41 @@ use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::limits::PART_BYTES;
 use crate::usage::Usage;
 
-/// What stands between texts of two rounds: clients put all text of a turn into one.
+/// Separates the texts of two rounds, because clients concatenate all text of a turn.
 const TEXT_SEPARATOR: &str = "\n\n";
 
-/// Maximum size of a response's id, in bytes.
+/// Maximum size of a response id, in bytes.
 const MAX_ID_BYTES: usize = 1 << 10;
 
-/// What is said, over all rounds.
+/// The parts of a turn, over all rounds.
 #[derive(Debug, Default)]
 pub(super) struct PartMerger {
     /// `responseId` of the first response, as JSON.
     id: Option<String>,
     /// Parts of this round, for the upstream.
     parts: Vec<String>,
-    /// The text that the last of them will be, whether it is a thought, and what of it came so far.
+    /// The text part that is still being received: whether it is a thought, and its text so far.
     open_text: Option<(bool, String)>,
     /// Whether the client got text in an earlier round, and whether in this one.
     had_text_before: bool,
     has_text: bool,
-    /// Whether the client got other parts than came.
+    /// Whether any part was hidden from the client or rewritten.
     pub(super) altered: bool,
-    /// What the rounds before took, and what this one did so far.
+    /// Token usage of the earlier rounds, and of this one so far.
     earlier_usage: Option<Value>,
     round_usage: Option<Value>,
 }
 
 impl PartMerger {
-    /// Takes a part; what the client gets of it. A call is whole when it comes, so that a round which
-    /// is cut short later has it all the same, and it is decided about at once.
+    /// Adds a part and returns what the client gets for it. Calls always arrive complete, even in a round that
+    /// is truncated later, so they are decided about at once.
     pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         let part = Part::read(raw);
         if router.budget.copy(raw.len()) {
             self.record_part(raw, part.as_ref());
         }
-        let as_it_came = Some(raw.to_owned());
-        let Some(part) = part else { return as_it_came };
+        let unchanged = Some(raw.to_owned());
+        let Some(part) = part else { return unchanged };
         match &part.kind {
             PartKind::Text(text) if !text.is_empty() => {
                 router.note_text(text);
@@ -52,14 +54,14 @@ impl PartMerger {
                     let text = json::quote(&format!("{TEXT_SEPARATOR}{text}"));
                     return Some(part.fields.with(&[("text", Some(text))]));
                 }
-                as_it_came
+                unchanged
             }
             PartKind::Call(call) => {
                 let id = call.id.as_deref();
                 router.budget.hold(PART_BYTES);
                 if router.route(&call.name) == CallRoute::Forward {
                     router.note_forwarded_call(id, &call.name, call.args);
-                    return as_it_came;
+                    return unchanged;
                 }
                 self.altered = true;
                 match router.resolve(id, &call.name, call.args) {
@@ -69,16 +71,16 @@ impl PartMerger {
                     ResolvedCall::Hidden => None,
                 }
             }
-            _ => as_it_came,
+            _ => unchanged,
         }
     }
 
-    /// Keeps a part for the upstream. Pieces of one text are one part again; everything else stays
-    /// as it came, since a signature belongs to its part.
+    /// Records a part for the upstream. Pieces of one text are joined; all other parts are kept unchanged,
+    /// because a signature belongs to its part.
     fn record_part(&mut self, raw: &str, part: Option<&Part<'_>>) {
-        let bare =
+        let has_only_text =
             |part: &&Part<'_>| part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"));
-        let piece = part.filter(bare).and_then(|part| match &part.kind {
+        let piece = part.filter(has_only_text).and_then(|part| match &part.kind {
             PartKind::Text(text) => Some((false, text)),
             PartKind::Thought(text) => Some((true, text)),
             _ => None,
@@ -103,14 +105,14 @@ impl PartMerger {
         else {
             return;
         };
-        let mark = if thought { r#","thought":true"# } else { "" };
-        self.parts.push(format!(r#"{{"text":{}{mark}}}"#, json::quote(&text)));
+        let thought_flag = if thought { r#","thought":true"# } else { "" };
+        self.parts.push(format!(r#"{{"text":{}{thought_flag}}}"#, json::quote(&text)));
     }
 
-    /// Notes the id and the counts of a response.
+    /// Records the id and the token usage of a response.
     pub(super) fn record_head(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
-            // It is repeated in every event that is rewritten.
+            // Every rewritten event repeats the id.
             let id = response.get("responseId").filter(|raw| raw.len() <= MAX_ID_BYTES);
             self.id = id.map(str::to_owned);
         }
@@ -118,7 +120,8 @@ impl PartMerger {
         self.round_usage = round_usage.or(self.round_usage.take());
     }
 
-    /// What makes a response one of this turn: the first one's id, and what all rounds took so far.
+    /// Returns the fields that are the same in all responses of the turn: the first response's id, and the
+    /// token usage of all rounds so far.
     pub(super) fn turn_fields(
         &self,
         response: &Fields<'_>,
@@ -139,7 +142,7 @@ impl PartMerger {
         ]
     }
 
-    /// The round is over: what was said in it, and what it took.
+    /// Ends the round and returns its parts and its token usage.
     pub(super) fn end_round(&mut self) -> (Vec<String>, Usage) {
         self.close_text();
         self.had_text_before |= std::mem::take(&mut self.has_text);

@@ -1,4 +1,4 @@
-//! A request of Gemini.
+//! Reads a request of Gemini.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -9,9 +9,9 @@ use crate::request::{
 };
 use crate::splice::range_of;
 
-/// Reads the top of a body, and the path it was sent to.
+/// Reads the top-level fields of a body, and the path.
 pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> RequestOutline<'a> {
-    // Without a model and a method in the path it is no request of this API, whatever the body says.
+    // Without a model and a method in the path, this is not a request of this API, whatever the body contains.
     let Some(operation) = parse_path(target) else { return RequestOutline::default() };
     let is_set = |value: Option<(&str, &str)>| value.is_some_and(|(_, raw)| raw != "null");
     let inner = |keys| get_either(body, keys).and_then(|(_, raw)| Fields::read(raw));
@@ -56,11 +56,11 @@ pub(super) fn read_conversation(text: &str, contents: &str) -> Option<ParsedHist
     Some(rows.done())
 }
 
-/// What a path asks for.
+/// The operation that a path selects.
 struct Operation {
     model: String,
     stream: bool,
-    /// Whether the stream is to be server-sent events.
+    /// Whether the stream consists of server-sent events.
     events: bool,
 }
 
@@ -76,14 +76,14 @@ fn parse_path(target: &str) -> Option<Operation> {
     (!model.is_empty()).then(|| Operation { model: model.to_owned(), stream, events })
 }
 
-/// Adds what a part says to what its speaker says.
+/// Adds a part to the fingerprint.
 fn add_to_fingerprint(segment: &mut SegmentBuilder, part: Part<'_>) {
     match part.kind {
         PartKind::Text(text) => segment.fingerprint.text(&text),
         PartKind::Call(call) => {
             segment.call(call.id, call.name, call.args);
         }
-        // Of an answer only what it answers: clients shorten old ones.
+        // The content of a result is not fingerprinted, since clients shorten old results.
         PartKind::Result(answer) => {
             segment.fingerprint.call(answer.id.as_deref(), &answer.name, "");
         }
@@ -91,7 +91,7 @@ fn add_to_fingerprint(segment: &mut SegmentBuilder, part: Part<'_>) {
     }
 }
 
-/// What the function calling config says.
+/// Reads the choice of tools from the function calling config.
 fn choice(calling: &Fields<'_>) -> ToolChoice {
     let mode = calling.string("mode").unwrap_or_default();
     let allowed = get_either(calling, ["allowedFunctionNames", "allowed_function_names"]);

@@ -1,4 +1,4 @@
-//! Responses of Gemini: one alone, and several made into one.
+//! Reads Gemini responses, and merges those of several rounds into one.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -7,7 +7,7 @@ use super::part_merger::PartMerger;
 use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 
-/// A response, or an event of one: both have the same shape.
+/// A response, or an event of a stream: both have the same shape.
 pub(super) struct GeminiResponse<'a> {
     pub(super) fields: Fields<'a>,
     candidate: Option<Fields<'a>>,
@@ -29,7 +29,7 @@ impl<'a> GeminiResponse<'a> {
         self.content.as_ref().map_or(&[], |content| &content.parts)
     }
 
-    /// How the round ended, if this is its end. `STOP` is also said where there are calls.
+    /// Returns how the round ended, if this response ends it. `STOP` is also used for a response with calls.
     pub(super) fn end(&self) -> Option<RoundEnd> {
         let reason = self.candidate.as_ref().and_then(|it| it.string("finishReason"));
         match reason.as_deref() {
@@ -39,12 +39,12 @@ impl<'a> GeminiResponse<'a> {
         }
     }
 
-    /// Whether the question is not answered at all.
+    /// Whether the prompt was blocked, so that there is no candidate.
     pub(super) fn is_blocked(&self) -> bool {
         self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
     }
 
-    /// Whether it tells the client something beside its parts, its end and its counts.
+    /// Whether it has fields for the client other than its parts, finish reason and usage.
     pub(super) fn has_other_fields(&self) -> bool {
         let usual = ["content", "finishReason", "finishMessage", "index"];
         let more = |it: &Fields<'_>| it.iter().any(|(key, _)| !usual.contains(&key));
@@ -53,8 +53,8 @@ impl<'a> GeminiResponse<'a> {
             || self.fields.iter().any(|(key, _)| !around.contains(&key))
     }
 
-    /// The response with these parts. Where all are gone an empty text stays, as the API itself ends
-    /// its streams: clients take a content without parts for a broken turn and forget it.
+    /// Returns the response with these parts. If all parts were removed, an empty text remains, as at the end
+    /// of the API's own streams: clients discard a turn whose content has no parts.
     pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
         let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
         let content =
@@ -62,7 +62,7 @@ impl<'a> GeminiResponse<'a> {
         self.with_candidate(&candidate.with(&[("content", content)]), edits)
     }
 
-    /// The parts in a response of their own, which does not end the turn.
+    /// Returns a response with only these parts, which does not end the turn.
     pub(super) fn with_parts_only(
         &self,
         parts: &[String],
@@ -93,14 +93,14 @@ impl<'a> GeminiResponse<'a> {
     }
 }
 
-/// The responses of a turn.
+/// Merges the responses of a turn.
 #[derive(Debug, Default)]
 pub(super) struct GeminiResponseMerger {
-    /// The last one, as it came.
+    /// The last response, as it was received.
     body: String,
     rounds: usize,
     merger: PartMerger,
-    /// What the client gets, of all rounds.
+    /// The client's parts, of all rounds.
     parts: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Streams of Gemini: events of several rounds made into those of one response.
+//! Merges the Gemini streams of several rounds into the stream of one response.
 //!
-//! Every event is a whole response, with the parts that are new. As long as nothing is hidden each
-//! passes as it came; from the first call that is not the client's own on, the rest is written anew: one id,
-//! counts that only grow, one end.
+//! Every event is a complete response with only the new parts. Events are forwarded unchanged until the first
+//! call that is not for the client. From then on, they are rewritten with one id, cumulative token usage and
+//! one end.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -12,13 +12,13 @@ use crate::call_router::CallRouter;
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 
-/// The events of a turn.
+/// Merges the streams of a turn.
 #[derive(Debug, Default)]
 pub(super) struct GeminiStreamMerger {
     merger: PartMerger,
-    /// Whether the round is over, and what comes is of another.
+    /// Whether the round has ended, so that the next event belongs to another.
     is_round_over: bool,
-    /// How the round ended, once it did.
+    /// How the round ended, once it has.
     end: Option<RoundEnd>,
     /// The event that ends the response, held back.
     end_event: Option<String>,
@@ -47,14 +47,14 @@ impl StreamMerger for GeminiStreamMerger {
             out.extend_from_slice(event.raw());
             return;
         }
-        let own = self.merger.turn_fields(&response.fields, false);
+        let turn_fields = self.merger.turn_fields(&response.fields, false);
         if end.is_some() && !response.is_blocked() {
             self.end_event = Some(data.to_owned());
             if !parts.is_empty() {
-                write(&response.with_parts_only(&parts, &own), out);
+                write(&response.with_parts_only(&parts, &turn_fields), out);
             }
         } else if !parts.is_empty() || response.has_other_fields() {
-            write(&response.with(&parts, &own), out);
+            write(&response.with(&parts, &turn_fields), out);
         }
     }
 
@@ -62,7 +62,7 @@ impl StreamMerger for GeminiStreamMerger {
         false
     }
 
-    fn end_round(&mut self, _desk: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, _router: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let end = self.end.take().filter(|_| !self.failed).unwrap_or(RoundEnd::Failed);
         self.is_round_over = true;
         let (parts, usage) = self.merger.end_round();
@@ -71,14 +71,14 @@ impl StreamMerger for GeminiStreamMerger {
         Round { entries, end, usage, response: None }
     }
 
-    fn finish(&mut self, _desk: &CallRouter, out: &mut Vec<u8>) {
+    fn finish(&mut self, _router: &CallRouter, out: &mut Vec<u8>) {
         let end_event = self.end_event.take();
         if let Some(response) = end_event.as_deref().and_then(GeminiResponse::read) {
             write(&response.with(&[], &self.merger.turn_fields(&response.fields, true)), out);
         }
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _router: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).and_then(|fields| fields.get("error").map(str::to_owned));
         let error = error.unwrap_or_else(|| {
@@ -88,7 +88,7 @@ impl StreamMerger for GeminiStreamMerger {
     }
 }
 
-/// An event of ours, in one line: clients of this API do not put several together.
+/// Writes an event with its data on one line, because clients of this API do not join several.
 fn write(data: &str, out: &mut Vec<u8>) {
     sse::write_event(None, &json::compact(data), out);
 }

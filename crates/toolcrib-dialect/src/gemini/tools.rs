@@ -1,15 +1,15 @@
-//! The `tools` of Gemini: groups of declarations, beside what the provider has of its own.
+//! Writes `tools` for Gemini: groups of function declarations, and the provider's own tools.
 
 use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
 
 use crate::tool_list::{self, ToolListEdit};
 
-/// What goes up: the client's own, then ours, then what was found. They join the last group that is
-/// left, since some models refuse functions in several.
+/// Writes the client's tools, then ours, then those that were found. Ours and the found ones are added to the
+/// last group that is left, because some models reject functions in several groups.
 ///
-/// Ours are declared with `parametersJsonSchema` whatever the client's are: the choice is each
-/// declaration's, and the older form has no object with free fields, which the bridge needs.
+/// Our tools are declared with `parametersJsonSchema`, even if the client uses the older `parameters`: each
+/// declaration can choose, and `parameters` cannot describe the free-form object that the bridge needs.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = tool_list::kept(input, edit, &|fields| fields.with(&[]));
     let more = edit.own.iter().map(|own| own.definition(DefinitionFormat::Gemini));

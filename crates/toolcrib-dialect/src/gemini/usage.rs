@@ -1,10 +1,10 @@
-//! Tokens as Gemini counts them.
+//! Token counts of Gemini.
 
 use serde_json::Value;
 
 use crate::usage::{self, Usage};
 
-/// What a `usageMetadata` says.
+/// Reads a `usageMetadata` object.
 pub(super) fn read(used: &Value) -> Usage {
     let count = |key| usage::token_count(used, &[key]);
     Usage {
@@ -14,8 +14,8 @@ pub(super) fn read(used: &Value) -> Usage {
     }
 }
 
-/// The counts of a later round and those before it. Details are lists with an entry for each
-/// modality, and add up by it.
+/// Adds the counts of a later round to the earlier ones. Details are lists with one entry per modality, and are
+/// added by modality.
 pub(super) fn sum(before: Option<&Value>, later: &Value) -> Value {
     let Some(before) = before else { return later.clone() };
     let mut sum = before.clone();

@@ -1,19 +1,19 @@
-//! Inserts the listing into a message of the user.
+//! Inserts the announcement into a user message.
 //!
-//! It stands inside the user's own message, since the API joins messages of one role anyway. Results of calls
-//! must come first in a message, so the text stands after those.
+//! It goes into the user's own message, since the API joins consecutive messages of one role anyway. Tool
+//! results must come first in a message, so the text is inserted after those.
 
 use toolcrib_text::json;
 
 use super::content::{self, Block, Content, Message, write_message};
 
-/// The message with the text before what the user says.
+/// Returns the message with the text before the user's own.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let user = Message::read(entry).filter(|message| message.role == "user")?;
     match user.content()? {
-        Content::Text(said) => {
-            let said = json::quote(&format!("{text}\n\n{said}"));
-            Some(user.fields.with(&[("content", Some(said))]))
+        Content::Text(own_text) => {
+            let content = json::quote(&format!("{text}\n\n{own_text}"));
+            Some(user.fields.with(&[("content", Some(content))]))
         }
         Content::Blocks(blocks) => {
             let is_result =
@@ -26,7 +26,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     }
 }
 
-/// A message with the text alone.
+/// Returns a user message that consists of the text.
 pub(super) fn user_message(text: &str) -> String {
     write_message("user", &[content::text_block(text)])
 }

@@ -1,22 +1,21 @@
-//! One message, and the blocks it is made of, as far as we must know them.
+//! Reads the fields of a message and its blocks that the proxy needs.
 
 use toolcrib_text::json::{self, Fields};
 
-/// A message.
 pub(super) struct Message<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) role: String,
 }
 
-/// What a message holds.
+/// The content of a message.
 pub(super) enum Content<'a> {
-    /// One text.
+    /// A string.
     Text(String),
-    /// Blocks, as they came.
+    /// The JSON of each block.
     Blocks(Vec<&'a str>),
 }
 
-/// A block.
+/// A content block.
 pub(super) struct Block<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: String,
@@ -29,7 +28,7 @@ impl<'a> Message<'a> {
         Some(Self { fields, role })
     }
 
-    /// Its content; `None` where it is neither text nor blocks.
+    /// Returns its content; `None` if it is neither a string nor blocks.
     pub(super) fn content(&self) -> Option<Content<'a>> {
         if let Some(text) = self.fields.string("content") {
             return Some(Content::Text(text));
@@ -37,7 +36,7 @@ impl<'a> Message<'a> {
         Some(Content::Blocks(items(self.fields.get("content")?)?))
     }
 
-    /// Its blocks, read; a text alone has none.
+    /// Returns its parsed blocks; none if the content is a string.
     pub(super) fn blocks(&self) -> Vec<Block<'a>> {
         match self.content() {
             Some(Content::Blocks(blocks)) => blocks.into_iter().filter_map(Block::read).collect(),
@@ -45,7 +44,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The same message with other blocks.
+    /// Returns the same message with other blocks.
     pub(super) fn with(&self, blocks: &[String]) -> String {
         self.fields.with(&[("content", Some(json_list(blocks)))])
     }
@@ -62,12 +61,12 @@ impl<'a> Block<'a> {
         matches!(self.kind.as_str(), "thinking" | "redacted_thinking")
     }
 
-    /// Whether it is a text with nothing in it. The API writes such blocks, and refuses to read them.
+    /// Whether it is an empty text block. The API returns such blocks, but rejects them in requests.
     pub(super) fn is_blank(&self) -> bool {
         self.kind == "text" && self.fields.string("text").is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Whether it is of the provider's own search: a call of it, or what it found.
+    /// Whether it belongs to the provider's own tool search: a call of it, or its result.
     pub(super) fn is_search(&self) -> bool {
         match self.kind.as_str() {
             "server_tool_use" => {
@@ -78,7 +77,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The call in it: id, name and input, for a `tool_use`.
+    /// Returns id, name and input of a `tool_use` block.
     pub(super) fn call(&self) -> Option<(Option<String>, String, &'a str)> {
         if self.kind != "tool_use" {
             return None;
@@ -87,7 +86,7 @@ impl<'a> Block<'a> {
         Some((self.fields.string("id"), name, self.fields.get("input").unwrap_or("{}")))
     }
 
-    /// The tools that the provider's search found.
+    /// Returns the tools that the provider's search found.
     pub(super) fn found_tools(&self) -> Vec<String> {
         let content = self.fields.get("content").and_then(Fields::read);
         let list = content.as_ref().and_then(|content| content.get("tool_references"));
@@ -96,34 +95,53 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The name of a `tool_reference` block; `None` for any other.
+/// Returns the tool that a `tool_reference` block names; `None` for any other block.
 pub(super) fn referenced_tool(text: &str) -> Option<String> {
     let block = Block::read(text).filter(|block| block.kind == "tool_reference")?;
     block.fields.string("tool_name")
 }
 
-/// Whether a name is that of a provider's search. Two gateways have their own.
+/// Whether a tool name or type is that of a provider's tool search. Two gateways have their own.
 pub(super) fn is_search_name(name: &str) -> bool {
     name.starts_with("tool_search_tool_")
         || matches!(name, "openrouter:tool_search" | "orq:tool_search")
 }
 
-/// The items of a list, as they came.
+/// Returns the JSON of each item of a list.
 pub(super) fn items(text: &str) -> Option<Vec<&str>> {
     Some(json::items(text)?.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
-/// Items as a list.
+/// Returns the items as a JSON list.
 pub(super) fn json_list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// A message of ours.
+/// Returns a message with these blocks, as JSON.
 pub(super) fn write_message(role: &str, blocks: &[String]) -> String {
     format!(r#"{{"role":"{role}","content":{}}}"#, json_list(blocks))
 }
 
-/// A text block of ours.
+/// Returns a text block, as JSON.
 pub(super) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))
+}
+
+/// Changes items, or removes them (`Some(None)`). Returns `None` if `change` changed nothing.
+pub(super) fn edit_items(
+    items: &[&str],
+    mut change: impl FnMut(&str) -> Option<Option<String>>,
+) -> Option<Vec<String>> {
+    let mut changed = false;
+    let mut left = Vec::with_capacity(items.len());
+    for item in items {
+        match change(item) {
+            Some(new) => {
+                changed = true;
+                left.extend(new);
+            }
+            None => left.push((*item).to_owned()),
+        }
+    }
+    changed.then_some(left)
 }

@@ -1,29 +1,32 @@
-//! Clients that defer by themselves, for a backend that knows nothing of it.
+//! Rewrites requests of clients that defer tools themselves, for a backend that does not support it.
 //!
-//! Some declare the provider's search and mark their tools; some search by themselves and answer with
-//! `tool_reference` blocks. A backend without the words for it refuses such a request, or drops half of
-//! it without a word. What is written here says the same without them.
+//! Some clients declare the provider's search and mark their tools with `defer_loading`; others search
+//! themselves and return `tool_reference` blocks. A backend without support rejects such a request, or silently
+//! drops half of it. The rewritten request has the same meaning without these features.
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{self, Block, Content, Message, items, json_list, referenced_tool};
-use super::history::edit_items;
+use super::content::{
+    self, Block, Content, Message, edit_items, items, json_list, referenced_tool,
+};
 use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, result_blocks};
 use crate::request::{ClientDeferral, Request};
 use crate::splice::{range_of, splice};
 
-/// What stands where a turn was nothing but a search of the provider's.
+/// Replaces a turn that consisted only of the provider's search.
 const SEARCH_PLACEHOLDER: &str = "I searched for tools.";
 
-/// The same request in words that every backend knows; `None` where there is nothing to say
-/// otherwise. With a search of the provider's all tools stay, for who searches in its stead; with
-/// references those stay that are loaded by now, each at the end once it is, so that `tools` only grows.
+/// Rewrites a request so that it does not use deferral. Returns `None` if it does not use any.
+///
+/// With the provider's search, all tools are kept, so that they can be deferred in another way. With
+/// references, only tools that were loaded so far are kept, in the order in which they were loaded, so that
+/// `tools` only grows.
 pub fn without_deferral(text: &str) -> Option<String> {
     let body = Fields::read(text)?;
     rewrite(text, body.get("tools"), body.get("messages")?)
 }
 
-/// The same for a request that was read: its body need not be parsed again.
+/// The same for a parsed request, so that its body need not be parsed again.
 pub(crate) fn without_deferral_in(request: &Request) -> Option<String> {
     rewrite(&request.text, Some(request.tools()), request.history())
 }
@@ -71,7 +74,7 @@ fn loaded_tools(tools: &str, kind: ClientDeferral, loaded: &[String]) -> Option<
     Some(json_list(&now))
 }
 
-/// A message without references and without what the provider's search said; `None` where it has
+/// Returns the message without references and without blocks of the provider's search; `None` if it has
 /// neither.
 fn plain_message(entry: &str) -> Option<String> {
     let message = Message::read(entry)?;
@@ -90,7 +93,7 @@ fn plain_message(entry: &str) -> Option<String> {
     Some(message.with(&left))
 }
 
-/// A reference in words, with whatever mark it bears.
+/// Returns a reference as a text block. Other fields of the block, such as `cache_control`, are kept.
 fn reference_as_text(raw: &str) -> Option<String> {
     let name = referenced_tool(raw)?;
     let text = json::quote(&format!("The tool {name} is loaded."));

@@ -1,23 +1,25 @@
-//! What the client never saw, put into its messages.
+//! Restores hidden calls and results in the messages.
 //!
-//! The API wants all results of a turn in the one message after it, before anything else. So an
-//! answer of ours goes to the front of the client's own message, and has one for itself only where
-//! there is none.
+//! The API requires all results of a turn at the beginning of the next user message. So hidden results are put
+//! at the front of the client's message, or into a message of their own if there is none.
 
 use std::borrow::Cow;
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{self, Block, Content, Message, json_list, referenced_tool, write_message};
+use super::content::{
+    self, Block, Content, Message, edit_items, json_list, referenced_tool, write_message,
+};
+use super::thinking::without_thinking;
 use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::HiddenAnswer;
 use crate::toolset::Toolset;
 
-/// What stands where every tool that an answer loaded is gone.
+/// Replaces a result if all tools that it loaded are gone.
 const TOOLS_UNAVAILABLE: &str = "The tools that were found are no longer available.";
 
-/// A message whose calls of deferred tools go through `call` again.
+/// Rewrites a message so that its calls of deferred tools go through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -35,7 +37,7 @@ pub(super) fn wrap_deferred_calls(
     edit_items(&blocks, |raw| wrapped(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// Answers stand first in the message after the calls.
+/// Inserts hidden results at the front of the message after the calls.
 pub(super) fn insert_hidden_results<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -52,11 +54,13 @@ pub(super) fn insert_hidden_results<'a>(
         let user = entries.first().and_then(|entry| Message::read(entry));
         let user = user.filter(|message| message.role == "user");
         match user.and_then(|message| Some((message.content()?, message))) {
-            Some((theirs, user)) => {
-                match theirs {
+            Some((client_content, user)) => {
+                match client_content {
                     Content::Text(text) if text.is_empty() => {}
                     Content::Text(text) => blocks.push(content::text_block(&text)),
-                    Content::Blocks(theirs) => blocks.extend(theirs.into_iter().map(str::to_owned)),
+                    Content::Blocks(client_content) => {
+                        blocks.extend(client_content.into_iter().map(str::to_owned))
+                    }
                 }
                 all.push(Cow::Owned(user.with(&blocks)));
                 entries.remove(0);
@@ -68,10 +72,9 @@ pub(super) fn insert_hidden_results<'a>(
     all
 }
 
-/// A message with its results under the ids that the upstream knows their calls by, if the client knows them by
-/// others or by none.
+/// Returns a message with the upstream's ids in its results, if the client sent different ids or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Taking every message apart costs, and few clients change ids.
+    // Parsing every message is expensive, and few clients change ids.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
@@ -83,7 +86,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     edit_blocks(entry, renamed).map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// A message whose calls without an id have those that were made for them.
+/// Adds the generated ids to the calls of a message that have none.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     edit_blocks(entry, |raw| {
         let block = Block::read(raw)?;
@@ -96,14 +99,14 @@ pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) 
     })
 }
 
-/// A message of which some blocks are changed; `None` where none is.
+/// Returns the message with some blocks changed; `None` if none is.
 fn edit_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) -> Option<String> {
     let message = Message::read(entry)?;
     let Content::Blocks(blocks) = message.content()? else { return None };
     Some(message.with(&edit_items(&blocks, change)?))
 }
 
-/// An answer as a block.
+/// Returns a hidden result as a `tool_result` block.
 pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
     let here = answer.references.iter().filter(|tool| toolset.is_declared(&tool.name));
     let mut blocks: Vec<String> = here
@@ -125,63 +128,57 @@ pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{error}}}"#)
 }
 
-/// A kept turn, fitted to what the client echoes of it and to the tools that still are.
-pub(super) fn adapt_to_echo(stored: Vec<String>, echo: &[&str], toolset: &Toolset) -> Vec<String> {
-    let echo: Vec<Message<'_>> = echo.iter().filter_map(|entry| Message::read(entry)).collect();
-    let echoed = || echo.iter().flat_map(Message::blocks);
-    let thinks = echoed().any(|block| block.is_thinking());
-    let marks = |block: Block<'_>| {
+/// Adapts a stored turn to what the client sends back of it, and to the tools that still exist.
+pub(super) fn adapt_to_echo(
+    stored: Vec<String>,
+    echoed: &[&str],
+    toolset: &Toolset,
+) -> Vec<String> {
+    let echoed: Vec<Message<'_>> = echoed.iter().filter_map(|entry| Message::read(entry)).collect();
+    let echoed_blocks = || echoed.iter().flat_map(Message::blocks);
+    let has_thinking = echoed_blocks().any(|block| block.is_thinking());
+    let breakpoint_of = |block: Block<'_>| {
         block.fields.get("cache_control").filter(|raw| *raw != "null").map(str::to_owned)
     };
-    let mark = echoed().filter_map(marks).next_back();
+    let breakpoint = echoed_blocks().filter_map(breakpoint_of).next_back();
     let fitted = |entry: String| {
-        let entry = if thinks { entry } else { without_thinking(&entry)? };
+        let entry = if has_thinking { entry } else { without_thinking(&entry)? };
         let known =
             Message::read(&entry).and_then(|message| without_missing_references(&message, toolset));
         Some(known.unwrap_or(entry))
     };
     let mut stored: Vec<String> = stored.into_iter().filter_map(fitted).collect();
-    if let (Some(mark), Some(last)) = (mark, stored.last_mut())
-        && let Some(marked) = with_breakpoint(last, mark)
+    if let (Some(breakpoint), Some(last)) = (breakpoint, stored.last_mut())
+        && let Some(edited) = with_breakpoint(last, breakpoint)
     {
-        *last = marked;
+        *last = edited;
     }
     stored
 }
 
-/// A message without thinking; `None` where nothing is left.
-pub(super) fn without_thinking(entry: &str) -> Option<String> {
-    let Some(message) = Message::read(entry) else { return Some(entry.to_owned()) };
-    let Some(Content::Blocks(blocks)) = message.content() else { return Some(entry.to_owned()) };
-    let thinks = |raw: &str| Block::read(raw).is_some_and(|block| block.is_thinking());
-    match edit_items(&blocks, |raw| thinks(raw).then_some(None)) {
-        Some(left) if left.is_empty() => None,
-        Some(left) => Some(message.with(&left)),
-        None => Some(entry.to_owned()),
-    }
-}
-
-/// A message without references to tools that are gone: one of them would fail the whole request.
+/// Returns the message without references to tools that no longer exist, since a single one would make the API
+/// reject the request.
 fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
     let Content::Blocks(blocks) = message.content()? else { return None };
-    let gone = |raw: &str| referenced_tool(raw).is_some_and(|name| !toolset.is_declared(&name));
+    let is_missing =
+        |raw: &str| referenced_tool(raw).is_some_and(|name| !toolset.is_declared(&name));
     let known = |raw: &str| {
         let block = Block::read(raw)?;
         let inner = block.fields.get("content")?;
         let left = match block.kind.as_str() {
             "tool_result" => {
                 let mut left =
-                    edit_items(&content::items(inner)?, |raw| gone(raw).then_some(None))?;
+                    edit_items(&content::items(inner)?, |raw| is_missing(raw).then_some(None))?;
                 if left.is_empty() {
                     left.push(content::text_block(TOOLS_UNAVAILABLE));
                 }
                 json_list(&left)
             }
-            // The provider's own: what it found may be nothing.
+            // The provider's result may be empty.
             "tool_search_tool_result" => {
                 let inner = Fields::read(inner)?;
                 let found = content::items(inner.get("tool_references")?)?;
-                let left = edit_items(&found, |raw| gone(raw).then_some(None))?;
+                let left = edit_items(&found, |raw| is_missing(raw).then_some(None))?;
                 inner.with(&[("tool_references", Some(json_list(&left)))])
             }
             _ => return None,
@@ -191,33 +188,15 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
     edit_items(&blocks, |raw| known(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// A message with the client's mark on its last block that can bear one.
-fn with_breakpoint(entry: &str, mark: String) -> Option<String> {
+/// Returns the message with a cache breakpoint on its last block that can have one.
+fn with_breakpoint(entry: &str, breakpoint: String) -> Option<String> {
     let message = Message::read(entry)?;
     let Content::Blocks(blocks) = message.content()? else { return None };
-    let bears = |raw: &&str| Block::read(raw).is_some_and(|block| !block.is_thinking());
-    let at = blocks.iter().rposition(bears)?;
+    let can_have_breakpoint =
+        |raw: &&str| Block::read(raw).is_some_and(|block| !block.is_thinking());
+    let at = blocks.iter().rposition(can_have_breakpoint)?;
     let mut blocks: Vec<String> = blocks.into_iter().map(str::to_owned).collect();
-    let block = Fields::read(&blocks[at])?.with(&[("cache_control", Some(mark))]);
+    let block = Fields::read(&blocks[at])?.with(&[("cache_control", Some(breakpoint))]);
     blocks[at] = block;
     Some(message.with(&blocks))
-}
-
-/// Items of which some are changed or, for `Some(None)`, left out; `None` where none is.
-pub(super) fn edit_items(
-    items: &[&str],
-    mut change: impl FnMut(&str) -> Option<Option<String>>,
-) -> Option<Vec<String>> {
-    let mut changed = false;
-    let mut left = Vec::with_capacity(items.len());
-    for item in items {
-        match change(item) {
-            Some(new) => {
-                changed = true;
-                left.extend(new);
-            }
-            None => left.push((*item).to_owned()),
-        }
-    }
-    changed.then_some(left)
 }

@@ -1,8 +1,8 @@
 //! Anthropic Messages.
 //!
-//! The strictest of the four: results stand in the one message after their calls, thinking is signed,
-//! and a signature may be bound to every byte before it. It is also the one with words for deferring:
-//! `defer_loading`, `tool_reference`, and a search of the provider's own.
+//! The strictest of the four APIs: results must be in the message after their calls, thinking is signed, and a
+//! signature may cover everything before it. It also supports deferral: `defer_loading`, `tool_reference`, and
+//! a hosted tool search.
 
 mod announcement;
 mod content;
@@ -15,6 +15,7 @@ mod stream;
 mod streamed_round;
 pub mod thinking;
 mod tools;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -27,7 +28,7 @@ use crate::request::{ClientDeferral, ParsedHistory, Request, RequestOutline};
 use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
-/// The dialect.
+/// The Messages dialect.
 pub(crate) struct MessagesDialect;
 
 impl Dialect for MessagesDialect {

@@ -1,8 +1,8 @@
-//! Tools that are loaded again at the end of a history.
+//! Loads tools again at the end of a history.
 //!
-//! When nothing is left that shows a tool which the history shows being called, it must be loaded
-//! anew. Editing old turns, or `tools`, would cost the cache; a search that never happened, with its
-//! result, costs a few tokens at the end.
+//! If a tool was called in the history but its record is lost, it must be loaded again. Changing old turns or
+//! `tools` would invalidate the prompt cache. So a search call and its result are appended, which costs only a
+//! few tokens.
 
 use toolcrib_text::json;
 
@@ -13,8 +13,10 @@ use crate::mode::REFERENCES;
 use crate::request::{Request, Speaker};
 use crate::toolset::Toolset;
 
-/// A search for these tools by name, and its results. A model that thinks wants its calls to begin with
-/// a thought, which nobody can make up; and a history that ends with the model is not ours to go on with.
+/// Returns a search for these tools by name, and its results.
+///
+/// Returns `None` if the model thinks, since its calls must then begin with a signed thought; and if the
+/// history ends with the model's turn, since another assistant message cannot follow it.
 pub(super) fn reload_tools(
     request: &Request,
     toolset: &Toolset,
@@ -49,7 +51,7 @@ pub(super) fn reload_tools(
     Some(vec![write_message("assistant", &calls), write_message("user", &results)])
 }
 
-/// An id that is the same whenever this request is made, and no other's in this conversation.
+/// Returns an id that is stable for this request and unique within its conversation.
 fn search_id(request: &Request, query: &str) -> String {
     let entries: usize = request.segments.iter().map(|segment| segment.entries.len()).sum();
     let hash = blake3::hash(format!("{entries} {query}").as_bytes());

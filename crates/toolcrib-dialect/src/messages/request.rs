@@ -1,4 +1,4 @@
-//! A request of Messages, or one that only counts its tokens.
+//! Reads a request of Messages, or one that only counts its tokens.
 
 use toolcrib_text::json::Fields;
 
@@ -9,7 +9,7 @@ use crate::request::{
 };
 use crate::splice::range_of;
 
-/// Reads the top of a body.
+/// Reads the top-level fields of a body.
 pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     let thinking = body.get("thinking").and_then(Fields::read);
     let wants_thinking =
@@ -30,21 +30,21 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
         let message = Message::read(entry)?;
         let speaker = if message.role == "assistant" { Speaker::Model } else { Speaker::Client };
         let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
-        // What a system says may change from one request to the next: the time, a folder.
-        let says = speaker == Speaker::Model || message.role == "user";
-        add_to_fingerprint(&message, says, segment);
+        // System messages are not fingerprinted, since they may change between requests (time, working folder).
+        let has_text = speaker == Speaker::Model || message.role == "user";
+        add_to_fingerprint(&message, has_text, segment);
     }
     Some(rows.done())
 }
 
-/// Notes what a message says. Thinking is not part of it: clients drop it as they like.
-fn add_to_fingerprint(message: &Message<'_>, says: bool, segment: &mut SegmentBuilder) {
-    if let (Some(Content::Text(text)), true) = (message.content(), says) {
+/// Adds a message to the fingerprint. Thinking is not part of it, since clients may drop it.
+fn add_to_fingerprint(message: &Message<'_>, has_text: bool, segment: &mut SegmentBuilder) {
+    if let (Some(Content::Text(text)), true) = (message.content(), has_text) {
         segment.fingerprint.text(&text);
     }
     for block in message.blocks() {
         match block.kind.as_str() {
-            "text" if says => {
+            "text" if has_text => {
                 segment.fingerprint.text(&block.fields.string("text").unwrap_or_default());
             }
             "tool_result" => {
@@ -59,7 +59,7 @@ fn add_to_fingerprint(message: &Message<'_>, says: bool, segment: &mut SegmentBu
     }
 }
 
-/// What `tool_choice` says.
+/// Parses `tool_choice`.
 fn choice(text: &str) -> ToolChoice {
     let Some(fields) = Fields::read(text) else { return ToolChoice::Auto };
     match (fields.string("type").as_deref(), fields.string("name")) {
@@ -70,29 +70,30 @@ fn choice(text: &str) -> ToolChoice {
     }
 }
 
-/// How a client defers, by its tools and its history.
+/// Returns how the client defers tools itself, according to its tools and its history.
 pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<ClientDeferral> {
-    // Few clients do, and the tools of all others need not be taken apart to see it.
-    let may = tools.contains("tool_search") || tools.contains("defer_loading");
-    let tools = if may { items(tools).unwrap_or_default() } else { Vec::new() };
+    // Few clients do, so the tools of all others are not parsed for this.
+    let may_defer = tools.contains("tool_search") || tools.contains("defer_loading");
+    let tools = if may_defer { items(tools).unwrap_or_default() } else { Vec::new() };
     let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();
     if tools.iter().any(is_tool_search) {
         return Some(ClientDeferral::Hosted);
     }
-    let refers = || {
+    let has_references = || {
         messages.contains("tool_reference")
             && items(messages)
                 .unwrap_or_default()
                 .into_iter()
                 .any(|entry| !loaded_by(entry).is_empty())
     };
-    // Tools that are added on the way are nowhere else, and whoever adds them defers.
+    // A client that adds tools in messages defers them, since they are not in `tools`.
     let adds = || {
         let entries = items(messages).unwrap_or_default().into_iter();
         messages.contains("tool_addition")
             && entries.filter_map(Fields::read).any(|entry| adds_tools(&entry))
     };
-    (tools.iter().any(is_deferred) || refers() || adds()).then_some(ClientDeferral::References)
+    (tools.iter().any(is_deferred) || has_references() || adds())
+        .then_some(ClientDeferral::References)
 }
 
 pub(super) fn is_tool_search(tool: &Fields<'_>) -> bool {
@@ -111,7 +112,7 @@ pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
     tool.get("defer_loading") == Some("true")
 }
 
-/// The content of a result, where it is made of blocks.
+/// Returns the blocks of a `tool_result`; `None` if its content is a string.
 pub(super) fn result_blocks<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
     if block.kind != "tool_result" {
         return None;
@@ -119,7 +120,7 @@ pub(super) fn result_blocks<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
     items(block.fields.get("content")?)
 }
 
-/// The tools that the results in a message load.
+/// Returns the tools that the results in a message load.
 pub(super) fn loaded_by(entry: &str) -> Vec<String> {
     let results = Message::read(entry).map(|message| message.blocks()).unwrap_or_default();
     let inner = results.iter().filter_map(result_blocks).flatten();

@@ -1,4 +1,4 @@
-//! Whole responses of Messages, several made into one.
+//! Merges the complete responses of several rounds into one.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -6,20 +6,20 @@ use toolcrib_text::json::{self, Fields};
 use super::content::{self, Block};
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
-use crate::usage::{self, Usage};
+use crate::usage;
 
-/// The responses of a turn.
+/// Merges the responses of a turn.
 #[derive(Debug, Default)]
 pub(super) struct MessagesResponseMerger {
-    /// The last one, as it came.
+    /// The last response, as it was received.
     body: String,
     rounds: usize,
-    /// `id` of the first.
+    /// `id` of the first response.
     id: Option<String>,
-    /// The blocks that the client gets.
+    /// The client's blocks, of all rounds.
     content: Vec<String>,
     usage: Option<Value>,
-    /// Whether something of it is not what the upstream said.
+    /// Whether any block was hidden or rewritten.
     altered: bool,
 }
 
@@ -35,14 +35,14 @@ impl ResponseMerger for MessagesResponseMerger {
         let end = round_end(fields.string("stop_reason").as_deref(), router);
         let mut blocks = Vec::with_capacity(content.len());
         for (at, raw) in content.iter().enumerate() {
-            // Only the last block can have been cut.
-            let cut = end == RoundEnd::Truncated && at + 1 == content.len();
-            if self.add_block(raw, cut, router) {
+            // Only the last block can be incomplete.
+            let truncated = end == RoundEnd::Truncated && at + 1 == content.len();
+            if self.add_block(raw, truncated, router) {
                 blocks.push((*raw).to_owned());
             }
         }
         let used = fields.get("usage").and_then(usage::parse);
-        let round_usage = used.as_ref().map(read_usage).unwrap_or_default();
+        let round_usage = used.as_ref().map(super::usage::read).unwrap_or_default();
         if let Some(used) = used {
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
@@ -62,8 +62,8 @@ impl ResponseMerger for MessagesResponseMerger {
 }
 
 impl MessagesResponseMerger {
-    /// Takes a block; whether it is part of what goes back up.
-    fn add_block(&mut self, raw: &str, cut: bool, router: &mut CallRouter) -> bool {
+    /// Adds a block, and returns whether it is part of the upstream's history.
+    fn add_block(&mut self, raw: &str, truncated: bool, router: &mut CallRouter) -> bool {
         let Some(block) = Block::read(raw) else {
             self.content.push(raw.to_owned());
             return true;
@@ -79,7 +79,7 @@ impl MessagesResponseMerger {
                 router.note_forwarded_call(id.as_deref(), &name, input);
             } else {
                 self.altered = true;
-                if cut {
+                if truncated {
                     return false;
                 }
                 if let ResolvedCall::Forward { name, arguments } =
@@ -109,13 +109,13 @@ impl MessagesResponseMerger {
     }
 }
 
-/// The model's turn as it goes back up; the API refuses one with nothing in it.
+/// Returns the model's turn as a history entry. The API rejects a message without blocks.
 pub(super) fn entry(blocks: &[String]) -> Vec<String> {
     if blocks.is_empty() { Vec::new() } else { vec![content::write_message("assistant", blocks)] }
 }
 
-/// How a round ended, by its `stop_reason`. Where the search is the provider's the client knows nothing
-/// of it, so that going on after a pause is left to us.
+/// Returns how a round ended, by its `stop_reason`. With the provider's search, the client does not know of the
+/// search, so a paused turn is continued here.
 pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,
@@ -124,20 +124,8 @@ pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     }
 }
 
-/// The reason that the client gets: calls that it never sees are none.
+/// Returns the `stop_reason` for the client: `end_turn` instead of `tool_use` if all calls were hidden.
 pub(super) fn stop_reason(raw: &str, router: &CallRouter) -> String {
     let called = raw == r#""tool_use""# && router.forwarded_ids().is_empty();
     if called { r#""end_turn""#.to_owned() } else { raw.to_owned() }
-}
-
-/// What a usage object says. `input_tokens` has only what came after the cached part.
-pub(super) fn read_usage(used: &Value) -> Usage {
-    let cached = usage::token_count(used, &["cache_read_input_tokens"]);
-    let written = usage::token_count(used, &["cache_creation_input_tokens"]);
-    let rest = usage::token_count(used, &["input_tokens"]);
-    Usage {
-        input: rest.saturating_add(written).saturating_add(cached),
-        cached,
-        output: usage::token_count(used, &["output_tokens"]),
-    }
 }

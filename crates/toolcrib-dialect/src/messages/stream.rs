@@ -1,47 +1,36 @@
-//! Streams of Messages: events of several rounds made into those of one message.
+//! Merges the Messages streams of several rounds into the stream of one message.
 //!
-//! As long as nothing is held every event passes as it came. From the first call that is held on, blocks
-//! are numbered anew, and what ends the message waits for the last round.
+//! Events are forwarded unchanged until the first call is held. From then on, blocks are renumbered, and the
+//! end of the message waits for the last round.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::content;
-use super::response::{entry, read_usage, round_end, stop_reason};
-use super::streamed_round::{BlockState, StreamedBlock};
+use super::response::{entry, round_end, stop_reason};
+use super::streamed_round::{BlockState, StreamedBlock, StreamedRound};
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::sse::{self, Event};
 use crate::usage;
 
-/// Maximum number of counts in a usage object.
+/// Maximum number of keys in a usage object.
 const MAX_USAGE_KEYS: usize = 256;
 
-/// The events of a turn.
+/// Merges the streams of a turn.
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamMerger {
     rounds: usize,
-    /// Whether everything so far went to the client as it came.
+    /// Whether everything so far was forwarded unchanged.
     unchanged: bool,
-    /// Blocks that the client got.
+    /// Number of blocks that were forwarded to the client.
     forwarded_blocks: usize,
     round: StreamedRound,
-    /// What ends the message, held back.
+    /// The `message_delta` that ends the message, held back.
     held_delta: Option<String>,
-    /// Tokens of the rounds that are over.
+    /// Token usage of the rounds that have ended.
     usage: Option<Value>,
     failed: bool,
-}
-
-/// What was said in a round.
-#[derive(Debug, Default)]
-struct StreamedRound {
-    started: bool,
-    blocks: Vec<StreamedBlock>,
-    reason: Option<String>,
-    ended: bool,
-    /// Counts as the upstream gives them: each later one is the whole, and not what came since.
-    usage: Option<Value>,
 }
 
 impl StreamMerger for MessagesStreamMerger {
@@ -84,10 +73,11 @@ impl StreamMerger for MessagesStreamMerger {
 
     fn end_round(&mut self, router: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let round = std::mem::take(&mut self.round);
-        let whole = round.ended && !self.failed;
-        let end = if whole { round_end(round.reason.as_deref(), router) } else { RoundEnd::Failed };
+        let is_complete = round.ended && !self.failed;
+        let end =
+            if is_complete { round_end(round.reason.as_deref(), router) } else { RoundEnd::Failed };
         let blocks: Vec<String> = round.blocks.iter().filter_map(StreamedBlock::entry).collect();
-        let round_usage = round.usage.as_ref().map(read_usage).unwrap_or_default();
+        let round_usage = round.usage.as_ref().map(super::usage::read).unwrap_or_default();
         if let Some(used) = round.usage {
             match &mut self.usage {
                 Some(sum) => usage::add(sum, &used),
@@ -117,7 +107,7 @@ impl StreamMerger for MessagesStreamMerger {
         sse::write_event(Some("message_stop"), r#"{"type":"message_stop"}"#, out);
     }
 
-    fn fail(&mut self, status: u16, body: &[u8], _desk: &CallRouter, out: &mut Vec<u8>) {
+    fn fail(&mut self, status: u16, body: &[u8], _router: &CallRouter, out: &mut Vec<u8>) {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error = Fields::read(text).filter(|fields| fields.get("error").is_some());
         let error = error.map(|fields| fields.with(&[("type", Some(r#""error""#.into()))]));
@@ -131,7 +121,7 @@ impl StreamMerger for MessagesStreamMerger {
 }
 
 impl MessagesStreamMerger {
-    /// There is one message, and the client was told of it in the first round.
+    /// Forwards the start of the message in the first round only.
     fn on_message_start(&mut self, event: &Event, fields: &Fields<'_>, out: &mut Vec<u8>) {
         let message = fields.get("message").and_then(Fields::read);
         self.record_usage(message.as_ref().and_then(|message| message.get("usage")));
@@ -176,7 +166,7 @@ impl MessagesStreamMerger {
             return BlockState::Decided;
         }
         if let Some((_, name)) = &block.call {
-            // A call after one that is held waits for it, so that their order stays.
+            // A call after a held one waits for it, so that the order is kept.
             let waits = self.round.blocks.iter().any(|block| block.state == BlockState::Held);
             if waits || router.route(name) == CallRoute::Hold {
                 return BlockState::Held;
@@ -184,12 +174,13 @@ impl MessagesStreamMerger {
         } else if let Some(text) = read.filter(|read| read.kind == "text") {
             router.note_text(&text.fields.string("text").unwrap_or_default());
         }
-        // As long as all passes as it came, the upstream's numbers are the client's.
-        let theirs = block.index.filter(|_| self.unchanged).and_then(|index| index.try_into().ok());
-        BlockState::Forwarded(theirs.unwrap_or(self.forwarded_blocks))
+        // As long as everything is forwarded unchanged, the upstream's indices are used.
+        let upstream_index =
+            block.index.filter(|_| self.unchanged).and_then(|index| index.try_into().ok());
+        BlockState::Forwarded(upstream_index.unwrap_or(self.forwarded_blocks))
     }
 
-    /// A delta or the end of a block.
+    /// Processes a delta or the end of a block.
     fn on_block_event(
         &mut self,
         event: &Event,
@@ -200,7 +191,7 @@ impl MessagesStreamMerger {
     ) {
         let index = index(fields);
         let Some(block) = self.round.blocks.iter_mut().rfind(|block| block.index == index) else {
-            // Of a block that never began.
+            // The block was never started.
             out.extend_from_slice(event.raw());
             return;
         };
@@ -238,17 +229,18 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Decides about calls in order, as far as they are whole: a call is once the next block begins, or
-    /// the round has ended by itself. One that a limit may have cut is not decided about.
+    /// Decides about complete calls, in order. A call is complete at the end of its block, or when the round
+    /// has ended. If the round was truncated, held calls are dropped.
     fn decide_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
-        let over = self.round.ended;
-        let cut = over && round_end(self.round.reason.as_deref(), router) == RoundEnd::Truncated;
+        let ended = self.round.ended;
+        let truncated =
+            ended && round_end(self.round.reason.as_deref(), router) == RoundEnd::Truncated;
         for block in &mut self.round.blocks {
             let Some((id, name)) = block.call.clone() else { continue };
             if matches!(block.state, BlockState::Decided | BlockState::Dropped) || block.recorded {
                 continue;
             }
-            if !block.complete && !over {
+            if !block.complete && !ended {
                 break;
             }
             let (id, input) = (id.as_deref(), block.input());
@@ -257,13 +249,13 @@ impl MessagesStreamMerger {
                 block.recorded = true;
                 continue;
             }
-            if cut {
+            if truncated {
                 block.state = BlockState::Dropped;
                 continue;
             }
             block.state = BlockState::Decided;
             let settled = if router.route(&name) == CallRoute::Forward {
-                // It waited for another.
+                // It waited for an earlier call.
                 router.note_forwarded_call(id, &name, &input);
                 ResolvedCall::Forward { name, arguments: input }
             } else {
@@ -279,7 +271,7 @@ impl MessagesStreamMerger {
     fn record_usage(&mut self, used: Option<&str>) {
         let used = used.and_then(usage::parse);
         match (&mut self.round.usage, used) {
-            // Keys that are new each time would add up.
+            // New keys in every event would add up.
             (Some(Value::Object(known)), Some(Value::Object(later)))
                 if known.len() < MAX_USAGE_KEYS =>
             {
@@ -290,8 +282,8 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// What all rounds took, under the keys that the last one has at its end and those that a client
-    /// knows from the first one's beginning.
+    /// Returns the token usage of all rounds. It has the keys of the last round's final usage, and those that a
+    /// client knows from the start of the message.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);
@@ -307,12 +299,12 @@ impl MessagesStreamMerger {
     }
 }
 
-/// The number that an event has for its block.
+/// Returns the block index in an event.
 fn index(fields: &Fields<'_>) -> Option<u64> {
     fields.get("index").and_then(|raw| raw.parse().ok())
 }
 
-/// An event of a block, under the client's number for it.
+/// Forwards an event of a block under the client's index.
 fn forward(event: &Event, kind: &str, fields: &Fields<'_>, index: usize, out: &mut Vec<u8>) {
     if fields.get("index").is_none_or(|raw| raw == index.to_string()) {
         out.extend_from_slice(event.raw());

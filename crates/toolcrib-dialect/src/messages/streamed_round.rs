@@ -1,8 +1,9 @@
-//! A block of the model's turn while it comes in.
+//! Assembles the blocks of a streamed round.
 //!
-//! It is forwarded or held, and put together in either case: what goes back up must be whole, with
-//! every field that came, known to us or not.
+//! Forwarded and held blocks are both assembled, because the next request must contain them complete, with all
+//! fields that were received, known or not.
 
+use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
 use super::content;
@@ -10,44 +11,55 @@ use crate::budget::ResponseBudget;
 use crate::limits::PART_BYTES;
 use crate::sse;
 
-/// A block under way.
+/// The blocks of a round, and how it ended.
+#[derive(Debug, Default)]
+pub(super) struct StreamedRound {
+    pub(super) started: bool,
+    pub(super) blocks: Vec<StreamedBlock>,
+    pub(super) reason: Option<String>,
+    pub(super) ended: bool,
+    /// Token usage so far. Each later count replaces the earlier one.
+    pub(super) usage: Option<Value>,
+}
+
+/// A block that is being received.
 #[derive(Debug)]
 pub(super) struct StreamedBlock {
-    /// The upstream's number for it.
+    /// The upstream's index.
     pub(super) index: Option<u64>,
-    /// As it began.
+    /// The block as it was started.
     start: String,
-    /// Text that came for a field of it.
+    /// Text that was appended to a field.
     texts: Vec<(String, String)>,
-    /// Whatever else came for one; the last counts.
+    /// Other values that were sent for a field; the last one counts.
     values: Vec<(String, String)>,
     citations: Vec<String>,
-    /// The input of a call, as far as it came.
+    /// The input of a call, as far as it was received.
     input: String,
     /// The id and name of a call.
     pub(super) call: Option<(Option<String>, String)>,
-    /// Whether its end was said.
+    /// Whether its end was received.
     pub(super) complete: bool,
-    /// Whether a call that was forwarded as it came is on the router.
+    /// Whether the router was told of a call that is forwarded as it is received.
     pub(super) recorded: bool,
     pub(super) state: BlockState,
 }
 
-/// What becomes of a block.
+/// What happens to a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockState {
-    /// Forwarded under this number.
+    /// Forwarded under this index.
     Forwarded(usize),
-    /// A call that waits until it is whole.
+    /// A call that is held until it is complete.
     Held,
-    /// Decided about: a call, sent or answered, or what the client does not see.
+    /// A call that was forwarded or answered, or a block that is hidden from the client.
     Decided,
-    /// A call that was cut before it could be decided about. It never happened.
+    /// A call of a truncated round, removed from the turn.
     Dropped,
 }
 
 impl StreamedBlock {
-    /// Begins a block.
+    /// Starts a block.
     pub(super) fn new(index: Option<u64>, start: &str) -> Self {
         let call = content::Block::read(start).and_then(|block| block.call());
         Self {
@@ -64,7 +76,8 @@ impl StreamedBlock {
         }
     }
 
-    /// Drops how it began, if there is no room for it. Its record is then incomplete, and is not kept.
+    /// Counts the start of the block, or discards it if the limit for copies is reached. The record is then
+    /// incomplete and is not stored.
     pub(super) fn count_start(&mut self, budget: &mut ResponseBudget) {
         budget.hold(PART_BYTES);
         match self.state {
@@ -81,7 +94,7 @@ impl StreamedBlock {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
             let size = key.len() + raw.len();
             if let BlockState::Forwarded(_) = self.state {
-                // The client has it; here it is only for the record.
+                // The client already has it; this copy is only for the record.
                 if !budget.copy(size) {
                     continue;
                 }
@@ -104,7 +117,7 @@ impl StreamedBlock {
         }
     }
 
-    /// The input of a call: what came for it, or what it began with.
+    /// Returns the input of a call: the received pieces, or the input in its start.
     pub(super) fn input(&self) -> String {
         if !self.input.trim().is_empty() {
             return self.input.clone();
@@ -113,7 +126,7 @@ impl StreamedBlock {
         start.and_then(|block| Some(block.call()?.2.to_owned())).unwrap_or_default()
     }
 
-    /// The block as it goes back up; `None` for what the API would not take.
+    /// Returns the block as part of a history entry. `None` for a block that the API would reject.
     pub(super) fn entry(&self) -> Option<String> {
         let start = Fields::read(&self.start)?;
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
@@ -129,16 +142,16 @@ impl StreamedBlock {
             edits.push(("citations", Some(content::json_list(&all))));
         }
         if !self.input.trim().is_empty() {
-            // Half an input is none.
-            let whole = serde_json::from_str::<serde::de::IgnoredAny>(&self.input).is_ok();
-            edits.push(("input", Some(if whole { self.input.clone() } else { "{}".into() })));
+            // An incomplete input is replaced by an empty one.
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&self.input).is_ok();
+            edits.push(("input", Some(if is_json { self.input.clone() } else { "{}".into() })));
         }
         let entry = if edits.is_empty() { self.start.clone() } else { start.with(&edits) };
         let blank = content::Block::read(&entry).is_some_and(|block| block.is_blank());
         (!blank && self.state != BlockState::Dropped).then_some(entry)
     }
 
-    /// The events of a call that comes in one piece, under the client's number for it.
+    /// Writes the events of a complete call under the client's index.
     pub(super) fn write_events(
         &self,
         index: usize,

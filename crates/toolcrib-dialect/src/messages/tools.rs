@@ -1,8 +1,8 @@
-//! The `tools` of Messages: what is deferred, what is ours, and the mark where the cache ends.
+//! Writes `tools` for Messages: deferred tools, our own tools, and the cache breakpoint.
 //!
-//! A mark on a tool that is not sent in full is an error to the API and a loss to the client, so it
-//! moves to the last tool that is. Marks never become more than the client set, so that the limit of
-//! four in a request is the client's own affair.
+//! The API rejects a cache breakpoint on a deferred tool, and dropping it would lose the client's cache. So it
+//! moves to the last tool that is sent in full. Breakpoints never become more than the client set, so the API's
+//! limit of four per request remains the client's responsibility.
 
 use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
@@ -11,7 +11,7 @@ use super::content::{items, json_list};
 use crate::mode::{HostedSearch, Mode};
 use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
-/// What goes up: the client's own, then ours, then what was found.
+/// Writes the client's tools, then ours, then those that were found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let defer = |fields: &Fields<'_>| {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
@@ -42,7 +42,7 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
         );
         return vec![tool];
     }
-    // Whoever counts refuses tools that are the provider's, and also a list without a loaded tool.
+    // The token counting endpoint rejects the provider's own tools, and a list in which every tool is deferred.
     if entries.iter().any(|entry| is_loaded(entry)) {
         return Vec::new();
     }
@@ -50,8 +50,7 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
     vec![stand_in.to_owned()]
 }
 
-/// The last mark of the client's that stands on a tool that is not sent in full, with no mark after it
-/// on one that is.
+/// Returns the client's last breakpoint if it is on a tool that is not sent in full.
 fn displaced_breakpoint(input: &str, edit: &ToolListEdit<'_>) -> Option<String> {
     let mut breakpoint = None;
     for item in items(input).unwrap_or_default() {
@@ -79,7 +78,7 @@ fn is_loaded(entry: &str) -> bool {
     Fields::read(entry).is_some_and(|fields| fields.get("defer_loading") != Some("true"))
 }
 
-/// A definition that was found: its mark has moved already.
+/// Returns a found definition without its breakpoint, which has been moved already.
 fn without_breakpoint(definition: &str) -> String {
     match Fields::read(definition).filter(|fields| fields.get("cache_control").is_some()) {
         Some(fields) => fields.with(&[("cache_control", None)]),

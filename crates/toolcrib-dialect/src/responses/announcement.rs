@@ -1,10 +1,10 @@
-//! Inserts the listing into a message of the user.
+//! Inserts the announcement into a user message.
 
 use toolcrib_text::json;
 
 use super::item::Item;
 
-/// The message with the text first.
+/// Returns the message with the text before the user's own.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let item = Item::read(entry).filter(|item| item.kind == "message")?;
     if item.fields.string("role").as_deref() != Some("user") {
@@ -12,7 +12,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     }
     let content = item.fields.get("content")?;
     let content = match (item.fields.string("content"), json::items(content)) {
-        (Some(said), _) => json::quote(&format!("{text}\n\n{said}")),
+        (Some(own_text), _) => json::quote(&format!("{text}\n\n{own_text}")),
         (None, Some(parts)) => {
             let mut all = vec![part(text)];
             all.extend(parts.iter().map(|part| part.get().to_owned()));
@@ -23,7 +23,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(item.fields.with(&[("content", Some(content))]))
 }
 
-/// A message with the text alone.
+/// Returns a user message that consists of the text.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":[{}]}}"#, part(text))
 }

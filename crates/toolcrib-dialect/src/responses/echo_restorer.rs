@@ -1,9 +1,8 @@
-//! What a client knows of its own request, to be found again in a response.
+//! Restores the parts of the client's request that a response repeats.
 //!
-//! The API repeats much of a request in each response. What went up is not what the client sent, so
-//! that these parts are put back: its tools, the response it continues, and the namespace that it
-//! declared a tool in. What its tools tell is read off them when it is first asked for: most turns end
-//! without.
+//! The API repeats much of the request in every response. The upstream's request is not the client's, so these
+//! parts are replaced: the tools, the id of the previous response, and the namespace of a called tool. The
+//! client's tools are parsed only when they are first needed, which most turns never do.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,20 +15,20 @@ use crate::splice::range_of;
 use crate::tool_list;
 use crate::toolset::Toolset;
 
-/// The client's side of a request.
+/// The parts of the client's request that are restored in responses.
 #[derive(Debug)]
 pub(super) struct EchoRestorer {
-    /// The id of the response it continues, with its quotes.
+    /// The id of the previous response, as JSON.
     previous: Option<String>,
-    /// Whether the API keeps the response.
+    /// Whether the API stores the response.
     pub(super) keeps: bool,
     declared: OnceLock<Declared>,
 }
 
-/// What a client's tools tell of themselves.
+/// What the client's tools declare.
 #[derive(Debug, Default)]
 struct Declared {
-    /// The namespace of each; a name that stands in two places is not here.
+    /// The namespace of each tool. Names that are declared twice are left out.
     namespaces: HashMap<String, Option<String>>,
 }
 
@@ -46,7 +45,7 @@ impl EchoRestorer {
         self.declared.get_or_init(|| Declared::of(toolset.input()))
     }
 
-    /// What to change in a response that stands in `text`, so that it answers what the client sent.
+    /// Returns the edits that turn a response in `text` into a response to the client's request.
     pub(super) fn restore(
         &self,
         text: &str,
@@ -57,15 +56,16 @@ impl EchoRestorer {
         if let Some(raw) = response.get("tools").filter(|raw| *raw != toolset.compact()) {
             changes.push((range_of(text, raw), toolset.compact().to_owned()));
         }
-        if let (Some(raw), Some(own)) = (response.get("previous_response_id"), &self.previous)
-            && raw != own
+        if let (Some(raw), Some(client_value)) =
+            (response.get("previous_response_id"), &self.previous)
+            && raw != client_value
         {
-            changes.push((range_of(text, raw), own.clone()));
+            changes.push((range_of(text, raw), client_value.clone()));
         }
         changes
     }
 
-    /// What to change in a call of this tool, so that it has the client's own namespace or none.
+    /// Returns the edits that give a call of this tool the client's namespace, or none.
     pub(super) fn restore_namespace(
         &self,
         call: &Fields<'_>,
@@ -73,15 +73,15 @@ impl EchoRestorer {
         toolset: &Toolset,
     ) -> Vec<Edit> {
         match self.declared(toolset).namespaces.get(tool) {
-            Some(own) if call.string("namespace") != *own => {
-                vec![("namespace", own.as_deref().map(json::quote))]
+            Some(client_value) if call.string("namespace") != *client_value => {
+                vec![("namespace", client_value.as_deref().map(json::quote))]
             }
             _ => Vec::new(),
         }
     }
 }
 
-/// A key of an item, and its new value; `None` to leave it out.
+/// A key of an item and its new value; `None` removes the key.
 pub(super) type Edit = (&'static str, Option<String>);
 
 impl Declared {

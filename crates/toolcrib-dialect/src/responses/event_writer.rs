@@ -1,7 +1,7 @@
-//! The events of one response, as they are written.
+//! Writes the events of one response.
 //!
-//! As long as all of the upstream's events go to the client their numbers are the upstream's own. From
-//! the first one that is hidden on they are counted here.
+//! As long as all of the upstream's events are forwarded, their sequence numbers and indices are the
+//! upstream's. From the first hidden event on, they are counted here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,37 +12,37 @@ use super::item::Item;
 use crate::splice::{range_of, splice};
 use crate::sse::{self, Event};
 
-/// An event of the upstream's, read.
+/// A parsed event of the upstream.
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamEvent<'a> {
     pub(super) event: &'a Event,
-    /// Its data, and the object in it.
+    /// Its data, and the fields of the object in it.
     pub(super) data: &'a str,
     pub(super) fields: &'a Fields<'a>,
 }
 
 impl<'a> UpstreamEvent<'a> {
-    /// The response that it carries.
+    /// Returns the response object in it.
     pub(super) fn response(&self) -> Option<Fields<'a>> {
         self.fields.get("response").and_then(Fields::read)
     }
 }
 
-/// Writes events, and counts them and their items.
+/// Writes events, and numbers them and their items.
 #[derive(Debug, Default)]
 pub(super) struct EventWriter {
-    /// Whether what the client gets is no longer what came.
+    /// Whether numbers and indices are counted here, because something was hidden or added.
     renumbers: bool,
-    /// The next number of an event; `None` with a server that does not number them.
+    /// The next sequence number. `None` for a server that does not number its events.
     sequence: Option<u64>,
     /// The next index of an item.
     index: u64,
-    /// Whether events have a name beside the type in their data.
+    /// Whether events have an `event` field in addition to the type in their data.
     named: bool,
 }
 
 impl EventWriter {
-    /// From now on the numbers are counted here.
+    /// Counts numbers and indices here from now on.
     pub(super) fn renumber(&mut self) {
         self.renumbers = true;
     }
@@ -51,21 +51,21 @@ impl EventWriter {
         self.renumbers
     }
 
-    /// The index of the next item, which the upstream calls `theirs`.
-    pub(super) fn next_index(&mut self, upstream_value: u64) -> u64 {
-        let index = if self.renumbers { self.index } else { upstream_value };
+    /// Returns the client's index for the next item, whose index upstream is `upstream_index`.
+    pub(super) fn next_index(&mut self, upstream_index: u64) -> u64 {
+        let index = if self.renumbers { self.index } else { upstream_index };
         self.index = index.saturating_add(1);
         index
     }
 
-    fn next_number(&mut self, upstream_value: u64) -> u64 {
-        let number = self.sequence.filter(|_| self.renumbers).unwrap_or(upstream_value);
+    fn next_number(&mut self, upstream_number: u64) -> u64 {
+        let number = self.sequence.filter(|_| self.renumbers).unwrap_or(upstream_number);
         self.sequence = Some(number.saturating_add(1));
         number
     }
 
-    /// An event of the upstream's, with some places in its data changed; the bytes around the data
-    /// stay. `index` is that of its item.
+    /// Writes an event of the upstream with edits in its data. All other bytes are kept. `index` is the
+    /// client's index of its item.
     pub(super) fn write_edited(
         &mut self,
         upstream: UpstreamEvent<'_>,
@@ -77,11 +77,11 @@ impl EventWriter {
         self.renumbers |= index.is_some() && !changes.is_empty();
         self.named = event.name().is_some();
         if let Some(raw) = fields.get("sequence_number")
-            && let Ok(upstream_value) = raw.parse::<u64>()
+            && let Ok(upstream_number) = raw.parse::<u64>()
         {
-            let own = self.next_number(upstream_value);
-            if own != upstream_value {
-                changes.push((range_of(data, raw), own.to_string()));
+            let number = self.next_number(upstream_number);
+            if number != upstream_number {
+                changes.push((range_of(data, raw), number.to_string()));
             }
         }
         if let (Some(index), Some(raw)) = (index, fields.get("output_index"))
@@ -95,7 +95,7 @@ impl EventWriter {
         }
         let new = splice(data, changes);
         match (std::str::from_utf8(event.raw()), event.data()) {
-            // What was said before may stand on several lines, and one line has no room for it.
+            // Only data on a single line can be replaced in place.
             (Ok(raw), Some(Cow::Borrowed(old)))
                 if memchr::memchr2(b'\n', b'\r', new.as_bytes()).is_none() =>
             {
@@ -106,7 +106,7 @@ impl EventWriter {
         }
     }
 
-    /// An event of ours: its type, its number, and more, which begins with a comma.
+    /// Writes a new event: its type, its sequence number, and `more`, which begins with a comma.
     pub(super) fn write_new(&mut self, kind: &str, more: &str, out: &mut Vec<u8>) {
         let number = self.sequence.map(|_| self.next_number(0));
         let number = number.map(|number| format!(r#","sequence_number":{number}"#));
@@ -115,22 +115,22 @@ impl EventWriter {
         sse::write_event(self.named.then_some(kind), &data, out);
     }
 
-    /// All events of an item that is whole.
+    /// Writes all events of a complete item.
     pub(super) fn write_item(&mut self, index: u64, text: &str, out: &mut Vec<u8>) {
         let Some(item) = Item::read(text) else { return };
         let at = format!(r#","output_index":{index}"#);
-        let begun = item.fields.with(&[
+        let started = item.fields.with(&[
             ("arguments", Some(r#""""#.to_owned())),
             ("status", Some(r#""in_progress""#.to_owned())),
         ]);
-        self.write_new("response.output_item.added", &format!(r#"{at},"item":{begun}"#), out);
+        self.write_new("response.output_item.added", &format!(r#"{at},"item":{started}"#), out);
         let arguments = item.fields.get("arguments").unwrap_or(r#""""#);
         let id = item.fields.get("id").map(|id| format!(r#","item_id":{id}"#)).unwrap_or_default();
         let delta = format!(r#"{id}{at},"delta":{arguments}"#);
         self.write_new("response.function_call_arguments.delta", &delta, out);
         let name = item.fields.get("name").map(|name| format!(r#","name":{name}"#));
-        let whole = format!(r#"{id}{at},"arguments":{arguments}{}"#, name.unwrap_or_default());
-        self.write_new("response.function_call_arguments.done", &whole, out);
+        let done = format!(r#"{id}{at},"arguments":{arguments}{}"#, name.unwrap_or_default());
+        self.write_new("response.function_call_arguments.done", &done, out);
         self.write_new("response.output_item.done", &format!(r#"{at},"item":{text}"#), out);
     }
 }

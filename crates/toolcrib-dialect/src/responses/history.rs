@@ -1,4 +1,4 @@
-//! What the client never saw, put into the items of the Responses API.
+//! Restores hidden calls and results in the items of the Responses API.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
 use crate::mode::{Mode, ReferenceKind};
 use crate::toolset::Toolset;
 
-/// A call of a deferred tool, through `call` again.
+/// Rewrites a call of a deferred tool so that it goes through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -21,24 +21,24 @@ pub(super) fn wrap_deferred_calls(
     let (item, name) = deferred_call(entry, deferred)?;
     let arguments = item.fields.string("arguments");
     let arguments = arguments.as_deref().filter(|text| Fields::read(text).is_some());
-    let inside =
+    let bridge_arguments =
         format!(r#"{{"name":{},"arguments":{}}}"#, json::quote(&name), arguments.unwrap_or("{}"));
     Some(item.fields.with(&[
         ("name", Some(json::quote(call))),
-        ("arguments", Some(json::quote(&inside))),
+        ("arguments", Some(json::quote(&bridge_arguments))),
         ("namespace", None),
     ]))
 }
 
-/// A call of a deferred tool, in the namespace that it has once it is loaded by an item.
+/// Adds the namespace that a deferred tool has once an item has loaded it.
 pub(super) fn qualify_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
-    let there = item.fields.string("namespace").is_some_and(|space| space == name);
-    // The client's own namespace is not where the tool is loaded to.
-    (!there).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
+    let has_namespace = item.fields.string("namespace").is_some_and(|space| space == name);
+    // The client's own namespace is not the one that the tool is loaded into.
+    (!has_namespace).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
 }
 
 fn deferred_call<'a>(
@@ -50,7 +50,7 @@ fn deferred_call<'a>(
     Some((item, name))
 }
 
-/// Answers stand right after the calls, before anything the client says.
+/// Inserts hidden results directly after the calls, before the client's items.
 pub(super) fn insert_hidden_results<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -76,7 +76,7 @@ pub(super) fn insert_hidden_results<'a>(
             continue;
         }
         let text = match (answer.text.as_str(), answer.references.is_empty()) {
-            // What is loaded stands below; an answer without a word looks like a failure.
+            // The tools are loaded by an item below. An empty result looks like a failure to the model.
             ("", false) => Cow::Borrowed("The tools are loaded."),
             (text, _) => Cow::Borrowed(text),
         };
@@ -85,7 +85,7 @@ pub(super) fn insert_hidden_results<'a>(
             r#"{{"type":"{kind}_output","call_id":{id},"output":{text}}}"#
         )));
         for tool in &answer.references {
-            // A tool is declared once.
+            // A tool may be declared only once.
             if !loaded.iter().any(|known| known.name == tool.name) {
                 loaded.push(tool);
             }
@@ -100,9 +100,9 @@ pub(super) fn insert_hidden_results<'a>(
     all
 }
 
-/// An output under the id that the upstream knows its call by, if the client knows it by another or by none.
+/// Returns an output item with the upstream's id for its call, if the client sent a different id or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Taking every entry apart costs, and few clients change ids.
+    // Parsing every entry is expensive, and few clients change ids.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
@@ -114,7 +114,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// A call with the id that was made for it, if it has none.
+/// Adds the generated id to a call that has none.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let item = Item::read(entry)?;
     let call = item.client_call().filter(|call| call.id.is_none())?;
@@ -122,14 +122,14 @@ pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) 
     Some(item.fields.with(&[("call_id", Some(json::quote(&id)))]))
 }
 
-/// The item that declares tools in the middle of a conversation.
+/// Returns the item that declares tools in the middle of a conversation.
 pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
     let tools = definitions.join(",");
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
-/// The type of the call that an answer is for: of a function, of a custom tool, or of the API's own tool
-/// search. If only the provider has the call, the mode of deferral decides.
+/// Returns the type of the call that a result belongs to: a function call, a custom tool call, or a call of the
+/// API's own tool search. If only the provider has the call, the mode decides.
 fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) -> &'static str {
     let call = turn.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
@@ -144,17 +144,18 @@ fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) ->
     }
 }
 
-/// A kept turn without its reasoning, where the client has dropped it: what another model thought is
-/// refused. Ids go with it, since they say that a reasoning belongs to what follows.
+/// Removes the reasoning from a stored turn if the client removed it, because reasoning of another model is
+/// rejected. Item ids are removed too, since they tie reasoning to the item after it.
 pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String> {
-    let thinks = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
-    let refers = |text: &&str| Item::read(text).is_some_and(|item| item.kind == "item_reference");
-    let dropped = stored.iter().any(|entry| thinks(entry))
-        && !echoed.iter().any(|entry| thinks(entry) || refers(entry));
+    let is_reasoning = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
+    let is_reference =
+        |text: &&str| Item::read(text).is_some_and(|item| item.kind == "item_reference");
+    let dropped = stored.iter().any(|entry| is_reasoning(entry))
+        && !echoed.iter().any(|entry| is_reasoning(entry) || is_reference(entry));
     if !dropped {
         return stored;
     }
-    let left = stored.into_iter().filter(|entry| !thinks(entry));
+    let left = stored.into_iter().filter(|entry| !is_reasoning(entry));
     left.map(|entry| match Item::read(&entry) {
         Some(item) if item.speaker() == crate::request::Speaker::Model => {
             item.fields.with(&[("id", None)])

@@ -1,8 +1,7 @@
-//! One item of the Responses API, as far as we must know it.
+//! Reads the fields of a Responses item that the proxy needs.
 //!
-//! What a client sends in `input` and what a model says in `output` are the same things, so one reader
-//! serves both: the print of a turn is the same whether it is taken from what went down or from what
-//! comes back.
+//! Items in `input` and in `output` have the same form, so one reader serves both, and the fingerprint of a
+//! turn is the same whether it is computed from the response or from the client's next request.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -11,16 +10,16 @@ use crate::request::Speaker;
 /// An item.
 pub(super) struct Item<'a> {
     pub(super) fields: Fields<'a>,
-    /// Its type; the short form of a message has none.
+    /// Its type. A message may omit it.
     pub(super) kind: String,
 }
 
-/// A call that the client answers.
+/// A call that the client must answer.
 pub(super) struct ItemCall {
     pub(super) id: Option<String>,
-    /// The tool's name; for what has none, such as a shell, the type.
+    /// The tool's name, or the item's type for a call without a name, such as a shell call.
     pub(super) name: String,
-    /// JSON text, out of the string that the API puts it into.
+    /// The arguments as JSON text, without the string encoding of the API.
     pub(super) arguments: String,
 }
 
@@ -34,12 +33,12 @@ impl<'a> Item<'a> {
         Some(Self { fields, kind })
     }
 
-    /// Whose it is. What the provider ran by itself is part of the model's turn.
+    /// Returns who sent the item. Tools that the provider ran itself are part of the model's turn.
     pub(super) fn speaker(&self) -> Speaker {
         let model = match self.kind.as_str() {
             "message" => self.fields.string("role").as_deref() == Some("assistant"),
             "tool_search_output" => self.call_id().is_none(),
-            // A client refers to what it was told; its own words it has at hand.
+            // Clients refer only to items that they received.
             "item_reference"
             | "reasoning"
             | "compaction"
@@ -50,7 +49,7 @@ impl<'a> Item<'a> {
         if model { Speaker::Model } else { Speaker::Client }
     }
 
-    /// The texts of a message, in order: one string, or several parts.
+    /// Calls `each` for every text of a message, whose content is one string or a list of parts.
     pub(super) fn texts(&self, each: &mut dyn FnMut(&str)) {
         if self.kind != "message" {
             return;
@@ -65,11 +64,11 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The call in it, if it is one that waits for the client.
+    /// Returns the call in it, if it is one that the client must answer.
     pub(super) fn client_call(&self) -> Option<ItemCall> {
         let text = |key: &str| {
             let raw = || self.fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
-            // Some servers send the object itself.
+            // Some servers send an object instead of a string.
             self.fields.string(key).or_else(raw).unwrap_or_default()
         };
         let id = self.call_id();
@@ -84,7 +83,7 @@ impl<'a> Item<'a> {
                 let (id, name) = (self.fields.string("id"), self.kind.clone());
                 Some(ItemCall { id, name, arguments: String::new() })
             }
-            // A search of tools, a shell, a screen: the provider's own have no such id.
+            // Tool search, shell, computer use. Calls that the provider runs itself have no `call_id`.
             kind if kind.ends_with("_call") && id.is_some() => {
                 Some(ItemCall { id, name: self.kind.clone(), arguments: text("arguments") })
             }
@@ -92,7 +91,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The call that it answers.
+    /// Returns the id of the call that it answers.
     pub(super) fn answered_call_id(&self) -> Option<String> {
         match self.kind.as_str() {
             "mcp_approval_response" => self.fields.string("approval_request_id"),
@@ -109,13 +108,13 @@ impl<'a> Item<'a> {
         self.fields.string("call_id").filter(|id| !id.is_empty())
     }
 
-    /// Whether the model came to its end.
+    /// Whether the model finished the item.
     pub(super) fn is_complete(&self) -> bool {
         !matches!(self.fields.string("status").as_deref(), Some("incomplete" | "in_progress"))
     }
 }
 
-/// The name in a tool or a choice of one that a client may call by name.
+/// Returns the name in a function, a custom tool, or a choice of one.
 pub(super) fn callable_name(text: &str) -> Option<String> {
     let fields = Fields::read(text)?;
     let kind = fields.string("type")?;

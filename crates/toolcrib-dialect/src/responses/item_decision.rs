@@ -1,8 +1,8 @@
-//! What becomes of one item of a response.
+//! Decides what happens to an item of a response.
 //!
-//! The same for streams and whole responses: a call of ours is answered and hidden, a deferred tool's is
-//! shown under its real name, everything else is the client's as it came. What goes back up is the item
-//! itself.
+//! The same for streams and complete responses: a call of one of our tools is answered and hidden, a call of a
+//! deferred tool is forwarded under its real name, and everything else is forwarded unchanged. The upstream's
+//! history gets the original item.
 
 use toolcrib_text::json;
 
@@ -13,10 +13,10 @@ use crate::mode::Mode;
 use crate::tool_list;
 use crate::toolset::Toolset;
 
-/// What becomes of an item.
+/// What happens to an item.
 #[derive(Debug)]
 pub(super) struct ItemDecision {
-    /// What goes back up; nothing for what the API would refuse.
+    /// The history entry for the upstream. `None` for an item that the API would reject.
     pub(super) entry: Option<String>,
     pub(super) client: ClientItem,
 }
@@ -29,49 +29,51 @@ pub(super) enum ClientItem {
     Hidden,
 }
 
-/// How an item is to be treated from its first event on.
+/// Returns how an item is treated from its first event on.
 pub(super) fn item_routing(raw: &str, router: &CallRouter) -> CallRoute {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(CallRoute::Hold, |name| router.route(&name))
         }
         Some(item) if is_undeclared_custom_call(&item, router) => CallRoute::Hold,
-        // Ours, or the provider's: a request of a client that has one of its own passes through.
+        // Either ours or the provider's: requests of clients with a tool search of their own are not rewritten.
         Some(item) if is_tool_search(&item) => CallRoute::Hold,
         _ => CallRoute::Forward,
     }
 }
 
-/// Decides about an item that is whole. One that the client already has part of is `live`, and stays.
+/// Decides about a complete item. If it is `live`, the client already has part of it, and it is always
+/// forwarded.
 pub(super) fn decide_item(
     raw: &str,
-    live: bool,
+    is_forwarded: bool,
     echo: &EchoRestorer,
     router: &mut CallRouter,
 ) -> ItemDecision {
-    let whole = |shown| ItemDecision { entry: Some(raw.to_owned()), client: shown };
-    let Some(item) = Item::read(raw) else { return whole(ClientItem::AsReceived) };
-    if is_tool_search(&item) && !live {
+    let forward = |shown| ItemDecision { entry: Some(raw.to_owned()), client: shown };
+    let Some(item) = Item::read(raw) else { return forward(ClientItem::AsReceived) };
+    if is_tool_search(&item) && !is_forwarded {
         return decide_search(raw, &item, router);
     }
     item.texts(&mut |text| router.note_text(text));
     match item.client_call() {
         Some(call) if item.kind == "function_call" || is_undeclared_custom_call(&item, router) => {
-            decide_call(raw, &item, &call, live, echo, router)
+            decide_call(raw, &item, &call, is_forwarded, echo, router)
         }
         Some(call) => {
             router.note_forwarded_call(call.id.as_deref(), &call.name, &call.arguments);
-            whole(ClientItem::AsReceived)
+            forward(ClientItem::AsReceived)
         }
         None => {
-            let lost = item.kind == "reasoning" && !echo.keeps && !has_encrypted_content(&item);
-            let entry = (!lost).then(|| raw.to_owned());
+            let unreadable =
+                item.kind == "reasoning" && !echo.keeps && !has_encrypted_content(&item);
+            let entry = (!unreadable).then(|| raw.to_owned());
             ItemDecision { entry, client: ClientItem::AsReceived }
         }
     }
 }
 
-/// A search by the words of the API: ours, or the provider's own.
+/// Decides about an item of the API's tool search: a call that we answer, or the provider's own search.
 fn decide_search(raw: &str, item: &Item<'_>, router: &mut CallRouter) -> ItemDecision {
     if let Some(call) = item.client_call() {
         if !item.is_complete() {
@@ -90,13 +92,13 @@ fn decide_call(
     raw: &str,
     item: &Item<'_>,
     call: &ItemCall,
-    live: bool,
+    is_forwarded: bool,
     echo: &EchoRestorer,
     router: &mut CallRouter,
 ) -> ItemDecision {
     let (id, name) = (call.id.as_deref(), call.name.as_str());
     let entry = Some(call_for_upstream(raw, item, name, router));
-    if live || router.route(name) == CallRoute::Forward {
+    if is_forwarded || router.route(name) == CallRoute::Forward {
         router.note_forwarded_call(id, name, &call.arguments);
         let untouched = router.toolset().passes_through();
         return match call_for_client(item, name, echo, router.toolset()).filter(|_| !untouched) {
@@ -108,7 +110,7 @@ fn decide_call(
         };
     }
     if !item.is_complete() {
-        // Half a call that the client has not seen would wait for its answer forever.
+        // A truncated call that the client has not seen would never be answered.
         return ItemDecision { entry: None, client: ClientItem::Hidden };
     }
     let shown = match router.resolve(id, name, &call.arguments) {
@@ -128,7 +130,7 @@ fn decide_call(
     ItemDecision { entry, client: shown }
 }
 
-/// A call as the client is to see it, where that is not as it came.
+/// Returns the call as the client sees it, if that is different.
 pub(super) fn call_for_client(
     item: &Item<'_>,
     name: &str,
@@ -139,8 +141,8 @@ pub(super) fn call_for_client(
     (!edits.is_empty()).then(|| item.fields.with(&edits))
 }
 
-/// A call as it goes back up. A tool that is loaded by an item lives in a namespace of its own name,
-/// and a call of it from before it was loaded is looked for there.
+/// Returns the call as a history entry. An item loads a tool into a namespace of the tool's name, and the API
+/// looks for the tool there, also for a call from before it was loaded.
 fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter) -> String {
     let toolset = router.toolset();
     let loads = matches!(toolset.mode(), Mode::Reference(_)) && toolset.is_deferred(name);
@@ -151,7 +153,7 @@ fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter
     }
 }
 
-/// Whether it is a call of a custom tool that the client does not have.
+/// Whether it is a call of a custom tool that the client did not declare.
 fn is_undeclared_custom_call(item: &Item<'_>, router: &CallRouter) -> bool {
     item.kind == "custom_tool_call"
         && item.name().is_none_or(|name| !router.toolset().is_declared(&name))
@@ -161,7 +163,7 @@ fn is_tool_search(item: &Item<'_>) -> bool {
     matches!(item.kind.as_str(), "tool_search_call" | "tool_search_output")
 }
 
-/// Whether a reasoning can be read by an API that did not keep it.
+/// Whether reasoning can be read by an API that did not store it.
 fn has_encrypted_content(item: &Item<'_>) -> bool {
     item.fields.get("encrypted_content").is_some_and(|raw| raw != "null")
 }

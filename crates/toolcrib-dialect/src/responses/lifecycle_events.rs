@@ -1,7 +1,7 @@
-//! The events that speak of the response as a whole: how it begins, and how it ends.
+//! Events that contain the whole response: its beginning and its end.
 //!
-//! There is one response for the client, whatever the rounds: it begins with the first, and what ends it
-//! is held back until the last, with all items that the client got and what all rounds took.
+//! The client gets one response for all rounds. It begins with the first round. Its end is held back until the
+//! last round, and then contains all items that the client got and the token usage of all rounds.
 
 use std::ops::Range;
 
@@ -10,17 +10,17 @@ use toolcrib_text::json::{self, Fields};
 
 use super::event_writer::UpstreamEvent;
 use super::item_decision::item_routing;
-use super::response::{add_usage, round_end};
+use super::response::round_end;
 use super::stream::ResponsesStreamMerger;
 use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::RoundEnd;
 use crate::splice::range_of;
 
-/// Maximum number of events in a turn that speak of the response as a whole. There are three in each round.
+/// Maximum number of lifecycle events in a turn. There are three in each round.
 const MAX_LIFECYCLE_EVENTS: usize = 64;
 
 impl ResponsesStreamMerger {
-    /// The first events of a response. There is one response, and it has begun.
+    /// Processes the first events of a response. Only the first round starts the client's response.
     pub(super) fn on_response_start(
         &mut self,
         upstream: UpstreamEvent<'_>,
@@ -37,14 +37,15 @@ impl ResponsesStreamMerger {
             && self.first.is_none()
         {
             router.budget.hold(raw.len());
-            let own = |key| response.get(key).unwrap_or("null").to_owned();
-            self.first = Some((own("id"), own("created_at")));
+            let raw_field = |key| response.get(key).unwrap_or("null").to_owned();
+            self.first = Some((raw_field("id"), raw_field("created_at")));
             raw.clone_into(&mut self.started_response);
         }
         self.writer.write_edited(upstream, None, changes, out);
     }
 
-    /// Whether there were too many events that repeat the client's tools: each small one becomes a large one.
+    /// Counts a lifecycle event and returns whether there were too many. Each repeats the client's tools, so a
+    /// small event becomes a large one.
     fn has_too_many_lifecycle_events(&mut self, router: &mut CallRouter) -> bool {
         self.lifecycle_events += 1;
         if self.lifecycle_events > MAX_LIFECYCLE_EVENTS {
@@ -59,11 +60,12 @@ impl ResponsesStreamMerger {
         router: &CallRouter,
     ) -> Vec<(Range<usize>, String)> {
         let response = upstream.response().filter(|_| !router.toolset().passes_through());
-        let mend = |response| self.echo.restore(upstream.data, &response, router.toolset());
-        response.map(mend).unwrap_or_default()
+        let restore = |response| self.echo.restore(upstream.data, &response, router.toolset());
+        response.map(restore).unwrap_or_default()
     }
 
-    /// The end of a round. It is held back, unless it is a failure: then there is nothing to come.
+    /// Processes the end of a round. It is held back unless the round failed, because nothing follows a
+    /// failure.
     pub(super) fn on_response_end(
         &mut self,
         kind: &str,
@@ -78,12 +80,12 @@ impl ResponsesStreamMerger {
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
         if output.iter().any(|item| item_routing(item.get(), router) == CallRoute::Hold) {
-            // Then it is put together from what the client was told, whatever that was.
+            // The output must be assembled from the items that the client got.
             self.writer.renumber();
         }
-        // Nothing is missing where as many were told, whatever indices they had.
-        let told = self.round.items.iter().filter(|item_| item_.done).count();
-        let output = if told < output.len() { output } else { Vec::new() };
+        // If as many items had events, none is missing, whatever their indices.
+        let done = self.round.items.iter().filter(|item| item.done).count();
+        let output = if done < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {
             if router.budget.exceeded().is_some() {
                 return;
@@ -93,18 +95,18 @@ impl ResponsesStreamMerger {
                 self.process_waiting(router, out);
             }
         }
-        // What is held without an end is lost, and nothing waits for it any longer.
+        // A held item that never ended is dropped, and nothing waits for it any more.
         self.round.held = None;
         while !self.round.waiting.is_empty() {
             self.process_waiting(router, out);
             self.round.held = None;
         }
         if let Some(response) = &response {
-            self.round.usage = add_usage(response, &mut self.usage);
+            self.round.usage = super::usage::add(response, &mut self.usage);
             self.round.response = response.string("id").filter(|_| self.echo.keeps);
         }
         if self.writer.is_renumbering() && router.budget.is_full() {
-            // The end repeats what the client got, and not all of it is here.
+            // The last event repeats all items that the client got, but not all of them were recorded.
             router.budget.exceed();
         }
         let end = round_end(kind.strip_prefix("response.").unwrap_or_default());
@@ -117,7 +119,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// The event that ends the response, with all that the client got.
+    /// Writes the event that ends the response, with all items that the client got.
     pub(super) fn write_terminal_event(
         &mut self,
         upstream: UpstreamEvent<'_>,
@@ -130,13 +132,13 @@ impl ResponsesStreamMerger {
         {
             let (id, created) = self.first.clone().unzip();
             let usage = self.usage.as_ref().map(Value::to_string);
-            let own = [
+            let client_fields = [
                 ("id", id),
                 ("created_at", created),
                 ("output", Some(self.output_list())),
                 ("usage", usage),
             ];
-            for (key, new) in own {
+            for (key, new) in client_fields {
                 if let (Some(raw), Some(new)) = (response.get(key), new)
                     && raw != new
                 {
@@ -147,7 +149,7 @@ impl ResponsesStreamMerger {
         self.writer.write_edited(upstream, None, changes, out);
     }
 
-    /// The items that the client got, as one list.
+    /// Returns the items that the client got, as a JSON list.
     pub(super) fn output_list(&mut self) -> String {
         self.output.sort_by_key(|(index, _)| *index);
         let items: Vec<&str> = self.output.iter().map(|(_, item)| item.as_str()).collect();

@@ -1,8 +1,8 @@
 //! OpenAI Responses.
 //!
-//! History and answers are lists of items, and a function's call is an item of its own. The API has
-//! words for loading a tool in the middle of a conversation, it may keep responses so that a client
-//! sends only what is new, and it repeats the request in each response.
+//! History and output are lists of items, and every call is an item. The API can load a tool in the middle of a
+//! conversation, can store responses so that clients send only new items, and repeats the request in every
+//! response.
 
 mod announcement;
 mod deferral_emulation;
@@ -15,7 +15,9 @@ mod lifecycle_events;
 mod request;
 mod response;
 mod stream;
+mod streamed_round;
 mod tools;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -30,7 +32,7 @@ use crate::request::{ClientDeferral, ParsedHistory, Request, RequestOutline};
 use crate::tool_list::WriteTools;
 use crate::toolset::Toolset;
 
-/// The dialect.
+/// The Responses dialect.
 pub(crate) struct ResponsesDialect;
 
 impl Dialect for ResponsesDialect {

@@ -1,4 +1,4 @@
-//! A request of the Responses API.
+//! Reads a request of the Responses API.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -9,7 +9,7 @@ use crate::request::{
 };
 use crate::splice::range_of;
 
-/// Reads the top of a body.
+/// Reads the top-level fields of a body.
 pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
     let previous = given("previous_response_id");
@@ -28,7 +28,7 @@ pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     }
 }
 
-/// Reads the conversation in a body: a text, or a list of items.
+/// Reads the conversation in a body, which is a string or a list of items.
 pub(super) fn read_conversation(text: &str, input: &str) -> Option<ParsedHistory> {
     let mut rows = HistoryBuilder::default();
     if let Ok(words) = serde_json::from_str::<String>(input) {
@@ -52,7 +52,7 @@ fn add(rows: &mut HistoryBuilder, item: &Item<'_>, entry: HistoryEntry) {
     let speaker = item.speaker();
     let segment = rows.add(speaker, entry);
     let user = item.fields.string("role").as_deref() == Some("user");
-    // What a system says may change from one request to the next: the time, a folder.
+    // System messages are not fingerprinted, since they may change between requests (time, working folder).
     if speaker == Speaker::Model || user {
         item.texts(&mut |text| segment.fingerprint.text(text));
     }
@@ -64,7 +64,7 @@ fn add(rows: &mut HistoryBuilder, item: &Item<'_>, entry: HistoryEntry) {
     }
 }
 
-/// What `tool_choice` says.
+/// Parses `tool_choice`.
 fn choice(text: &str) -> ToolChoice {
     match text {
         r#""none""# => return ToolChoice::None,
@@ -81,23 +81,27 @@ fn choice(text: &str) -> ToolChoice {
     callable_name(text).map_or(ToolChoice::Auto, |name| ToolChoice::Named(vec![name]))
 }
 
-/// How the client defers tools itself, if its tools say so.
+/// Returns how the client defers tools itself, according to its tools.
 pub(super) fn client_deferral(tools: &str) -> Option<ClientDeferral> {
-    // Few clients do, and the tools of all others need not be taken apart to see it.
+    // Few clients do, so the tools of all others are not parsed for this.
     if !tools.contains("tool_search") {
         return None;
     }
     for tool in json::items(tools)? {
         let Some(fields) = Fields::read(tool.get()) else { continue };
         if is_tool_search(&fields) {
-            let own = fields.string("execution").as_deref() == Some("client");
-            return Some(if own { ClientDeferral::References } else { ClientDeferral::Hosted });
+            let is_client_search = fields.string("execution").as_deref() == Some("client");
+            return Some(if is_client_search {
+                ClientDeferral::References
+            } else {
+                ClientDeferral::Hosted
+            });
         }
     }
     None
 }
 
-/// Whether a tool is a search of tools, under any of its names.
+/// Whether a tool is a tool search, under any of its names.
 pub(super) fn is_tool_search(tool: &Fields<'_>) -> bool {
     let kind = tool.string("type").unwrap_or_default();
     matches!(kind.as_str(), "tool_search" | "openrouter:tool_search" | "orq:tool_search")

@@ -1,7 +1,7 @@
-//! Whole responses of the Responses API, several made into one.
+//! Merges the complete responses of several rounds into one.
 //!
-//! The client gets the last one's id: the API knows the whole turn by it, so that a client which goes on
-//! from there needs nothing of ours.
+//! The client gets the id of the last response: the API stores the whole turn under it, so a client that
+//! continues from it needs no record.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -11,18 +11,17 @@ use super::item_decision::{ClientItem, decide_item};
 use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::splice::{range_of, splice};
-use crate::usage::{self, Usage};
 
-/// The responses of a turn.
+/// Merges the responses of a turn.
 #[derive(Debug)]
 pub(super) struct ResponsesResponseMerger {
     echo: EchoRestorer,
-    /// The last one, as it came.
+    /// The last response, as it was received.
     body: String,
     rounds: usize,
-    /// What the client gets of all of them.
+    /// The client's items, of all rounds.
     output: Vec<String>,
-    /// Whether that is something else than what came.
+    /// Whether any of them was hidden or rewritten.
     altered: bool,
     usage: Option<Value>,
 }
@@ -57,7 +56,7 @@ impl ResponseMerger for ResponsesResponseMerger {
                 ClientItem::Hidden => {}
             }
         }
-        let usage = add_usage(&fields, &mut self.usage);
+        let usage = super::usage::add(&fields, &mut self.usage);
         let end = round_end(&fields.string("status").unwrap_or_default());
         let response = fields.string("id").filter(|_| self.echo.keeps);
         Some(Round { entries, end, usage, response })
@@ -81,28 +80,11 @@ impl ResponseMerger for ResponsesResponseMerger {
     }
 }
 
-/// How a response ended, by its `status`.
+/// Returns how a response ended, by its `status`.
 pub(super) fn round_end(status: &str) -> RoundEnd {
     match status {
         "incomplete" => RoundEnd::Truncated,
         "failed" | "cancelled" => RoundEnd::Failed,
         _ => RoundEnd::Complete,
     }
-}
-
-/// Adds what a response took to what those before it took.
-pub(super) fn add_usage(response: &Fields<'_>, sum: &mut Option<Value>) -> Usage {
-    let Some(used) = response.get("usage").and_then(usage::parse) else {
-        return Usage::default();
-    };
-    let usage = Usage {
-        input: usage::token_count(&used, &["input_tokens"]),
-        cached: usage::token_count(&used, &["input_tokens_details", "cached_tokens"]),
-        output: usage::token_count(&used, &["output_tokens"]),
-    };
-    match sum {
-        Some(sum) => usage::add(sum, &used),
-        None => *sum = Some(used),
-    }
-    usage
 }

@@ -1,8 +1,8 @@
-//! Streams of the Responses API: events of several rounds made into those of one response.
+//! Merges the streams of several Responses rounds into the stream of one response.
 //!
-//! An event passes as it came unless something in it must change: a number after something was hidden,
-//! the tools that a response repeats, the namespace of a call. So as long as nothing is hidden there is
-//! nothing to do. A call that is held keeps back every event of a later item, so that their order stays.
+//! An event is forwarded unchanged unless something in it must change: a number after something was hidden, the
+//! repeated tools, the namespace of a call. Events of later items wait while a call is held, so that the order
+//! is kept.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,55 +14,31 @@ use super::echo_restorer::EchoRestorer;
 use super::event_writer::{EventWriter, UpstreamEvent};
 use super::item::Item;
 use super::item_decision::{self, ClientItem, ItemDecision, decide_item, item_routing};
+use super::streamed_round::{StreamedItem, StreamedRound};
 use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::{Round, RoundEnd, StreamMerger};
 use crate::limits::PART_BYTES;
 use crate::splice::{range_of, splice};
 use crate::sse::Event;
-use crate::usage::Usage;
 
-/// The events of a turn.
+/// Merges the streams of a turn.
 #[derive(Debug)]
 pub(super) struct ResponsesStreamMerger {
     pub(super) echo: EchoRestorer,
     pub(super) writer: EventWriter,
-    /// Rounds that are over.
+    /// Number of rounds that have ended.
     pub(super) rounds: usize,
-    /// `id` and `created_at` of the first response, and the response as it began.
+    /// `id` and `created_at` of the first response, and the response object as it started.
     pub(super) first: Option<(String, String)>,
     pub(super) started_response: String,
-    /// The items that the client got, by the index it knows them under.
+    /// The items that the client got, by the client's index.
     pub(super) output: Vec<(u64, String)>,
     pub(super) round: StreamedRound,
-    /// What ends the response, and what came after it.
+    /// The event that ends the response, and the events after it.
     pub(super) end_events: Vec<Event>,
     pub(super) usage: Option<Value>,
-    /// Events so far that repeat the client's tools.
+    /// Number of events so far that contain the response object.
     pub(super) lifecycle_events: usize,
-}
-
-/// What was said in a round.
-#[derive(Debug, Default)]
-pub(super) struct StreamedRound {
-    pub(super) items: Vec<OutputItem>,
-    /// Items as they go back up, by the upstream's index.
-    entries: Vec<(u64, String)>,
-    /// The item that is held and not yet decided about. There is one at most, since all others wait.
-    pub(super) held: Option<u64>,
-    /// Events of items that wait for it, with the upstream's index.
-    pub(super) waiting: Vec<(u64, Event)>,
-    pub(super) end: Option<RoundEnd>,
-    pub(super) usage: Usage,
-    pub(super) response: Option<String>,
-}
-
-/// An item under way.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OutputItem {
-    /// The upstream's index, and the client's if it is forwarded as it comes.
-    index: u64,
-    shown: Option<u64>,
-    pub(super) done: bool,
 }
 
 impl StreamMerger for ResponsesStreamMerger {
@@ -77,7 +53,7 @@ impl StreamMerger for ResponsesStreamMerger {
         !self.end_events.is_empty()
     }
 
-    fn end_round(&mut self, _desk: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
+    fn end_round(&mut self, _router: &mut CallRouter, _out: &mut Vec<u8>) -> Round {
         let mut round = std::mem::take(&mut self.round);
         self.rounds += 1;
         round.entries.sort_by_key(|(index, _)| *index);
@@ -105,9 +81,10 @@ impl StreamMerger for ResponsesStreamMerger {
         let text = std::str::from_utf8(body).unwrap_or_default();
         let error =
             Fields::read(text).and_then(|fields| fields.get("error").and_then(Fields::read));
-        let told = |key: &str| error.as_ref().and_then(|error| error.string(key));
-        let message = told("message").unwrap_or_else(|| format!("the upstream answered {status}"));
-        let code = told("code").or_else(|| told("type"));
+        let error_field = |key: &str| error.as_ref().and_then(|error| error.string(key));
+        let message =
+            error_field("message").unwrap_or_else(|| format!("the upstream answered {status}"));
+        let code = error_field("code").or_else(|| error_field("type"));
         let code = json::quote(code.as_deref().unwrap_or("server_error"));
         let error = format!(r#"{{"code":{code},"message":{}}}"#, json::quote(&message));
         let started_response = std::mem::take(&mut self.started_response);
@@ -150,7 +127,7 @@ impl ResponsesStreamMerger {
 
     fn on_event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         if self.round.end.is_some_and(|end| end != RoundEnd::Failed) {
-            // Such as `[DONE]`, which some servers add.
+            // For example `[DONE]`, which some servers add.
             router.budget.hold(PART_BYTES + event.raw().len());
             self.end_events.push(event.clone());
             return;
@@ -196,8 +173,8 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Hears what waits, in order, as far as nothing holds it. A loop, and not something that an item
-    /// calls when it is whole: a server may end a thousand items in reverse.
+    /// Processes waiting events in order, as far as no held item blocks them. This is a loop and not a
+    /// recursion from the end of an item, because a server may end a thousand items in reverse order.
     pub(super) fn process_waiting(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
@@ -215,7 +192,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Whether an item other than this one is held and not yet decided about.
+    /// Whether another item is held and not yet decided about.
     fn must_wait(&self, index: u64) -> bool {
         self.round.held.is_some_and(|held| held != index)
     }
@@ -228,12 +205,12 @@ impl ResponsesStreamMerger {
         router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
-        let item_ = self.round.items.iter().rfind(|item_| item_.index == index).copied();
+        let item = self.round.items.iter().rfind(|item| item.index == index).copied();
         match (kind, upstream.fields.get("item")) {
-            // Always a new one: some servers give every item the same index.
+            // Always a new item: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
-                let live = item_routing(raw, router) == CallRoute::Forward;
-                let shown = self.add_item(index, live, router);
+                let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
+                let shown = self.add_item(index, is_forwarded, router);
                 if shown.is_some() {
                     let changes = self.restored_call(upstream.data, raw, router);
                     self.writer.write_edited(upstream, shown, changes, out);
@@ -243,11 +220,11 @@ impl ResponsesStreamMerger {
                 self.on_item_done(index, raw, Some(upstream), router, out);
             }
             _ => {
-                // A server that leaves out how an item begins: its arguments may be ours.
-                let live = !kind.starts_with("response.function_call_arguments");
-                let shown = match item_ {
-                    Some(item_) => item_.shown,
-                    None => self.add_item(index, live, router),
+                // The server omitted the start of the item. Arguments may belong to a call that must be held.
+                let is_forwarded = !kind.starts_with("response.function_call_arguments");
+                let shown = match item {
+                    Some(item) => item.shown,
+                    None => self.add_item(index, is_forwarded, router),
                 };
                 if shown.is_some() {
                     self.writer.write_edited(upstream, shown, Vec::new(), out);
@@ -260,19 +237,19 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// A new item, and the index that the client knows it under.
-    fn add_item(&mut self, index: u64, live: bool, router: &mut CallRouter) -> Option<u64> {
+    /// Adds an item and returns the client's index for it, if it is forwarded.
+    fn add_item(&mut self, index: u64, is_forwarded: bool, router: &mut CallRouter) -> Option<u64> {
         router.budget.hold(PART_BYTES);
-        if !live {
+        if !is_forwarded {
             self.writer.renumber();
             self.round.held = Some(index);
         }
-        let shown = live.then(|| self.writer.next_index(index));
-        self.round.items.push(OutputItem { index, shown, done: false });
+        let shown = is_forwarded.then(|| self.writer.next_index(index));
+        self.round.items.push(StreamedItem { index, shown, done: false });
         shown
     }
 
-    /// What changes in an item that begins, so that the client knows its tool.
+    /// Returns the edits that give a call the client's namespace in its first event.
     fn restored_call(
         &self,
         data: &str,
@@ -287,7 +264,7 @@ impl ResponsesStreamMerger {
         new.map(|new| vec![(range_of(data, raw), new)]).unwrap_or_default()
     }
 
-    /// An item is whole.
+    /// Processes a complete item.
     pub(super) fn on_item_done(
         &mut self,
         index: u64,
@@ -296,19 +273,19 @@ impl ResponsesStreamMerger {
         router: &mut CallRouter,
         out: &mut Vec<u8>,
     ) {
-        let known = self.round.items.iter().rfind(|item_| item_.index == index).copied();
-        let live = item_routing(raw, router) == CallRoute::Forward;
-        // What the client was told of is never held: this is another of the same index.
-        let known = known.filter(|item_| item_.shown.is_none() || live);
-        if known.is_some_and(|item_| item_.done) {
+        let known = self.round.items.iter().rfind(|item| item.index == index).copied();
+        let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
+        // An item that the client has part of is never held, so this is another item with the same index.
+        let known = known.filter(|item| item.shown.is_none() || is_forwarded);
+        if known.is_some_and(|item| item.done) {
             return;
         }
         let shown = match known {
-            Some(item_) => item_.shown,
-            None => self.add_item(index, live, router),
+            Some(item) => item.shown,
+            None => self.add_item(index, is_forwarded, router),
         };
         let ItemDecision { entry, client } = decide_item(raw, shown.is_some(), &self.echo, router);
-        // What the client has already is only for the record, unless the end has to be rewritten.
+        // What the client already has is only needed for the record, unless the end must be rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_kept = if shown.is_some() && !self.writer.is_renumbering() {
             router.budget.copy(size)
@@ -333,15 +310,15 @@ impl ResponsesStreamMerger {
                     self.writer.write_edited(upstream, shown, changes, out);
                 }
                 (None, _) => self.writer.write_item(at, &text, out),
-                // It stands in the response that ends all, and had no events.
+                // It had no events of its own; the last event contains it.
                 (Some(_), None) => {}
             }
             if is_kept {
                 self.output.push((at, text.into_owned()));
             }
         }
-        for item_ in self.round.items.iter_mut().filter(|item_| item_.index == index) {
-            item_.done = true;
+        for item in self.round.items.iter_mut().filter(|item| item.index == index) {
+            item.done = true;
         }
         self.round.held = self.round.held.filter(|held| *held != index);
     }
@@ -361,7 +338,7 @@ mod tests {
     use crate::toolset::{Toolset, ToolsetPlan};
 
     #[test]
-    fn a_failure_before_anything_is_known_of_the_response_is_only_an_error() {
+    fn a_failure_before_the_response_starts_is_an_error_event() {
         let body = r#"{"model":"m","input":"hi","tools":[{"type":"function","name":"a"}]}"#;
         let request = Request::read(Api::Responses, "/v1/responses", body.into()).unwrap();
         let plan = ToolsetPlan {

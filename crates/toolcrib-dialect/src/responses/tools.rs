@@ -1,7 +1,6 @@
-//! The `tools` of the Responses API.
+//! Writes `tools` for the Responses API.
 //!
-//! Only functions are ever deferred: custom tools, MCP servers and what the provider runs itself stay as
-//! they came.
+//! Only functions are ever deferred. Custom tools, MCP servers and the provider's own tools stay unchanged.
 
 use std::collections::HashSet;
 
@@ -11,10 +10,10 @@ use toolcrib_text::json::{self, Fields};
 use crate::mode::{HostedSearch, Mode, ReferenceKind};
 use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
-/// Characters of the names that a namespace is described by.
-const DESCRIPTION: usize = 400;
+/// Maximum length of a namespace's description, in bytes.
+const MAX_DESCRIPTION_BYTES: usize = 400;
 
-/// What goes up: the client's own, then the search, then what was found.
+/// Writes the client's tools, then the search, then those that were found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = match edit.mode {
         Mode::Hosted(HostedSearch::Namespaces) => grouped(input, edit),
@@ -23,7 +22,7 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     match edit.mode {
         Mode::Hosted(_) => entries.push(r#"{"type":"tool_search"}"#.to_owned()),
         Mode::Reference(ReferenceKind::SearchOutput) => {
-            // A function beside it would be called in its place.
+            // The model would call a function next to it instead.
             entries.extend(edit.own.first().map(|own| {
                 let (description, schema) = (json::quote(&own.description), own.schema);
                 format!(
@@ -37,17 +36,17 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     format!("[{}]", entries.join(","))
 }
 
-/// A tool that the provider's own search finds.
+/// Returns the tool marked as deferred.
 pub(super) fn deferred(fields: &Fields<'_>) -> String {
     fields.with(&[("defer_loading", Some("true".to_owned()))])
 }
 
-/// The client's tools, with those that are deferred in a namespace for each of their servers. It
-/// stands where the first of them stood. A tool of no server is deferred where it is.
+/// Returns the client's tools, with the deferred ones grouped into one namespace per server. A namespace stands
+/// where the first of its tools was. A tool without a server is marked as deferred where it is.
 fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
     let mut groups: Vec<Group> = Vec::new();
-    // Either text of its own, or a group by its place.
-    let mut row: Vec<Result<String, usize>> = Vec::new();
+    // Either the text of a tool, or the position of a group.
+    let mut entries: Vec<Result<String, usize>> = Vec::new();
     for item in json::items(input).unwrap_or_default() {
         let text = item.get();
         let group = Fields::read(text).and_then(|fields| {
@@ -58,25 +57,26 @@ fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
             Some((server.to_owned(), name, deferred(&fields)))
         });
         let Some((server, name, definition)) = group else {
-            // A list of one, for what is done inside of namespaces and to tools of no server.
-            row.extend(tool_list::kept(&format!("[{text}]"), edit, &deferred).into_iter().map(Ok));
+            // A list of one, so that `kept` handles namespaces and tools without a server.
+            entries
+                .extend(tool_list::kept(&format!("[{text}]"), edit, &deferred).into_iter().map(Ok));
             continue;
         };
         let at = groups.iter().position(|group| group.server == server).unwrap_or_else(|| {
-            row.push(Err(groups.len()));
+            entries.push(Err(groups.len()));
             groups.push(Group { server, ..Group::default() });
             groups.len() - 1
         });
         groups[at].names.push(name);
         groups[at].tools.push(definition);
     }
-    let mut taken: HashSet<String> = tool_list::names(input).into_iter().collect();
-    taken.extend(json::items(input).unwrap_or_default().iter().filter_map(|item| {
+    let mut used_names: HashSet<String> = tool_list::names(input).into_iter().collect();
+    used_names.extend(json::items(input).unwrap_or_default().iter().filter_map(|item| {
         let fields = Fields::read(item.get())?;
         fields.string("name")
     }));
-    let written: Vec<String> = groups.iter().map(|group| group.write(&mut taken)).collect();
-    row.into_iter().map(|entry| entry.unwrap_or_else(|at| written[at].clone())).collect()
+    let written: Vec<String> = groups.iter().map(|group| group.write(&mut used_names)).collect();
+    entries.into_iter().map(|entry| entry.unwrap_or_else(|at| written[at].clone())).collect()
 }
 
 /// The deferred tools of one server.
@@ -88,16 +88,16 @@ struct Group {
 }
 
 impl Group {
-    fn write(&self, taken: &mut HashSet<String>) -> String {
+    fn write(&self, used_names: &mut HashSet<String>) -> String {
         let mut name = wire_name::of_full(&self.server).into_owned();
-        if taken.contains(&name) {
-            // A namespace and a function may not share a name.
+        if used_names.contains(&name) {
+            // A namespace must not have the name of a function.
             name = wire_name::distinct("namespace", &self.server);
         }
-        taken.insert(name.clone());
+        used_names.insert(name.clone());
         let mut description = format!("Tools of {}:", self.server);
         for (at, tool) in self.names.iter().enumerate() {
-            if description.len() + tool.len() > DESCRIPTION {
+            if description.len() + tool.len() > MAX_DESCRIPTION_BYTES {
                 let more = (self.names.len() - at).to_string();
                 description.extend([" and ", &more, " more"]);
                 break;

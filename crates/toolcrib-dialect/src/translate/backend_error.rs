@@ -1,31 +1,32 @@
-//! Errors of a backend, whatever shape they have.
+//! Reads errors of a backend, in any of their shapes.
 
 use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
 
-/// Bytes of an error that is no JSON, at most: enough for a sentence, too little for a page.
+/// Maximum length of an error text that is not JSON, in bytes. Enough for a sentence, too little for a web
+/// page.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// Something went wrong at the backend.
+/// An error of the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BackendError {
-    /// The status, or what it would have been, had it been known in time.
+    /// The HTTP status, or the matching one if the error came in a stream.
     pub(super) status: u16,
     pub(super) message: String,
-    /// The backend's own word for it.
+    /// The backend's error code.
     pub(super) code: Option<String>,
-    /// The error object as it came, where it is one of OpenAI's shape.
+    /// The error object as it was received, if it has OpenAI's shape.
     pub(super) raw: Option<String>,
 }
 
 impl BackendError {
-    /// What we noticed ourselves about the backend's answer.
+    /// Creates an error that the adapter detected itself.
     pub(super) fn detected(message: &str) -> Self {
         Self { status: 502, message: message.to_owned(), code: None, raw: None }
     }
 
-    /// A response that is no answer.
+    /// Reads the error from a response that is not a completion.
     pub(super) fn from_response(status: u16, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         if let Some(error) =
@@ -45,10 +46,10 @@ impl BackendError {
         Self { status: error_status(status, None), ..Self::detected(&message) }
     }
 
-    /// The error in an object; `None` where there is none.
+    /// Reads the error in an object; `None` if there is none.
     pub(super) fn from_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
         let Some(inner) = lenient::object(fields, "error") else {
-            // `{"error": "…"}`, and what web frameworks say when nobody is asked.
+            // `{"error": "…"}`, or the default error of a web framework.
             let found = ["error", "message", "detail"]
                 .iter()
                 .find_map(|key| lenient::text(fields, key).filter(|text| !text.is_empty()))?;
@@ -69,7 +70,7 @@ impl BackendError {
     }
 }
 
-/// The status of an error: a success is none, and then the code may be one.
+/// Returns the status of an error. If the response had a success status, the error's code may be a status.
 fn error_status(status: u16, code: Option<u16>) -> u16 {
     match code {
         _ if status >= 400 => status,

@@ -1,7 +1,7 @@
-//! A request of Chat Completions, as we write it.
+//! The Chat Completions request that is sent to the backend.
 //!
-//! Values that mean the same in both APIs are carried as the client wrote them. `messages` stands
-//! last, so that a longer conversation begins with the bytes of the shorter one.
+//! Values that mean the same in both APIs are copied as the client wrote them. `messages` is the last field, so
+//! that a longer conversation begins with the bytes of the shorter one.
 
 use serde::Serialize;
 use serde::ser::{Error, Serializer};
@@ -10,13 +10,14 @@ use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
 
-/// What stands between texts that are made into one.
+/// Separates texts that are joined into one.
 pub(super) const TEXT_SEPARATOR: &str = "\n\n";
 
-/// Bytes of `user`, at most: OpenAI refuses more, and Claude Code's ids have more.
+/// Maximum length of `user`, in bytes. OpenAI rejects longer ones, and the ids that Claude Code sends are
+/// longer.
 const MAX_USER_BYTES: usize = 64;
 
-/// A value as the client wrote it, less the white space between its parts.
+/// A JSON value as the client wrote it, without insignificant whitespace.
 #[derive(Debug, Clone)]
 pub(super) struct RawJson(String);
 
@@ -25,7 +26,7 @@ impl RawJson {
         Self(json::compact(raw).into_owned())
     }
 
-    /// The value under `key`, where it is there and not `null`.
+    /// Returns the value under `key`, unless it is absent or `null`.
     pub(super) fn of(fields: &Fields<'_>, key: &str) -> Option<Self> {
         lenient::value(fields, key).map(Self::new)
     }
@@ -38,7 +39,7 @@ impl Serialize for RawJson {
     }
 }
 
-/// The body.
+/// The request body.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,7 @@ pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// Written by [`ChatRequest::write`].
+    /// Set by [`ChatRequest::write`].
     pub(super) stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<FunctionTool>,
@@ -72,20 +73,20 @@ pub(super) struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// The body as text.
+    /// Returns the body as JSON.
     pub(super) fn write(mut self) -> String {
-        // Without tools neither of them may be said.
+        // Without tools, servers reject both fields.
         if self.tools.is_empty() {
             (self.tool_choice, self.parallel_tool_calls) = (None, None);
         }
-        // A stream counts tokens only for those who ask, and both of our clients' APIs always count.
+        // Streams report token usage only on request, but the client's API always reports it.
         self.stream_options =
             (self.stream == Some(true)).then_some(StreamOptions { include_usage: true });
-        // Every raw value was cut out of JSON that was read: this cannot fail.
+        // Cannot fail: every raw value was taken from valid JSON.
         serde_json::to_string(&self).unwrap_or_default()
     }
 
-    /// Who asks. A name that is too long is exchanged for its hash, which still tells users apart.
+    /// Sets the user id. An id that is too long is replaced by its hash, which still identifies the user.
     pub(super) fn set_user(&mut self, user: Option<String>) {
         self.user = user.map(|user| match user.len() {
             0..=MAX_USER_BYTES => user,
@@ -99,7 +100,7 @@ pub(super) struct StreamOptions {
     include_usage: bool,
 }
 
-/// The form that an answer must have.
+/// The required format of the response.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ResponseFormat {
@@ -132,12 +133,12 @@ pub(super) struct FunctionDefinition {
     pub(super) description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameters: Option<RawJson>,
-    /// Said only where it is true: not every backend knows the word.
+    /// Sent only if `true`, because not every backend knows the field.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) strict: bool,
 }
 
-/// What the model must do about tools.
+/// Which tools the model may or must call.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ToolChoice {
@@ -164,7 +165,7 @@ pub(super) struct FunctionName {
     name: String,
 }
 
-/// Some of the functions.
+/// A subset of the functions.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AllowedToolsChoice {
@@ -177,7 +178,6 @@ pub(super) struct AllowedTools {
     pub(super) tools: Vec<FunctionChoice>,
 }
 
-/// One message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub(super) enum ChatMessage {
@@ -198,7 +198,7 @@ pub(super) enum ChatMessage {
     },
 }
 
-/// What a user says.
+/// The content of a user message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum UserContent {
@@ -207,8 +207,8 @@ pub(super) enum UserContent {
 }
 
 impl UserContent {
-    /// The parts as the plainest content that holds them, since many backends take only strings where
-    /// there is only text; `None` for no parts at all.
+    /// Returns the simplest content for these parts, because many backends accept only a string if there is
+    /// only text. `None` if there are no parts.
     pub(super) fn of(parts: Vec<ContentPart>) -> Option<Self> {
         if parts.is_empty() {
             return None;
@@ -259,7 +259,7 @@ struct CalledFunction {
     arguments: String,
 }
 
-/// The result of one call: in Chat Completions only text, so that its images come after it.
+/// The result of one call. In Chat Completions it can only be text, so its images are sent after it.
 #[derive(Debug, Default)]
 pub(super) struct ToolResult {
     texts: Vec<String>,
@@ -275,8 +275,8 @@ impl ToolResult {
         self.images.push(image);
     }
 
-    /// The message that answers the call. What follows it, once all calls are answered, goes to
-    /// `after`: no other message may come between a call and its result.
+    /// Returns the message that answers the call. Its images are added to `after`, since they may be sent only
+    /// after the results of all calls.
     pub(super) fn message(
         self,
         id: String,

@@ -1,14 +1,14 @@
-//! A response of Chat Completions, as we read it.
+//! Reads a Chat Completions response.
 
 use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
 use crate::usage;
 
-/// Maximum size of a response's id, in bytes: the ids of its items begin with it.
+/// Maximum size of a response id, in bytes. The ids of its items begin with it.
 const MAX_ID_BYTES: usize = 256;
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug)]
 pub(super) struct ChatResponse {
     pub(super) head: ResponseHead,
@@ -18,40 +18,41 @@ pub(super) struct ChatResponse {
     pub(super) usage: ChatUsage,
 }
 
-/// What a response says of itself before it says anything else.
+/// The metadata of a response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ResponseHead {
     pub(super) id: String,
-    /// The model that answered, if it was said.
+    /// The model that answered, if the backend reported it.
     pub(super) model: Option<String>,
-    /// Seconds since 1970.
+    /// Unix time, in seconds.
     pub(super) created: u64,
 }
 
-/// One call.
+/// A call of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON text, if the model is to be trusted.
+    /// JSON text, but not validated.
     pub(super) arguments: String,
 }
 
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinishReason {
-    /// It had no more to say.
+    /// It finished.
     Stop,
     /// It waits for the results of calls.
     ToolCalls,
-    /// It ran into a limit; the last part may be cut in half.
+    /// It reached a token limit; the last part may be truncated.
     Length,
-    /// Somebody stopped it; the last part may be cut in half.
+    /// A content filter stopped it; the last part may be truncated.
     ContentFilter,
 }
 
 impl FinishReason {
-    /// Some servers say `stop` beside calls, so that the calls decide.
+    /// Converts a `finish_reason`. Some servers send `stop` for a message with calls, so the calls take
+    /// precedence.
     pub(super) fn new(reason: &str, calls: bool) -> Self {
         match reason {
             "length" => Self::Length,
@@ -66,23 +67,23 @@ impl FinishReason {
     }
 }
 
-/// Tokens, as Chat Completions counts them.
+/// Token counts of Chat Completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChatUsage {
-    /// All that went in.
+    /// Input tokens.
     pub(super) input: u64,
-    /// Those of them that came from a cache.
+    /// Input tokens that were read from a cache.
     pub(super) cached: u64,
-    /// And those that went into one.
+    /// Input tokens that were written to a cache.
     pub(super) written: u64,
-    /// All that came out.
+    /// Output tokens.
     pub(super) output: u64,
-    /// Those of them that nobody sees.
+    /// Output tokens of the hidden reasoning.
     pub(super) reasoning: u64,
 }
 
 impl ChatUsage {
-    /// The counts of a response or a chunk, where it has any.
+    /// Reads the token counts of a response or a chunk, if it has any.
     pub(super) fn read(fields: &Fields<'_>) -> Option<Self> {
         let used = usage::parse(lenient::value(fields, "usage")?)?;
         Some(Self {
@@ -99,7 +100,7 @@ impl ChatUsage {
 }
 
 impl ResponseHead {
-    /// The head of a response or a chunk; `fallback` is its id where it has none.
+    /// Reads the metadata of a response or a chunk; `fallback` is its id if it has none.
     pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
         let id = lenient::text(fields, "id").filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()));
         Self {
@@ -109,14 +110,14 @@ impl ResponseHead {
         }
     }
 
-    /// An id for the call at `place`, where the server gave it none.
+    /// Returns an id for the call at `position`, for a server that sent none.
     pub(super) fn call_id(&self, position: usize) -> String {
         format!("call_{}_{position}", self.id)
     }
 }
 
 impl ChatResponse {
-    /// Reads a response; `None` for what is none.
+    /// Reads a response; `None` if it is not one.
     pub(super) fn read(body: &[u8], fallback: &str) -> Option<Self> {
         let fields = Fields::read(std::str::from_utf8(body).ok()?)?;
         let choices = json::items(fields.get("choices")?)?;
@@ -145,8 +146,8 @@ impl ChatResponse {
     }
 }
 
-/// What a message or a delta says: a string, or parts of which some are text. A refusal is said too.
-/// Reasoning is not: no client could send it back, since it bears no signature.
+/// Returns the text of a message or a delta, whose content is a string or a list of parts. A refusal counts as
+/// text. Reasoning does not: it has no signature, so no client could send it back.
 pub(super) fn message_text(message: &Fields<'_>) -> String {
     let mut text = lenient::text(message, "content").unwrap_or_default();
     for part in message.get("content").and_then(json::items).unwrap_or_default() {
@@ -160,7 +161,7 @@ pub(super) fn message_text(message: &Fields<'_>) -> String {
     text
 }
 
-/// The arguments of a call, or a piece of them. Some servers send the object itself.
+/// Returns the arguments of a call, or a piece of them. Some servers send an object instead of a string.
 pub(super) fn arguments(function: &Fields<'_>) -> String {
     let raw = lenient::value(function, "arguments").unwrap_or_default();
     lenient::string(raw).unwrap_or_else(|| raw.to_owned())

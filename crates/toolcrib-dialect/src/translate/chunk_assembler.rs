@@ -1,9 +1,9 @@
-//! Chunks of Chat Completions, told in order.
+//! Assembles the chunks of Chat Completions into parts, one after the other.
 //!
-//! A chunk may add to any call at any time; the streams of our clients' APIs tell one part to its end
-//! before the next begins. So the parts stand in a line in the order they began: the first is passed
-//! on live, and those behind it wait until it is whole. Servers that repeat or omit an index, split a
-//! name, or send a whole call at once are all understood.
+//! A chunk may add to any call at any time, but the streams of the clients' APIs finish one part before the
+//! next begins. So parts are queued in the order in which they began: the first is forwarded as it is received,
+//! and the others wait until it is complete. Servers that repeat or omit an index, split a name, or send a call
+//! in one piece are supported.
 
 use serde::de::IgnoredAny;
 use toolcrib_text::json::{self, Fields};
@@ -15,44 +15,44 @@ use crate::limits::{LimitExceeded, PART_BYTES, ResponseLimits};
 use super::backend_error::BackendError;
 use super::chat_response::{self, ChatUsage, FinishReason, ResponseHead};
 
-/// What happens next in a streamed response.
+/// A step of a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StreamStep {
-    /// The first of all, unless there was trouble at once.
+    /// The first step, unless the response fails immediately.
     Begin(ResponseHead),
-    /// Text, of the part that is open or of a new one.
+    /// Text of the current part, or of a new one.
     Text(String),
     /// A call begins.
     CallStart { id: String, name: String },
-    /// More of its arguments.
+    /// More arguments of the current call.
     Arguments(String),
-    /// The part that is open is over; it may have been cut in half.
+    /// The current part has ended; it may have been truncated.
     PartEnd { truncated: bool },
-    /// Nothing comes after this.
+    /// The response has ended. This is the last step.
     End { finish: FinishReason, usage: ChatUsage },
-    /// Nor after this. The head is that of the response, whether it began or not.
+    /// The response has failed. This is the last step. The head is set even if the response never began.
     Failed { head: ResponseHead, error: BackendError },
 }
 
-/// A response under way.
+/// A response that is being received.
 #[derive(Debug, Default)]
 pub(super) struct ChunkAssembler {
-    /// The id of a response that has none.
+    /// The id for a response that has none.
     fallback: String,
     head: Option<ResponseHead>,
     parts: Vec<AssembledPart>,
-    /// How many of the parts are closed.
+    /// Number of parts that have ended.
     closed: usize,
     finish: Option<String>,
     usage: ChatUsage,
-    over: bool,
-    /// What waits to be passed on.
+    ended: bool,
+    /// Limits the parts that wait.
     budget: ResponseBudget,
 }
 
 #[derive(Debug)]
 enum AssembledPart {
-    /// What of it was not yet passed on.
+    /// Text that was not emitted yet.
     Text(String),
     Call(AssembledCall),
 }
@@ -63,9 +63,9 @@ struct AssembledCall {
     id: Option<String>,
     name: String,
     arguments: String,
-    /// Bytes of the arguments that were passed on, once the call itself was.
+    /// Number of bytes of the arguments that were emitted; `None` before the call itself was.
     emitted: Option<usize>,
-    /// How long they were when they were last found to be less than whole.
+    /// Length of the arguments when they were last checked for completeness.
     checked: usize,
 }
 
@@ -74,12 +74,12 @@ impl ChunkAssembler {
         Self { fallback, budget: ResponseBudget::new(limits), ..Self::default() }
     }
 
-    /// The limit that the response exceeded, if it did.
+    /// Returns the limit that the response exceeded, if any.
     pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.budget.exceeded()
     }
 
-    /// Bytes of the response that are held.
+    /// Number of bytes of the response that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.budget.held_bytes()
     }
@@ -88,10 +88,10 @@ impl ChunkAssembler {
         &self.fallback
     }
 
-    /// Takes the data of one event.
+    /// Processes the data of one event.
     pub(super) fn add_chunk(&mut self, data: &str) -> Vec<StreamStep> {
         let mut steps = Vec::new();
-        if self.over {
+        if self.ended {
             return steps;
         }
         if data.trim() == "[DONE]" {
@@ -134,9 +134,9 @@ impl ChunkAssembler {
         steps
     }
 
-    /// No more comes.
+    /// Ends the response.
     pub(super) fn end(&mut self) -> Vec<StreamStep> {
-        if self.over {
+        if self.ended {
             return Vec::new();
         }
         if self.finish.is_none() || self.head.is_none() {
@@ -144,14 +144,14 @@ impl ChunkAssembler {
         }
         let mut steps = Vec::new();
         self.emit(&mut steps);
-        self.over = true;
+        self.ended = true;
         steps.push(StreamStep::End { finish: self.finish_reason(), usage: self.usage });
         steps
     }
 
-    /// It is over, and badly.
+    /// Ends the response with an error.
     pub(super) fn fail(&mut self, error: BackendError) -> Vec<StreamStep> {
-        if std::mem::replace(&mut self.over, true) {
+        if std::mem::replace(&mut self.ended, true) {
             return Vec::new();
         }
         let fallback = || ResponseHead { id: self.fallback.clone(), ..ResponseHead::default() };
@@ -190,7 +190,7 @@ impl ChunkAssembler {
         });
         let AssembledPart::Call(call) = &mut self.parts[at] else { return };
         if at < self.closed {
-            // It was passed on as a whole.
+            // The complete call was emitted already.
             return;
         }
         call.id = call.id.take().or(id);
@@ -206,7 +206,7 @@ impl ChunkAssembler {
         call.arguments.push_str(&arguments);
     }
 
-    /// The call that a piece belongs to.
+    /// Returns the position of the call that a piece belongs to.
     fn find_call(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         let mut calls = self.parts.iter().enumerate().rev().filter_map(|(at, part)| match part {
             AssembledPart::Call(call) => Some((at, call)),
@@ -214,7 +214,7 @@ impl ChunkAssembler {
         });
         let found = match (index, id) {
             (Some(_), None) => calls.find(|(_, call)| call.index == index),
-            // Servers that repeat an index tell their calls apart by id.
+            // Servers that repeat an index distinguish calls by id.
             (Some(_), Some(_)) => calls.find(|(_, call)| {
                 call.index == index && (call.id.is_none() || call.id.as_deref() == id)
             }),
@@ -224,7 +224,7 @@ impl ChunkAssembler {
         found.map(|(at, _)| at)
     }
 
-    /// Passes on what can be, in order.
+    /// Emits what can be emitted in order.
     fn emit(&mut self, steps: &mut Vec<StreamStep>) {
         let finished = self.finish.is_some();
         let truncated = finished && self.finish_reason().is_truncated();
@@ -234,7 +234,7 @@ impl ChunkAssembler {
                 .iter()
                 .filter(|part| matches!(part, AssembledPart::Call(_)))
                 .count();
-            let over = match &mut self.parts[at] {
+            let ended = match &mut self.parts[at] {
                 AssembledPart::Text(text) => {
                     if !text.is_empty() {
                         self.budget.release(text.len());
@@ -243,13 +243,13 @@ impl ChunkAssembler {
                     finished || !last
                 }
                 AssembledPart::Call(call) => {
-                    let over = finished || (!last && call.is_complete());
+                    let ended = finished || (!last && call.is_complete());
                     let fallback = || self.head.as_ref().map(|head| head.call_id(calls));
-                    call.emit(over, fallback, steps);
-                    over
+                    call.emit(ended, fallback, steps);
+                    ended
                 }
             };
-            if !over {
+            if !ended {
                 return;
             }
             if let AssembledPart::Call(call) = &mut self.parts[at] {
@@ -263,20 +263,21 @@ impl ChunkAssembler {
 }
 
 impl AssembledCall {
-    /// Whether the arguments are a whole object, so that nothing can be missing. Those of a call
-    /// without arguments may be no text at all, which only the end of the stream can tell.
+    /// Whether the arguments are a complete JSON object. Empty arguments may be complete too, but only the end
+    /// of the stream shows that.
     fn is_complete(&mut self) -> bool {
-        let grown = self.checked < self.arguments.len();
-        let whole = grown
+        let has_grown = self.checked < self.arguments.len();
+        let is_complete = has_grown
             && self.arguments.trim_end().ends_with('}')
             && serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
         self.checked = self.arguments.len();
-        whole
+        is_complete
     }
 
-    /// Passes on what is new. The call itself waits for its first argument: then its name is whole.
-    fn emit(&mut self, over: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<StreamStep>) {
-        if self.emitted.is_none() && (over || !self.arguments.is_empty()) {
+    /// Emits what is new. The call itself is emitted with its first argument bytes, because only then is its
+    /// name complete.
+    fn emit(&mut self, ended: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<StreamStep>) {
+        if self.emitted.is_none() && (ended || !self.arguments.is_empty()) {
             let id = self.id.clone().or_else(id).unwrap_or_default();
             steps.push(StreamStep::CallStart { id, name: self.name.clone() });
             self.emitted = Some(0);

@@ -1,17 +1,17 @@
-//! Reading what clients and backends send, forgivingly.
+//! Reads JSON of clients and backends leniently.
 //!
-//! A translator that refuses a whole conversation over one odd value helps nobody: what cannot be
-//! read counts as absent, and what is known but has no counterpart is noted.
+//! One unexpected value must not make a whole conversation fail. Values that cannot be read count as absent,
+//! and known content without a counterpart in the other API is recorded as dropped.
 
 use serde::de::{Deserializer, Error, Visitor};
 use toolcrib_text::json::Fields;
 
-/// What was left out of a request, each thing once, in the order it was met.
+/// What was left out of a request: each name once, in order.
 #[derive(Debug, Default)]
 pub(super) struct DroppedContent(Vec<String>);
 
 impl DroppedContent {
-    /// Notes one thing: `tool`, `content`, `item`, `field`, and its own name.
+    /// Records one omission: its kind (`tool`, `content`, `item`, `field`) and its name.
     pub(super) fn note(&mut self, what: &str, name: &str) {
         let name = format!("{what} `{name}`");
         if !self.0.contains(&name) {
@@ -24,17 +24,17 @@ impl DroppedContent {
     }
 }
 
-/// A value that is there and is not `null`.
+/// Returns the value under `key`, unless it is absent or `null`.
 pub(super) fn value<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a str> {
     fields.get(key).filter(|raw| *raw != "null")
 }
 
-/// An object under `key`.
+/// Returns the object under `key`.
 pub(super) fn object<'a>(fields: &Fields<'a>, key: &str) -> Option<Fields<'a>> {
     fields.get(key).and_then(Fields::read)
 }
 
-/// A truth value under `key`.
+/// Returns the boolean under `key`.
 pub(super) fn flag(fields: &Fields<'_>, key: &str) -> Option<bool> {
     match fields.get(key)? {
         "true" => Some(true),
@@ -43,25 +43,25 @@ pub(super) fn flag(fields: &Fields<'_>, key: &str) -> Option<bool> {
     }
 }
 
-/// The text under `key`.
+/// Returns the string under `key`.
 pub(super) fn text(fields: &Fields<'_>, key: &str) -> Option<String> {
     fields.get(key).and_then(string)
 }
 
-/// A JSON string as text. Half a surrogate pair, which JavaScript leaves behind when it cuts a string
-/// inside an emoji, becomes a replacement character instead of costing the whole text.
+/// Decodes a JSON string. Half a surrogate pair, which JavaScript produces when it cuts a string inside an
+/// emoji, becomes a replacement character instead of an error.
 pub(super) fn string(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;
     }
     let bytes = serde_json::Deserializer::from_str(raw).deserialize_byte_buf(Bytes).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|odd| {
-        // Each half is three bytes that are no UTF-8, and would be three replacement characters.
+        // Half a pair is decoded to three invalid bytes, each of which would become a replacement character.
         String::from_utf8_lossy(odd.as_bytes()).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}")
     }))
 }
 
-/// A string as the bytes it stands for.
+/// Decodes a JSON string as bytes.
 struct Bytes;
 
 impl Visitor<'_> for Bytes {
@@ -81,14 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_surrogate_pair_costs_one_character() {
+    fn half_a_surrogate_pair_becomes_one_replacement_character() {
         assert_eq!(string(r#""a\u00e9\ud83d\ude00""#).as_deref(), Some("aé😀"));
         assert_eq!(string(r#""cut \ud83d here""#).as_deref(), Some("cut \u{fffd} here"));
         assert_eq!(string("[1]"), None);
     }
 
     #[test]
-    fn what_was_left_out_is_named_once() {
+    fn dropped_content_is_listed_once() {
         let mut dropped = DroppedContent::default();
         for name in ["a", "b", "a"] {
             dropped.note("tool", name);

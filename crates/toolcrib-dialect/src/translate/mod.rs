@@ -1,23 +1,21 @@
-//! A client of one API, a backend of another.
+//! Translates between a client of one API and a backend of another.
 //!
-//! Claude Code speaks Messages and Codex speaks Responses; most backends that people run themselves
-//! speak Chat Completions and nothing else. An [`Adapter`] stands between the rounds of an
-//! [`Exchange`](crate::Exchange), which work in the client's API throughout, and the backend: the body of a
-//! round becomes one of Chat Completions, and what comes back becomes what the client's API would have
-//! said.
+//! Claude Code uses Messages and Codex uses Responses, but most self-hosted backends support only Chat
+//! Completions. The rounds of an [`Exchange`](crate::Exchange) always use the client's API. An [`Adapter`]
+//! translates the request of each round to Chat Completions, and the backend's response to the client's API.
 //!
 //! ```text
-//! a round's body  ──► adapter.request() ──► backend
-//! its events      ◄── adapter.bytes()   ◄── backend, streaming
-//! its response    ◄── adapter.whole()   ◄── backend, otherwise
+//! a round's body  ──► adapter.request()           ──► backend
+//! its events      ◄── adapter.bytes()             ◄── backend, streaming
+//! its response    ◄── adapter.complete_response() ◄── backend, otherwise
 //! ```
 //!
-//! No translation is lossless. This one is faithful, and steady: the same history gives the same
-//! bytes, and a longer history begins with the bytes of the shorter one, so that the backend's prompt
-//! cache holds. What has no counterpart is left out and named in [`Adapter::dropped`].
+//! The translation is deterministic, and the translation of a longer history begins with the bytes of the
+//! shorter one, so that the backend's prompt cache works. It is not lossless: what has no counterpart is left
+//! out and listed in [`Adapter::dropped`].
 //!
-//! Reading order: `ask` (what goes up), `reply` and `tale` (what comes down, whole and in pieces),
-//! `trouble` (what went wrong), and one folder for each API of a client.
+//! Reading order: `chat_request` (requests), `chat_response` and `chunk_assembler` (complete and streamed
+//! responses), `backend_error`, and one folder for each client API.
 
 mod backend_error;
 mod chat_request;
@@ -35,31 +33,31 @@ use crate::api::Api;
 use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::sse::{Decoder, Event};
 
-/// What goes to the backend instead.
+/// A request for the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedRequest {
-    /// Where it goes.
+    /// The path of the request.
     pub path: &'static str,
     /// The body.
     pub body: String,
 }
 
-/// What the client's API would have answered.
+/// A response in the client's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedResponse {
-    /// The status: the backend's own, unless it said success and sent none.
+    /// The backend's status, or an error status if a success was not a valid response.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// A request that no backend of the other API can answer. It is the client that must change it.
+/// A request that no backend of the other API can answer. The client must change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untranslatable {
-    /// The body is no JSON object.
+    /// The body is not a JSON object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// A field that refers to what the API's own servers keep.
+    /// A field that refers to state on the API's own servers.
     #[error(
         "`{0}` refers to what a server keeps, and this backend keeps nothing: send the whole history"
     )]
@@ -67,7 +65,7 @@ pub enum Untranslatable {
 }
 
 impl Untranslatable {
-    /// The field that is at fault: `param` in an OpenAI error.
+    /// Returns the field at fault, which is `param` in an OpenAI error.
     pub fn param(self) -> Option<&'static str> {
         match self {
             Self::NotAnObject => None,
@@ -76,7 +74,8 @@ impl Untranslatable {
     }
 }
 
-/// The adapter that lets clients of `from` use a backend of `to`; `None` where there is none.
+/// Returns the adapter for clients of `from` and a backend of `to`; `None` if that translation is not
+/// supported.
 pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
     let client: Box<dyn ClientApi> = match (from, to) {
         (Api::Messages, Api::Chat) => Box::<messages::MessagesOverChat>::default(),
@@ -93,29 +92,29 @@ pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
     })
 }
 
-/// One API of a client, over Chat Completions.
+/// One client API, translated to and from Chat Completions.
 trait ClientApi: Send {
-    /// The body that goes up. What is known of earlier rounds is forgotten.
+    /// Translates a request. Resets the state of earlier rounds.
     fn translate_request(
         &mut self,
         body: &str,
         dropped: &mut DroppedContent,
     ) -> Result<String, Untranslatable>;
 
-    /// A whole response.
+    /// Translates a complete response.
     fn translate_response(&self, response: &ChatResponse) -> String;
 
-    /// The body of an error.
+    /// Translates an error body.
     fn translate_error(&self, error: &BackendError) -> String;
 
-    /// Bytes that are held for the end of a streamed response.
+    /// Number of bytes that are held for the end of a streamed response.
     fn held_bytes(&self) -> usize;
 
-    /// The events for one step of a streamed response.
+    /// Writes the events for one step of a streamed response.
     fn write_step(&mut self, step: StreamStep, out: &mut Vec<u8>);
 }
 
-/// Stands between a turn in one API and a backend of another, for as many rounds as the turn has.
+/// Translates all rounds of a turn between the client's API and the backend's.
 pub struct Adapter {
     client: Box<dyn ClientApi>,
     decoder: Decoder,
@@ -132,43 +131,43 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// The same with other limits of what is held of a response.
+    /// Sets the limits for held parts of a response.
     #[must_use]
     pub fn with_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The limit that the response exceeded, if it did. The client's API was told in an error event, and nothing
-    /// more is taken.
+    /// Returns the limit that the response exceeded, if any. The client was sent an error event, and the rest
+    /// of the response is ignored.
     pub fn exceeded(&self) -> Option<LimitExceeded> {
         self.exceeded
     }
 
-    /// Bytes of the response that are held.
+    /// Number of bytes of the response that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.assembler.held_bytes() + self.decoder.held_bytes()
     }
 
-    /// Begins a round: takes the body that would go to a backend of the client's API.
+    /// Begins a round: translates a body of the client's API.
     pub fn request(&mut self, body: &str) -> Result<AdaptedRequest, Untranslatable> {
         let mut dropped = DroppedContent::default();
         let chat_body = self.client.translate_request(body, &mut dropped)?;
         self.dropped = dropped.into_names();
         self.decoder = Decoder::default();
-        // Stands in for ids that a backend forgets: the same for the same request, and for no other.
+        // Used if the backend omits ids: stable for this request and unique to it.
         let id = blake3::hash(body.as_bytes()).to_hex()[..24].to_owned();
         self.assembler = ChunkAssembler::new(id, self.limits);
         self.exceeded = None;
         Ok(AdaptedRequest { path: "/v1/chat/completions", body: chat_body })
     }
 
-    /// What had no counterpart in the last request, each once: tools, kinds of content, fields.
+    /// Returns what the last request left out, each once: tools, kinds of content, fields.
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }
 
-    /// Takes a response that is no stream, be it an answer or an error.
+    /// Translates a response that is not a stream, successful or not.
     pub fn complete_response(&mut self, status: u16, body: &[u8]) -> AdaptedResponse {
         let response =
             if status < 400 { ChatResponse::read(body, self.assembler.fallback()) } else { None };
@@ -185,7 +184,7 @@ impl Adapter {
         }
     }
 
-    /// Takes bytes of a streamed response; the events of the client's API go to `out`.
+    /// Translates bytes of a streamed response, and writes events of the client's API to `out`.
     pub fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.decoder.push(bytes);
         while self.exceeded.is_none() {
@@ -207,11 +206,11 @@ impl Adapter {
         }
     }
 
-    /// The streamed response is over, properly or not.
+    /// Ends the streamed response, whether it was complete or cut off.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let rest = self.decoder.take_rest();
         if !rest.is_empty() {
-            // Some servers forget the blank line after the last event.
+            // Some servers omit the blank line after the last event.
             self.event(&Event::from_bytes(rest), out);
         }
         let steps = self.assembler.end();
@@ -224,7 +223,7 @@ impl Adapter {
                 let steps = self.assembler.add_chunk(&data);
                 self.write(steps, out);
             }
-            // A comment keeps a connection warm in every API; what it says is for nobody.
+            // A comment keeps a connection alive in every API. Its text is dropped.
             None if event.raw().starts_with(b":") => out.extend_from_slice(b":\n\n"),
             None => {}
         }

@@ -1,9 +1,10 @@
-//! Whole exchanges without sockets: what is asked for, in which order, and what the client gets. Here is the
-//! loop, with a map for a store and a list of answers for an upstream.
+//! Complete exchanges without sockets: the actions, their order, and what the client gets.
+//!
+//! The driving loop is here, with a map as the store and a list of answers as the upstream.
 
 mod errors;
-mod passing;
-mod refusals;
+mod passthrough;
+mod unsupported_features;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,24 +20,24 @@ use toolcrib_dialect::exchange::action::{
 use toolcrib_dialect::mode::{ReferenceKind, RequestedMode};
 use toolcrib_dialect::{Action, Api, Exchange, Mode, RecordKey, Request, Toolset};
 
-use crate::support::tools;
+use crate::conversation::tools;
 
 const TARGET: &str = "/v1/messages";
 const HOST: &str = "api.anthropic.com";
 
-/// What an upstream does with a request.
-enum Answer {
+/// How the upstream answers a request.
+enum UpstreamAnswer {
     Events(String),
     Whole(u16, String),
-    /// These bytes of a stream, and then nothing.
+    /// These bytes of a stream, which is then cut off.
     CutOff(String),
     Unreachable,
 }
 
-/// What became of an exchange.
+/// The outcome of an exchange.
 #[derive(Debug, Default)]
-struct Played {
-    /// The names of the actions, in order; rows of one are one.
+struct ExchangeRun {
+    /// The names of the actions, in order. Repeated actions are listed once.
     actions: Vec<&'static str>,
     sent: Vec<Value>,
     status: Option<u16>,
@@ -47,19 +48,19 @@ struct Played {
     report: DecisionReport,
 }
 
-impl Played {
+impl ExchangeRun {
     fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 }
 
-/// The loop, with a map for a store and a list of answers for an upstream.
+/// Drives an exchange, with a map as the store and a list of answers as the upstream.
 fn play(
     body: &Value,
     setup: ExchangeConfig,
     store: &mut HashMap<RecordKey, Vec<u8>>,
-    answers: Vec<Answer>,
-) -> Played {
+    answers: Vec<UpstreamAnswer>,
+) -> ExchangeRun {
     play_at(TARGET, body, setup, store, answers)
 }
 
@@ -68,12 +69,12 @@ fn play_at(
     body: &Value,
     setup: ExchangeConfig,
     store: &mut HashMap<RecordKey, Vec<u8>>,
-    answers: Vec<Answer>,
-) -> Played {
+    answers: Vec<UpstreamAnswer>,
+) -> ExchangeRun {
     let request = Request::read(Api::Messages, target, body.to_string().into_bytes());
     let mut exchange = Exchange::new(Api::Messages, target, request, setup);
-    let (mut played, mut answers) = (Played::default(), answers.into_iter());
-    let mut rest: Option<Answer> = None;
+    let (mut played, mut answers) = (ExchangeRun::default(), answers.into_iter());
+    let mut rest: Option<UpstreamAnswer> = None;
     loop {
         let action = exchange.next_action();
         let name = match &action {
@@ -93,21 +94,21 @@ fn play_at(
         }
         match action {
             None => match rest.take().expect("an answer to read") {
-                Answer::Events(text) => {
+                UpstreamAnswer::Events(text) => {
                     text.as_bytes().chunks(50).for_each(|piece| {
                         exchange.response_bytes(Bytes::copy_from_slice(piece));
                     });
                     exchange.response_ended();
                 }
-                Answer::Whole(_, text) => {
+                UpstreamAnswer::Whole(_, text) => {
                     exchange.response_bytes(text.into());
                     exchange.response_ended();
                 }
-                Answer::CutOff(text) => {
+                UpstreamAnswer::CutOff(text) => {
                     exchange.response_bytes(text.into());
                     exchange.response_cut_off();
                 }
-                Answer::Unreachable => unreachable!(),
+                UpstreamAnswer::Unreachable => unreachable!(),
             },
             Some(Action::LoadRecords(keys)) => {
                 exchange.records_loaded(keys.iter().map(|key| store.get(key).cloned()).collect());
@@ -120,9 +121,11 @@ fn play_at(
                 played.sent.push(serde_json::from_slice(&request.body).unwrap());
                 let answer = answers.next().expect("another answer");
                 match &answer {
-                    Answer::Events(_) | Answer::CutOff(_) => exchange.response_started(200, true),
-                    Answer::Whole(status, _) => exchange.response_started(*status, false),
-                    Answer::Unreachable => exchange.upstream_unreachable(),
+                    UpstreamAnswer::Events(_) | UpstreamAnswer::CutOff(_) => {
+                        exchange.response_started(200, true)
+                    }
+                    UpstreamAnswer::Whole(status, _) => exchange.response_started(*status, false),
+                    UpstreamAnswer::Unreachable => exchange.upstream_unreachable(),
                 }
                 rest = Some(answer);
             }
@@ -133,7 +136,7 @@ fn play_at(
                     (ResponseBody::Forwarded, answer) => rest = answer,
                     (
                         ResponseBody::Passthrough,
-                        Some(Answer::Whole(_, text) | Answer::Events(text)),
+                        Some(UpstreamAnswer::Whole(_, text) | UpstreamAnswer::Events(text)),
                     ) => {
                         played.body = text.into_bytes();
                     }
@@ -174,14 +177,14 @@ fn ask(stream: bool) -> Value {
     request(&json!([{"role": "user", "content": "Who is Ada?"}]), stream)
 }
 
-/// A round in which the model calls a tool, as events or whole.
-fn calls(id: &str, name: &str, input: &Value, stream: bool) -> Answer {
+/// A round in which the model calls a tool, streamed or complete.
+fn calls(id: &str, name: &str, input: &Value, stream: bool) -> UpstreamAnswer {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     if !stream {
         let call = json!({"type": "tool_use", "id": id, "name": name, "input": input});
         let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
             "content": [call], "stop_reason": "tool_use", "stop_sequence": null, "usage": usage});
-        return Answer::Whole(200, body.to_string());
+        return UpstreamAnswer::Whole(200, body.to_string());
     }
     let events = [
         json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
@@ -200,25 +203,25 @@ fn calls(id: &str, name: &str, input: &Value, stream: bool) -> Answer {
         let kind = event["type"].as_str().unwrap();
         format!("event: {kind}\ndata: {event}\n\n")
     });
-    Answer::Events(text.collect())
+    UpstreamAnswer::Events(text.collect())
 }
 
-fn searches(stream: bool) -> Answer {
+fn searches(stream: bool) -> UpstreamAnswer {
     calls("toolu_search000001", "tool_search", &json!({"query": "find a customer"}), stream)
 }
 
-/// The call that the bridge wraps a tool's call into.
-fn wrapped(stream: bool) -> Answer {
+/// A round in which the model calls a tool through the bridge.
+fn wrapped(stream: bool) -> UpstreamAnswer {
     let input = json!({"name": "crm__find_customer", "arguments": {"q": "Ada"}});
     calls("toolu_call00000001", "tool_call", &input, stream)
 }
 
-fn refusal(path: &str, message: &str) -> Answer {
+fn refusal(path: &str, message: &str) -> UpstreamAnswer {
     let error = json!({"type": "invalid_request_error", "message": format!("{path}: {message}")});
-    Answer::Whole(400, json!({"type": "error", "error": error}).to_string())
+    UpstreamAnswer::Whole(400, json!({"type": "error", "error": error}).to_string())
 }
 
-/// The next action that is a request to the upstream, with the toolsets made on the way.
+/// Returns the next request to the upstream, and prepares toolsets on the way.
 fn sent(exchange: &mut Exchange) -> OutgoingRequest {
     loop {
         match exchange.next_action().expect("an action") {

@@ -1,15 +1,15 @@
-//! The four dialects, from the bytes a client sends to the bytes it gets back.
+//! The four dialects, from the client's request to the client's response.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;
-mod endless;
+mod conversation;
+mod driven_turn;
 mod exchange;
 mod gemini;
+mod hosted_search_models;
 mod messages;
-mod models;
-mod played;
 mod presets;
 mod responses;
 mod scope;
-mod support;
 mod translate;
+mod unbounded_streams;

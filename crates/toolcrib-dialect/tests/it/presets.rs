@@ -1,5 +1,4 @@
-//! Presets in the four APIs: what is sent for the first request, and what becomes of a call that does not
-//! fit.
+//! Presets in the four APIs: the first request that is sent, and how invalid calls are answered.
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ fn name(at: usize) -> String {
     format!("office__make_report_{at}")
 }
 
-/// Tools of this many, in an API's own form.
+/// Returns `count` tools in the form of an API.
 fn tools(api: Api, count: usize) -> Value {
     let schema = json!({"type": "object", "properties": {"month": {"type": "string",
         "description": "The month that the report is about."}}, "required": ["month"]});
@@ -73,7 +72,7 @@ fn body(api: Api, tools: &Value) -> Value {
     }
 }
 
-/// What is sent first, and the mode with its reason.
+/// Returns the first request that is sent, and the mode with its reason.
 fn sent(
     (api, target): (Api, &str),
     body: &Value,
@@ -85,7 +84,7 @@ fn sent(
     (serde_json::from_str(&sent).unwrap(), report)
 }
 
-/// The same byte for byte, to an upstream that can do this natively.
+/// The same as raw bytes, with an upstream that supports deferral natively.
 fn bytes_sent(
     (api, target): (Api, &str),
     body: &Value,
@@ -128,7 +127,7 @@ fn first_text(api: Api, sent: &Value) -> String {
 }
 
 #[test]
-fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
+fn claude_code_lists_names_in_the_first_message_in_every_mode() {
     let settings = Preset::ClaudeCode.settings();
     for (api, target) in APIS {
         let body = body(api, &tools(api, 40));
@@ -148,9 +147,9 @@ fn the_names_of_claude_code_are_in_the_first_message_in_every_mode() {
     }
 }
 
-/// With an upstream that loads tools by reference, in both APIs that have that, and without reveals with none.
+/// With an upstream that supports references, in both APIs that have them, and without reveals.
 #[test]
-fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
+fn claude_code_lists_names_in_the_first_message_with_references() {
     let searches =
         CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     let adds =
@@ -168,7 +167,7 @@ fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let text = first_text(api, &sent);
             assert!((0..40).all(|at| text.contains(&name(at))), "{text}");
-            // Anthropic's API wants deferred tools declared, OpenAI's does not.
+            // Anthropic's API requires deferred tools in `tools`, OpenAI's does not.
             let deferred = sent["tools"].to_string().matches(r#""defer_loading":true"#).count();
             let expected = if reveals && api == Api::Messages { 40 } else { 0 };
             assert_eq!(deferred, expected, "{api:?}");
@@ -176,9 +175,9 @@ fn the_names_of_claude_code_are_in_the_first_message_where_references_work() {
     }
 }
 
-/// A conversation may begin with a system message alone.
+/// A conversation may begin with only a system message.
 #[test]
-fn the_names_stay_where_they_were_sent() {
+fn the_listed_names_stay_where_they_were_first_sent() {
     let settings = Preset::ClaudeCode.settings();
     let mut body = body(Api::Chat, &tools(Api::Chat, 40));
     body["messages"] = json!([{"role": "system", "content": "Greet the user."}]);
@@ -196,7 +195,7 @@ fn the_names_stay_where_they_were_sent() {
 }
 
 #[test]
-fn everruns_defers_from_fifteen_tools_on_whatever_that_saves() {
+fn everruns_defers_from_fifteen_tools_even_if_it_saves_nothing() {
     let settings = Preset::Everruns.settings();
     for (api, target) in APIS {
         for (count, mode) in [(14, "pass-through"), (15, "reveal"), (18, "reveal"), (200, "reveal")]
@@ -210,7 +209,7 @@ fn everruns_defers_from_fifteen_tools_on_whatever_that_saves() {
 }
 
 #[test]
-fn a_listing_is_as_large_as_the_settings_say() {
+fn the_listing_respects_the_configured_size() {
     let list = |settings: &str| {
         let settings = Settings::from_toml(settings).unwrap();
         let body = body(Api::Chat, &tools(Api::Chat, 40));
@@ -224,7 +223,7 @@ fn a_listing_is_as_large_as_the_settings_say() {
 }
 
 #[test]
-fn a_hot_list_is_the_presets_to_have() {
+fn the_hot_list_depends_on_the_preset() {
     let mut tools = tools(Api::Chat, 30);
     let bash = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
         "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
@@ -245,7 +244,7 @@ fn a_hot_list_is_the_presets_to_have() {
 }
 
 #[test]
-fn a_client_with_a_search_of_its_own_passes_untouched() {
+fn a_client_with_its_own_search_is_passed_through() {
     for (api, target) in APIS {
         for own in [&["tool_search"][..], &["ToolSearch"], &["tool_describe", "tool_call"]] {
             let mut tools = tools(api, 40);
@@ -264,7 +263,8 @@ fn a_client_with_a_search_of_its_own_passes_untouched() {
             assert_eq!(sent, body.to_string());
         }
     }
-    // One of them alone may be anything; and a bridge of one of the client's servers stays in full.
+    // A single one of these names may be an ordinary tool, and the bridge of one of the client's servers is
+    // sent in full.
     let mut tools = tools(Api::Chat, 40);
     let list = tools.as_array_mut().unwrap();
     for name in ["gate__tool_search", "gate__tool_call", "tool_call"] {

@@ -1,39 +1,40 @@
-//! Names of tools in namespaces, flat and back.
+//! Maps tools in namespaces to flat names and back.
 
 use std::collections::{HashMap, HashSet};
 
 use toolcrib_core::wire_name;
 
-/// A tool as the client knows it.
+/// A tool in a namespace, as the client declared it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct NamespacedTool {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// The flat name of each tool in a namespace, and the way back.
+/// The flat name of each tool in a namespace, and the reverse.
 #[derive(Debug, Default)]
 pub(super) struct FlatNames {
     flat: HashMap<NamespacedTool, String>,
     originals: HashMap<String, NamespacedTool>,
-    taken: HashSet<String>,
+    used: HashSet<String>,
 }
 
 impl FlatNames {
-    /// Notes a name that stands for itself.
+    /// Reserves the name of a tool without a namespace.
     pub(super) fn reserve(&mut self, name: String) {
-        self.taken.insert(name);
+        self.used.insert(name);
     }
 
-    /// A name of this kind that nobody has.
+    /// Returns the name, or a similar one if it is taken, and reserves it.
     pub(super) fn unique(&mut self, name: &str) -> String {
-        let free = !self.taken.contains(name);
+        let free = !self.used.contains(name);
         let name = if free { name.to_owned() } else { wire_name::distinct("client", name) };
-        self.taken.insert(name.clone());
+        self.used.insert(name.clone());
         name
     }
 
-    /// The flat name of a tool. The API puts a tool of no namespace into one of its own name.
+    /// Returns the flat name of a tool. The API puts a tool without a namespace into a namespace of the tool's
+    /// name.
     pub(super) fn flatten(&mut self, namespace: &str, name: &str) -> String {
         if namespace == name {
             return name.to_owned();
@@ -42,19 +43,19 @@ impl FlatNames {
         if let Some(known) = self.flat.get(&tool) {
             return known.clone();
         }
-        // Some namespaces bring the separator along.
-        let gap = if namespace.ends_with("__") { "" } else { "__" };
-        let mut flat = format!("{namespace}{gap}{name}");
-        if !wire_name::is_valid(&flat) || self.taken.contains(&flat) {
+        // Some namespaces end with the separator.
+        let separator = if namespace.ends_with("__") { "" } else { "__" };
+        let mut flat = format!("{namespace}{separator}{name}");
+        if !wire_name::is_valid(&flat) || self.used.contains(&flat) {
             flat = wire_name::distinct(namespace, name);
         }
-        self.taken.insert(flat.clone());
+        self.used.insert(flat.clone());
         self.originals.insert(flat.clone(), tool.clone());
         self.flat.insert(tool, flat.clone());
         flat
     }
 
-    /// The tool behind a flat name; `None` for a name that stands for itself.
+    /// Returns the tool behind a flat name; `None` for a tool without a namespace.
     pub(super) fn original(&self, flat: &str) -> Option<&NamespacedTool> {
         self.originals.get(flat)
     }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_a_valid_name_of_its_own() {
+    fn every_namespaced_tool_has_a_valid_unique_name() {
         let mut names = FlatNames::default();
         names.reserve("crm__find".to_owned());
         let long = "n".repeat(64);

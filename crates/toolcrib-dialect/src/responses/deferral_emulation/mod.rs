@@ -1,9 +1,8 @@
-//! A client that defers tools itself, with a backend that does not support that.
+//! Emulates deferral for a client that defers tools itself, if the backend does not support it.
 //!
-//! Codex sends its tools in namespaces, runs a `tool_search` of its own, and loads what that found by
-//! items in the history. Most servers that imitate the API drop all of it without a word. Here it
-//! becomes what every server knows, functions and calls of them, and in the answer it becomes again
-//! what the client said: the client searches, and never learns that nobody else could.
+//! Codex sends its tools in namespaces, has a `tool_search` of its own, and loads found tools with items in the
+//! history. Most servers that are compatible with the API silently drop all of this. Here it is translated into
+//! functions and function calls, which every server supports, and translated back in the response.
 
 mod flat_names;
 mod request_flattener;
@@ -17,15 +16,15 @@ use super::request::is_tool_search;
 use crate::splice::{range_of, splice};
 use crate::sse::Event;
 
-/// Maximum number of searches in one response whose arguments are held back.
+/// Maximum number of searches in one response whose argument events are hidden.
 const MAX_SEARCHES: usize = 1024;
 
-/// A request and its answer, translated both ways.
+/// A translated request, and the state to translate its response back.
 #[derive(Debug)]
 pub struct DeferralEmulation {
     request: String,
     flattener: RequestFlattener,
-    /// What the client sent, and what went up in its place, of what a response repeats.
+    /// Fields that a response repeats from the request, with the client's value of each.
     echoed: Vec<(&'static str, String)>,
     writer: EventWriter,
     /// Indices of items that are searches.
@@ -33,7 +32,7 @@ pub struct DeferralEmulation {
 }
 
 impl DeferralEmulation {
-    /// Translates a request; `None` where nothing in it needs it.
+    /// Translates a request. Returns `None` if it does not use deferral.
     pub fn read(text: &str) -> Option<Self> {
         let body = Fields::read(text)?;
         let mut flattener = RequestFlattener::default();
@@ -51,8 +50,8 @@ impl DeferralEmulation {
         }
         let mut echoed = vec![("tools", json::compact(tools.unwrap_or("[]")).into_owned())];
         if choice.is_some() {
-            let own = body.get("tool_choice").map(|raw| json::compact(raw).into_owned());
-            echoed.extend(own.map(|own| ("tool_choice", own)));
+            let client_value = body.get("tool_choice").map(|raw| json::compact(raw).into_owned());
+            echoed.extend(client_value.map(|client_value| ("tool_choice", client_value)));
         }
         let mut edits = vec![("tools", Some(flattener.tools_json()))];
         edits.extend(input.map(|input| ("input", Some(input))));
@@ -67,12 +66,12 @@ impl DeferralEmulation {
         })
     }
 
-    /// The request for the backend.
+    /// Returns the request for the backend.
     pub fn request(&self) -> &str {
         &self.request
     }
 
-    /// A whole response, as the client expects it. What is none stays as it came.
+    /// Translates a complete response back. Anything else is returned unchanged.
     pub fn restore_response(&self, body: &str) -> String {
         match Fields::read(body) {
             Some(response) => splice(body, self.response_edits(body, &response)),
@@ -80,7 +79,7 @@ impl DeferralEmulation {
         }
     }
 
-    /// An event of a streamed response; what the client gets for it goes to `out`.
+    /// Translates an event of a streamed response back, and writes the result to `out`.
     pub fn restore_event(&mut self, event: &Event, out: &mut Vec<u8>) {
         let data = event.data();
         let Some((data, fields)) =
@@ -105,12 +104,12 @@ impl DeferralEmulation {
                     changes.push((range_of(data, raw), new));
                 }
             }
-            // The arguments of a search are not told in pieces.
+            // A search call has no argument events in the client's form.
             (None, Some(index)) if self.searches.contains(&index) => {
                 self.writer.renumber();
                 return;
             }
-            // The last of a call's pieces says its name once more.
+            // The event that ends a call's arguments repeats the name.
             (None, _) => {
                 let named =
                     fields.string("name").and_then(|name| self.flattener.names.original(&name));
@@ -127,16 +126,16 @@ impl DeferralEmulation {
         );
     }
 
-    /// What changes in a response that stands in `text`.
+    /// Returns the edits for a response in `text`.
     fn response_edits(
         &self,
         text: &str,
         response: &Fields<'_>,
     ) -> Vec<(std::ops::Range<usize>, String)> {
         let mut changes = Vec::new();
-        for (key, own) in &self.echoed {
+        for (key, client_value) in &self.echoed {
             if let Some(raw) = response.get(key) {
-                changes.push((range_of(text, raw), own.clone()));
+                changes.push((range_of(text, raw), client_value.clone()));
             }
         }
         for item in response.get("output").and_then(json::items).unwrap_or_default() {
@@ -151,7 +150,7 @@ impl DeferralEmulation {
         item.is_some_and(|item| item.name().is_some() && item.name() == self.flattener.search)
     }
 
-    /// An item as the client knows it; `None` for one that is as it came.
+    /// Returns the item as the client declared its tool; `None` if it is unchanged.
     fn restore_item(&self, raw: &str) -> Option<String> {
         let item = Item::read(raw).filter(|item| item.kind == "function_call")?;
         let name = item.name()?;
@@ -177,7 +176,7 @@ impl DeferralEmulation {
     }
 }
 
-/// What `tool_choice` becomes, where it names what the backend does not know: one tool, or a list.
+/// Flattens `tool_choice`, if it names one or more tools that the backend does not know.
 fn flatten_choice(raw: &str, flattener: &mut RequestFlattener) -> Option<String> {
     let fields = Fields::read(raw)?;
     let Some(allowed) = fields.get("tools").and_then(json::items) else {

@@ -1,4 +1,4 @@
-//! A request of a client that defers, for a backend that knows nothing of it.
+//! Turns a request with deferral into one with plain functions.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -7,33 +7,34 @@ use crate::responses::item::Item;
 use crate::responses::request::is_tool_search;
 use crate::tool_list;
 
-/// What the search is called, and what it takes where the client does not say.
+/// Name, description and parameters of the search function, if the client does not specify them.
 const SEARCH_NAME: &str = "tool_search";
 const SEARCH_DESCRIPTION: &str = "Finds tools and loads them.";
 const SEARCH_PARAMETERS: &str =
     r#"{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}"#;
 
-/// A request under way.
+/// The flattened request so far.
 #[derive(Debug, Default)]
 pub(super) struct RequestFlattener {
     pub(super) names: FlatNames,
-    /// The function that stands for the client's search.
+    /// The name of the function that replaces the client's search.
     pub(super) search: Option<String>,
-    /// The provider's own search is asked for: then there is no telling what it would have found.
+    /// Whether the client uses the provider's hosted search. All tools are then declared, since it is unknown
+    /// which of them the search would have found.
     hosted: bool,
     tools: Vec<String>,
     declared: Vec<String>,
-    /// Whether anything is not as it came.
+    /// Whether anything in the request was changed.
     pub(super) changed: bool,
 }
 
 impl RequestFlattener {
-    /// Takes the client's `tools`.
+    /// Adds the client's `tools`.
     pub(super) fn add_tools(&mut self, input: &str) {
         let all: Vec<&str> =
             json::items(input).unwrap_or_default().iter().map(|item| item.get()).collect();
         let read: Vec<Option<Fields<'_>>> = all.iter().map(|text| Fields::read(text)).collect();
-        // Names that stand for themselves come first: a flat one must not take theirs.
+        // Tools without a namespace keep their names, so these are reserved first.
         for fields in read.iter().flatten().filter(|fields| tool_list::members(fields).is_none()) {
             if let Some(name) = tool_list::name(fields) {
                 self.names.reserve(name);
@@ -56,9 +57,10 @@ impl RequestFlattener {
             return;
         }
         let name = self.names.unique(SEARCH_NAME);
-        let said = |key: &str| fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
-        let description = said("description").unwrap_or_else(|| json::quote(SEARCH_DESCRIPTION));
-        let parameters = said("parameters").unwrap_or_else(|| SEARCH_PARAMETERS.to_owned());
+        let raw_field = |key: &str| fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
+        let description =
+            raw_field("description").unwrap_or_else(|| json::quote(SEARCH_DESCRIPTION));
+        let parameters = raw_field("parameters").unwrap_or_else(|| SEARCH_PARAMETERS.to_owned());
         self.tools.push(format!(
             r#"{{"type":"function","name":{},"description":{description},"parameters":{parameters},"strict":false}}"#,
             json::quote(&name)
@@ -66,8 +68,8 @@ impl RequestFlattener {
         self.search = Some(name);
     }
 
-    /// Declares a tool, or those of a namespace, flat and each once. One that is deferred waits until
-    /// it is loaded.
+    /// Declares a tool, or the tools of a namespace, under flat names and each once. A deferred tool is
+    /// declared when it is loaded.
     fn declare(&mut self, text: &str, fields: &Fields<'_>, loaded: bool) {
         let Some((_, members)) = tool_list::members(fields) else {
             let name = tool_list::name(fields);
@@ -86,8 +88,8 @@ impl RequestFlattener {
     }
 
     fn declare_one(&mut self, text: &str, fields: &Fields<'_>, name: Option<String>, loaded: bool) {
-        let marked = fields.get("defer_loading").is_some();
-        self.changed |= marked;
+        let has_defer_field = fields.get("defer_loading").is_some();
+        self.changed |= has_defer_field;
         if !loaded && fields.get("defer_loading") == Some("true") {
             return;
         }
@@ -97,11 +99,12 @@ impl RequestFlattener {
             }
             self.declared.push(name);
         }
-        let text = if marked { fields.with(&[("defer_loading", None)]) } else { text.to_owned() };
+        let text =
+            if has_defer_field { fields.with(&[("defer_loading", None)]) } else { text.to_owned() };
         self.tools.push(text);
     }
 
-    /// Loads tools, and says which.
+    /// Declares the tools in a list, and returns the names of the new ones.
     fn load(&mut self, list: &str) -> Vec<String> {
         let before = self.declared.len();
         for item in json::items(list).unwrap_or_default() {
@@ -112,12 +115,13 @@ impl RequestFlattener {
         self.declared[before..].to_vec()
     }
 
-    /// An item of the history; `None` for one that the backend must not see.
+    /// Flattens an item of the history. Returns `None` if the backend must not get it.
     pub(super) fn flatten_item(&mut self, text: &str) -> Option<String> {
         let Some(item) = Item::read(text) else { return Some(text.to_owned()) };
         let listed = item.fields.get("tools");
         match (item.kind.as_str(), item.call_id()) {
-            // The provider's own search had its tools declared, or declares them here.
+            // Items that only load tools, and the provider's hosted search: the tools in them are declared, and
+            // the item is removed.
             ("additional_tools", _) | ("tool_search_call" | "tool_search_output", None) => {
                 self.changed = true;
                 self.load(listed.unwrap_or_default());
@@ -134,18 +138,20 @@ impl RequestFlattener {
             }
             ("tool_search_output", Some(id)) => {
                 self.changed = true;
-                let told = match self.load(listed.unwrap_or_default()).join(", ") {
+                let output = match self.load(listed.unwrap_or_default()).join(", ") {
                     none if none.is_empty() => "Nothing new was loaded.".to_owned(),
                     names => format!("Loaded, and callable from now on: {names}"),
                 };
-                let (id, told) = (json::quote(&id), json::quote(&told));
-                Some(format!(r#"{{"type":"function_call_output","call_id":{id},"output":{told}}}"#))
+                let (id, output) = (json::quote(&id), json::quote(&output));
+                Some(format!(
+                    r#"{{"type":"function_call_output","call_id":{id},"output":{output}}}"#
+                ))
             }
             _ => Some(self.flatten_namespace(&item.fields).unwrap_or_else(|| text.to_owned())),
         }
     }
 
-    /// A call, an answer or a choice whose namespace goes into its name; `None` for one without.
+    /// Moves the namespace of a call, an output or a choice into its name. Returns `None` if it has none.
     pub(super) fn flatten_namespace(&mut self, fields: &Fields<'_>) -> Option<String> {
         let namespace = fields.string("namespace")?;
         self.changed = true;
@@ -155,7 +161,7 @@ impl RequestFlattener {
         Some(fields.with(&edits))
     }
 
-    /// `tools` for the backend: what the client declares, then what was loaded, in order.
+    /// Returns `tools` for the backend: the client's, then the loaded ones, in order.
     pub(super) fn tools_json(&self) -> String {
         format!("[{}]", self.tools.join(","))
     }

@@ -14,7 +14,7 @@ use super::{ClientApi, Untranslatable};
 /// Messages over Chat Completions.
 #[derive(Debug, Default)]
 pub(super) struct MessagesOverChat {
-    /// The model that was asked for.
+    /// The model that the client requested.
     model: String,
     blocks: BlockWriter,
 }

@@ -1,7 +1,7 @@
-//! A request of Messages, made one of Chat Completions.
+//! Translates a request of Messages to Chat Completions.
 //!
-//! Message by message, and none looks at another: so a history that grows at its end grows at its end
-//! in translation too. Thinking is left out without a word, since the backend did not think it.
+//! Each message is translated independently, so the translation of a longer history begins with that of the
+//! shorter one. Thinking is left out without a note, since another model produced it.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -30,7 +30,7 @@ const TRANSLATED_FIELDS: [&str; 13] = [
     "output_format",
 ];
 
-/// The model that is asked for, and what it is asked.
+/// Returns the requested model and the translated request.
 pub(super) fn translate(
     body: &str,
     dropped: &mut DroppedContent,
@@ -75,7 +75,7 @@ pub(super) fn translate(
 fn format(fields: &Fields<'_>) -> Option<ResponseFormat> {
     let within = lenient::object(fields, "output_config");
     let format = within.and_then(|config| lenient::object(&config, "format"));
-    // What it was called while it was new.
+    // The field's name in the beta version.
     let format = format.or_else(|| lenient::object(fields, "output_format"))?;
     let schema = RawJson::of(&format, "schema")?;
     let json_schema = NamedSchema {
@@ -94,7 +94,7 @@ fn tools(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Vec<FunctionTool>
         let kind = lenient::text(&tool, "type").unwrap_or_else(|| "custom".to_owned());
         let name = lenient::text(&tool, "name").unwrap_or_default();
         let parameters = RawJson::of(&tool, "input_schema");
-        // Tools that Anthropic's servers run or know the schema of have none.
+        // Tools that Anthropic runs, or whose schema it knows, have no schema.
         if kind != "custom" && parameters.is_none() {
             dropped.note("tool", if name.is_empty() { &kind } else { &name });
             continue;
@@ -138,14 +138,14 @@ fn translate_message(
     }
 }
 
-/// The blocks of a content, each with its type. A string is one text block.
+/// Returns the blocks of a content, each with its type; none if the content is a string.
 fn blocks(content: &str) -> Vec<(String, Fields<'_>)> {
     let items = json::items(content).unwrap_or_default().into_iter();
     let blocks = items.filter_map(|raw| Fields::read(raw.get()));
     blocks.map(|block| (lenient::text(&block, "type").unwrap_or_default(), block)).collect()
 }
 
-/// A content of which only the text counts.
+/// Returns the text of a content, and drops everything else.
 fn texts(content: &str, dropped: &mut DroppedContent) -> String {
     if let Some(text) = lenient::string(content) {
         return text;
@@ -163,7 +163,8 @@ fn texts(content: &str, dropped: &mut DroppedContent) -> String {
 fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<ChatMessage> {
     let mut text = lenient::string(content).unwrap_or_default();
     let mut tool_calls = Vec::new();
-    // Neighbours are one text, cut where a citation begins; others are not.
+    // Consecutive text blocks are one text, split at citations. Texts with another block between them are
+    // separate.
     let mut apart = false;
     for (kind, block) in blocks(content) {
         match kind.as_str() {
@@ -192,7 +193,7 @@ fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<ChatMessage>
     Some(ChatMessage::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
 }
 
-/// Results of calls, then whatever else the user says, in one message.
+/// Adds the results of calls, and then one message with the rest of the content.
 fn user(content: &str, out: &mut Vec<ChatMessage>, dropped: &mut DroppedContent) {
     let mut after = Vec::new();
     let mut parts = Vec::new();
@@ -229,7 +230,7 @@ fn tool_result(block: &Fields<'_>, dropped: &mut DroppedContent) -> ToolResult {
     result
 }
 
-/// What a user or a tool shows the model.
+/// Adds a block of a user message or a result.
 fn add_content(
     kind: &str,
     block: &Fields<'_>,
@@ -265,7 +266,7 @@ fn add_content(
     }
 }
 
-/// The text and the images inside a block.
+/// Adds the text and the images inside a block.
 fn add_nested(content: Option<&str>, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     let content = content.unwrap_or_default();
     out.extend(lenient::string(content).map(|text| ContentPart::Text { text }));
@@ -277,7 +278,7 @@ fn add_nested(content: Option<&str>, out: &mut Vec<ContentPart>, dropped: &mut D
     }
 }
 
-/// What the model would look for in vain: it is told so.
+/// Adds a note for the model that the content is missing.
 fn add_placeholder(what: &str, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     dropped.note("content", what);
     out.push(ContentPart::Text { text: format!("(The {what} cannot be shown here.)") });

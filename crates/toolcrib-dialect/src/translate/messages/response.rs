@@ -1,4 +1,4 @@
-//! Whole responses and errors, as Messages has them.
+//! Writes complete responses and errors of Messages.
 
 use serde::Serialize;
 use toolcrib_text::json::Fields;
@@ -9,7 +9,7 @@ use crate::translate::chat_response::{
     self, ChatResponse, FinishReason, ResponseCall, ResponseHead,
 };
 
-/// A message, whole or at its beginning.
+/// A message, complete or at its start.
 #[derive(Debug, Serialize)]
 pub(super) struct OutputMessage<'a> {
     id: String,
@@ -22,7 +22,7 @@ pub(super) struct OutputMessage<'a> {
     usage: MessagesUsage,
 }
 
-/// A part of its content.
+/// A block of its content.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum OutputBlock<'a> {
@@ -30,7 +30,7 @@ pub(super) enum OutputBlock<'a> {
     ToolUse { id: &'a str, name: &'a str, input: RawJson },
 }
 
-/// Tokens, as Messages counts them: each token once, be it fresh, read from a cache or written to it.
+/// Token counts of Messages. Each input token counts once: uncached, read from a cache, or written to it.
 #[derive(Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the API's own names")]
 pub(super) struct MessagesUsage {
@@ -52,7 +52,7 @@ impl From<chat_response::ChatUsage> for MessagesUsage {
 }
 
 impl<'a> OutputMessage<'a> {
-    /// A message that has only begun. `model` is the one that was asked for.
+    /// Returns a message at its start. `model` is the model that the client requested.
     pub(super) fn begin(head: &'a ResponseHead, model: &'a str) -> Self {
         Self {
             id: format!("msg_{}", head.id),
@@ -67,7 +67,7 @@ impl<'a> OutputMessage<'a> {
     }
 }
 
-/// A whole response.
+/// Returns a complete response.
 pub(super) fn message(response: &ChatResponse, model: &str) -> String {
     let mut message = OutputMessage::begin(&response.head, model);
     if !response.text.is_empty() {
@@ -83,9 +83,9 @@ fn tool_use(call: &ResponseCall) -> OutputBlock<'_> {
     OutputBlock::ToolUse { id: &call.id, name: &call.name, input: input(&call.arguments) }
 }
 
-/// Arguments as the object that they must be. What is none is kept under `_raw`: the tool will refuse
-/// it, and the model sees what it wrote. An empty object in its place would be a call that the model
-/// never made, and one that some tools accept.
+/// Returns the arguments as an object. Anything else is kept under `_raw`, so that the tool rejects it and the
+/// model sees what it wrote. Rejected: an empty object, because that would be a call the model never made, and
+/// some tools would accept it.
 fn input(arguments: &str) -> RawJson {
     let arguments = arguments.trim();
     match arguments {
@@ -112,7 +112,7 @@ pub(super) fn stop_reason(finish: FinishReason) -> &'static str {
     }
 }
 
-/// The body of an error, and the data of an event that is one.
+/// Returns the body of an error, which is also the data of an error event.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct Body<'a> {

@@ -1,4 +1,4 @@
-//! Streams, as Messages has them: blocks one after the other, each with its own index.
+//! Writes streams of Messages: blocks one after the other, each with its own index.
 
 use serde::Serialize;
 
@@ -6,12 +6,12 @@ use super::response::{self, MessagesUsage, OutputMessage, stop_reason};
 use crate::sse;
 use crate::translate::chunk_assembler::StreamStep;
 
-/// A message under way.
+/// Writes the events of a message.
 #[derive(Debug, Default)]
 pub(super) struct BlockWriter {
-    /// The model that was asked for.
+    /// The model that the client requested.
     model: String,
-    /// The index of the block that is open, or of the next one.
+    /// The index of the current block, or of the next one.
     index: usize,
     open: bool,
 }

@@ -1,10 +1,10 @@
-//! The items of Responses, made messages of Chat Completions.
+//! Translates the items of Responses to messages of Chat Completions.
 //!
-//! Responses spreads over several items what Chat Completions has in one message: the model's text and
-//! its calls. And what must not stand between a call and its result, such as an image of another
-//! result, waits until the last of the results is there. Both end where the other side begins to
-//! speak, which is where every request ends too: so a history that grows at its end grows at its end in
-//! translation. Reasoning is left out without a word, since the backend did not reason it.
+//! Responses has separate items for the model's text and its calls, which Chat Completions has in one message.
+//! Images of results must not stand between a call and its results, so they are sent after the last result.
+//! Both are flushed when the other side speaks, which includes the end of every request, so the translation of
+//! a longer history begins with that of the shorter one. Reasoning is left out without a note, since another
+//! model produced it.
 
 use serde::Serialize;
 use toolcrib_text::json::{self, Fields};
@@ -15,20 +15,21 @@ use crate::translate::chat_request::{
 };
 use crate::translate::lenient::{self, DroppedContent};
 
-/// Messages, as they are put together.
+/// Builds the messages.
 #[derive(Debug, Default)]
 pub(super) struct MessageBuilder {
     done: Vec<ChatMessage>,
-    /// What comes before anybody speaks: one message, since many backends take no second.
+    /// The system texts before the first message of any other role. They become one message, because many
+    /// backends accept only one system message.
     system: Option<Vec<String>>,
-    /// What the model is saying.
+    /// The model's text so far.
     text: String,
     calls: Vec<RequestCall>,
-    /// What follows the results.
+    /// Images to send after the results.
     after: Vec<ContentPart>,
 }
 
-/// The arguments of a function that stands for a custom tool.
+/// The arguments of the function that replaces a custom tool.
 #[derive(Serialize)]
 struct CustomInput<'a> {
     input: &'a str,
@@ -45,13 +46,13 @@ impl MessageBuilder {
         self.done
     }
 
-    /// The user says a text.
+    /// Adds a user message.
     pub(super) fn user(&mut self, text: String) {
         self.flush();
         self.done.push(ChatMessage::User { content: UserContent::Text(text) });
     }
 
-    /// Takes the next item.
+    /// Adds the next item.
     pub(super) fn item(
         &mut self,
         item: &Fields<'_>,
@@ -118,14 +119,14 @@ impl MessageBuilder {
         self.calls.push(RequestCall::new(id, name, arguments));
     }
 
-    /// The model has the word: what was to follow the results stands before it.
+    /// Called before anything from the model: sends the images of the results before it.
     fn flush_result_images(&mut self) {
         self.flush_system();
         let after = std::mem::take(&mut self.after);
         self.done.extend(UserContent::of(after).map(|content| ChatMessage::User { content }));
     }
 
-    /// The client has the word: what the model said is one message.
+    /// Called before anything from the client: the model's text and calls become one message.
     fn flush_assistant(&mut self) {
         self.flush_system();
         let (text, tool_calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
@@ -140,7 +141,7 @@ impl MessageBuilder {
         self.flush_result_images();
     }
 
-    /// Somebody has the word for the first time.
+    /// Called before the first message of any role but system: writes the system message.
     fn flush_system(&mut self) {
         let system = self.system.take().unwrap_or_default();
         if !system.is_empty() {
@@ -162,7 +163,7 @@ fn tool_result(output: &str, dropped: &mut DroppedContent) -> ToolResult {
     if let Some(text) = lenient::string(output) {
         result.text(text);
     } else if json::items(output).is_none() && output != "null" {
-        // Neither text nor parts: an object, as some clients send it.
+        // Neither text nor parts: some clients send an object.
         result.text(json::compact(output).into_owned());
     }
     let mut parts = Vec::new();
@@ -176,7 +177,7 @@ fn tool_result(output: &str, dropped: &mut DroppedContent) -> ToolResult {
     result
 }
 
-/// A part of a content.
+/// Adds a part of a content.
 fn add_content(
     kind: &str,
     part: &Fields<'_>,
@@ -193,7 +194,7 @@ fn add_content(
         "input_image" => match lenient::text(part, "image_url") {
             Some(url) => {
                 let detail = lenient::text(part, "detail");
-                // Chat Completions knows no others.
+                // Chat Completions has no other values.
                 let detail = detail.filter(|word| ["low", "high", "auto"].contains(&word.as_str()));
                 out.push(ContentPart::ImageUrl { image_url: ImageUrl { url, detail } });
             }
@@ -204,7 +205,7 @@ fn add_content(
     }
 }
 
-/// What the model would look for in vain: it is told so.
+/// Adds a note for the model that the content is missing.
 fn add_placeholder(what: &str, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     dropped.note("content", what);
     out.push(ContentPart::Text { text: format!("(The {what} cannot be shown here.)") });

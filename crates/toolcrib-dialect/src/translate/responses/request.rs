@@ -1,4 +1,4 @@
-//! A request of Responses, made one of Chat Completions.
+//! Translates a request of Responses to Chat Completions.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -28,10 +28,10 @@ const TRANSLATED_FIELDS: [&str; 13] = [
     "parallel_tool_calls",
 ];
 
-/// The fields that only OpenAI's own servers can honour, and that no answer could do without.
+/// Fields that refer to state on OpenAI's servers. A request cannot be answered without that state.
 const STATEFUL_FIELDS: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-/// What the response will repeat, and what the model is asked.
+/// Returns what the response repeats of the request, and the translated request.
 pub(super) fn translate(
     body: &str,
     dropped: &mut DroppedContent,
@@ -97,7 +97,8 @@ fn response_format(format: &Fields<'_>) -> Option<ResponseFormat> {
     }
 }
 
-/// The tools as functions; the names of those that take text instead of JSON go to `custom`.
+/// Returns the tools as functions. Names of custom tools, which take text instead of JSON, are added to
+/// `custom`.
 fn tools(
     fields: &Fields<'_>,
     custom: &mut Vec<String>,
@@ -131,10 +132,11 @@ fn tools(
     tools
 }
 
-/// The one argument that stands for the text of a custom tool.
+/// The schema with the one argument that holds the input of a custom tool.
 const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}"#;
 
-/// The description of a custom tool. No backend holds a model to its grammar, so the model must read it.
+/// Returns the description of a custom tool. It includes the grammar, which no backend enforces, so that the
+/// model can follow it.
 fn custom_description(description: Option<String>, tool: &Fields<'_>) -> String {
     let mut texts: Vec<String> = description.into_iter().collect();
     if let Some(format) = lenient::object(tool, "format")

@@ -1,4 +1,4 @@
-//! Whole responses and errors, as Responses has them.
+//! Writes complete responses and errors of the Responses API.
 
 use serde::{Deserialize, Serialize};
 use toolcrib_text::json::Fields;
@@ -10,7 +10,7 @@ use crate::translate::chat_response::{
 };
 use crate::translate::lenient;
 
-/// What a response repeats of its request, and which of the functions stand for custom tools.
+/// What a response repeats of its request, and the names of the custom tools.
 #[derive(Debug, Default)]
 pub(super) struct RequestEcho {
     model: String,
@@ -18,7 +18,7 @@ pub(super) struct RequestEcho {
     fields: EchoedFields,
 }
 
-/// The fields that are repeated as they came, and else as OpenAI would fill them in.
+/// The repeated fields: as the client sent them, or with OpenAI's default.
 #[derive(Debug, Default, Serialize)]
 struct EchoedFields {
     instructions: Option<RawJson>,
@@ -57,7 +57,7 @@ impl RequestEcho {
         }
     }
 
-    /// The item for a call of the model.
+    /// Returns the item for a call of the model.
     pub(super) fn call(&self, call: &ResponseCall, id: &str, status: &'static str) -> OutputItem {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         if self.is_custom(&name) {
@@ -79,7 +79,7 @@ impl RequestEcho {
     }
 }
 
-/// A response, at any stage.
+/// A response object, at any stage.
 #[derive(Serialize)]
 pub(super) struct ResponseObject<'a> {
     id: String,
@@ -91,7 +91,8 @@ pub(super) struct ResponseObject<'a> {
     model: &'a str,
     pub(super) output: &'a [OutputItem],
     previous_response_id: Option<&'static str>,
-    /// Nothing is kept, whatever was asked: who goes on from this id must hear so.
+    /// Always `false`: nothing is stored, even if the client asked for it, so a client that continues from this
+    /// id must be told.
     store: bool,
     truncation: &'static str,
     pub(super) usage: Option<ResponsesUsage>,
@@ -110,7 +111,7 @@ pub(super) struct IncompleteDetails {
     reason: &'static str,
 }
 
-/// A part of the output.
+/// An item of the output.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum OutputItem {
@@ -155,7 +156,7 @@ impl OutputItem {
     }
 }
 
-/// Tokens, as Responses counts them.
+/// Token counts of the Responses API.
 #[derive(Serialize)]
 pub(super) struct ResponsesUsage {
     input_tokens: u64,
@@ -192,7 +193,7 @@ impl From<chat_response::ChatUsage> for ResponsesUsage {
 }
 
 impl<'a> ResponseObject<'a> {
-    /// A response that has only begun.
+    /// Returns a response at its start.
     pub(super) fn begin(head: &'a ResponseHead, echo: &'a RequestEcho) -> Self {
         Self {
             id: format!("resp_{}", head.id),
@@ -211,7 +212,7 @@ impl<'a> ResponseObject<'a> {
         }
     }
 
-    /// The response as it ended.
+    /// Returns the response at its end.
     pub(super) fn end(
         self,
         output: &'a [OutputItem],
@@ -232,7 +233,7 @@ impl<'a> ResponseObject<'a> {
         }
     }
 
-    /// The response as it failed.
+    /// Returns the response after a failure.
     pub(super) fn fail(self, output: &'a [OutputItem], error: &'a BackendError) -> Self {
         let code = error.code.as_deref().unwrap_or(match error.status {
             429 => "rate_limit_exceeded",
@@ -247,13 +248,13 @@ pub(super) fn item_status(truncated: bool) -> &'static str {
     if truncated { "incomplete" } else { "completed" }
 }
 
-/// A whole response.
+/// Returns a complete response.
 pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     let mut output = Vec::new();
     let last = usize::from(!reply.text.is_empty()) + reply.calls.len();
     let id_and_status = |at: usize| {
-        let cut = at + 1 == last && reply.finish.is_truncated();
-        (format!("{}_{at}", reply.head.id), item_status(cut))
+        let truncated = at + 1 == last && reply.finish.is_truncated();
+        (format!("{}_{at}", reply.head.id), item_status(truncated))
     };
     if !reply.text.is_empty() {
         let (id, status) = id_and_status(0);
@@ -267,8 +268,8 @@ pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     serde_json::to_string(&response).unwrap_or_default()
 }
 
-/// The text of a custom tool, out of the arguments of its function. A model that wrote something else
-/// may well have written the text itself.
+/// Returns the input of a custom tool from the arguments of its function. If these are not the expected object,
+/// the model probably wrote the input itself.
 pub(super) fn input(arguments: &str) -> String {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -281,7 +282,8 @@ pub(super) fn input(arguments: &str) -> String {
     }
 }
 
-/// The body of an error. OpenAI's APIs share its shape, so that it passes as it came where it has it.
+/// Returns the body of an error. OpenAI's APIs share its shape, so an error of that shape is passed on
+/// unchanged.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct Body {

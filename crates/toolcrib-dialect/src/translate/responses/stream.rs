@@ -1,4 +1,4 @@
-//! Streams, as Responses has them: items one after the other, every event numbered.
+//! Writes streams of the Responses API: items one after the other, and every event numbered.
 
 use serde::Serialize;
 
@@ -7,20 +7,20 @@ use crate::sse;
 use crate::translate::chat_response::{ResponseCall, ResponseHead};
 use crate::translate::chunk_assembler::StreamStep;
 
-/// A response under way.
+/// Writes the events of a response.
 #[derive(Debug, Default)]
 pub(super) struct ItemWriter {
     echo: RequestEcho,
     head: Option<ResponseHead>,
-    /// The number of the next event.
+    /// The sequence number of the next event.
     sequence_number: u64,
     done: Vec<OutputItem>,
     open: Option<OpenItem>,
-    /// Bytes of text and arguments so far: the last event repeats all of them.
+    /// Size of text and arguments so far, in bytes. The last event repeats all of them.
     held: usize,
 }
 
-/// The item that is being told.
+/// The item that is being written.
 #[derive(Debug)]
 enum OpenItem {
     Text(String),
@@ -53,7 +53,7 @@ enum EventBody<'a> {
     },
 }
 
-/// Something inside an item.
+/// An event within an item.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ItemEvent<'a> {
@@ -92,7 +92,7 @@ impl ItemWriter {
                 let Some(OpenItem::Call(call)) = &mut self.open else { return };
                 self.held += piece.len();
                 call.arguments.push_str(&piece);
-                // The text of a custom tool is wrapped, and can be told only once it is whole.
+                // The input of a custom tool is wrapped in JSON, so it can be sent only when it is complete.
                 if !self.echo.is_custom(&call.name) {
                     let event = ItemEvent::Delta { delta: &piece };
                     self.write_item_event(
@@ -179,7 +179,7 @@ impl ItemWriter {
         self.done.push(item);
     }
 
-    /// The id of the item that is open, less what tells its kind.
+    /// Returns the id of the current item, without the prefix for its kind.
     fn id(&self) -> String {
         let id = self.head.as_ref().map_or("", |head| &head.id);
         format!("{id}_{}", self.done.len())

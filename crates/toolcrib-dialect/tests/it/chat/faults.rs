@@ -1,67 +1,71 @@
-//! Forced calls, answers that break off or fail, and any bytes in any pieces.
+//! Forced calls, responses that are cut off or fail, and arbitrary bytes in arbitrary pieces.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Request};
 
-use super::{Says, TARGET, Told, answer, request, seen, talk};
-use crate::support::{Got, feed};
+use super::{ChatConversation, ModelOutput, TARGET, answer, read_as_client, request, talk};
+use crate::conversation::{ClientResponse, feed};
 
-const SEARCH: Says<'_> = Says {
+const SEARCH: ModelOutput<'_> = ModelOutput {
     text: "",
     calls: &[("call_search00001", "tool_search", r#"{"query":"find customer"}"#)],
     finish: "tool_calls",
 };
-const FOUND: Says<'_> = Says { text: "Found it.", calls: &[], finish: "stop" };
+const FOUND: ModelOutput<'_> = ModelOutput { text: "Found it.", calls: &[], finish: "stop" };
 
-fn ask(rounds: &[String]) -> Got {
+fn ask(rounds: &[String]) -> ClientResponse {
     let messages = json!([{"role": "user", "content": "Find Ada."}]);
     talk().ask(TARGET, &request(&messages, true), rounds)
 }
 
 #[test]
-fn a_tool_that_is_forced_is_sent_in_full_and_stays() {
+fn a_forced_tool_is_sent_in_full_from_then_on() {
     for stream in [false, true] {
-        let mut told = Told::new(stream);
-        let mut body = request(&json!(told.messages), stream);
+        let mut conversation = ChatConversation::new(stream);
+        let mut body = request(&json!(conversation.messages), stream);
         body["tool_choice"] =
             json!({"type": "function", "function": {"name": "crm__find_customer"}});
-        let says = Says {
+        let says = ModelOutput {
             calls: &[("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#)],
             ..SEARCH
         };
         let upstream = answer(1, &says, stream);
-        let got = told.talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        let got = conversation.talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream, "byte for byte");
-        assert_eq!(told.talk.sent[0]["tools"][0], body["tools"][0]);
+        assert_eq!(conversation.talk.sent[0]["tools"][0], body["tools"][0]);
         let found =
             json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"});
-        told.reply(&seen(&got, stream), &[found]);
+        conversation.reply(&read_as_client(&got, stream), &[found]);
     }
 }
 
 #[test]
-fn none_and_required_leave_the_tools_as_they_are() {
+fn none_and_required_do_not_change_the_tools() {
     for choice in ["none", "required"] {
-        let mut told = Told::new(false);
-        told.ask(&[FOUND]);
-        let mut body = request(&json!(told.messages), false);
+        let mut conversation = ChatConversation::new(false);
+        conversation.ask(&[FOUND]);
+        let mut body = request(&json!(conversation.messages), false);
         body["tool_choice"] = json!(choice);
-        told.talk.ask(TARGET, &body, &[answer(1, &SEARCH, false), answer(2, &FOUND, false)]);
-        for sent in &told.talk.sent[1..] {
-            assert_eq!(sent["tools"], told.talk.sent[0]["tools"]);
+        conversation.talk.ask(
+            TARGET,
+            &body,
+            &[answer(1, &SEARCH, false), answer(2, &FOUND, false)],
+        );
+        for sent in &conversation.talk.sent[1..] {
+            assert_eq!(sent["tools"], conversation.talk.sent[0]["tools"]);
             assert_eq!(sent["tool_choice"], choice);
         }
     }
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_kept_nowhere() {
+fn a_stream_that_is_cut_off_is_not_recorded() {
     let whole = answer(1, &FOUND, true);
     let got = ask(&[whole[..whole.len() / 3].to_owned()]);
     assert_eq!(got.text, whole[..whole.len() / 3], "as it came");
     assert!(got.done.records.is_empty());
-    // A search that nothing ended is not answered, and not shown.
+    // A search in a stream that never ended is neither answered nor forwarded.
     let search = answer(1, &SEARCH, true);
     let cut = search.find(r#""finish_reason":"tool_calls""#).unwrap();
     let cut = search[..cut].rfind("data: ").unwrap();
@@ -71,7 +75,7 @@ fn a_stream_that_breaks_off_is_kept_nowhere() {
 }
 
 #[test]
-fn an_error_in_the_stream_ends_it_as_it_came() {
+fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     let error = "data: {\"error\": {\"message\": \"overloaded\"}}\n\n";
     let got = ask(&[answer(1, &FOUND, true).replace("data: [DONE]\n\n", error)]);
     assert!(got.text.ends_with(error) && got.done.records.is_empty());
@@ -82,7 +86,7 @@ fn an_error_in_the_stream_ends_it_as_it_came() {
 }
 
 #[test]
-fn what_nobody_knows_passes_as_it_came() {
+fn unknown_events_are_forwarded_unchanged() {
     let strange = ": hi\n\nevent: x\ndata: {\"y\": 1.0}\n\ndata: half {\n\n\
         data: {\"choices\":[7]}\n\ndata: {\"choices\":[]}\n\n";
     let upstream = strange.to_owned() + &answer(1, &FOUND, true);
@@ -90,7 +94,7 @@ fn what_nobody_knows_passes_as_it_came() {
 }
 
 #[test]
-fn calls_that_begin_at_once_are_put_together_each() {
+fn interleaved_calls_are_assembled_separately() {
     let chunk = |delta: &Value, finish: &Value| {
         let chunk = json!({"id": "chatcmpl-1", "created": 1, "choices": [
             {"index": 0, "delta": delta, "finish_reason": finish}]});
@@ -114,7 +118,7 @@ fn calls_that_begin_at_once_are_put_together_each() {
         chunk(&json!({}), &json!("tool_calls")),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let saw = seen(&ask(&[upstream.concat()]), true);
+    let saw = read_as_client(&ask(&[upstream.concat()]), true);
     let call = |index: usize, arguments: &str| {
         json!({"id": format!("call_find000000{index}"), "type": "function",
             "function": {"name": "crm__find_customer", "arguments": arguments}})
@@ -130,8 +134,8 @@ fn play(rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     feed(talk().turn(TARGET, &body), rounds, pieces)
 }
 
-/// What a model might say, in shapes that no documentation knows.
-fn odd_json() -> impl Strategy<Value = Value> {
+/// Model output in undocumented shapes.
+fn unusual_json() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![
         json!(null),
         json!(0),
@@ -174,7 +178,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn how_the_upstream_cuts_its_bytes_does_not_matter(
+    fn the_result_does_not_depend_on_how_the_bytes_are_split(
         pieces in prop::collection::vec(1..90_usize, 1..20)
     ) {
         let rounds = [answer(1, &SEARCH, true).into_bytes(), answer(2, &FOUND, true).into_bytes()];
@@ -184,8 +188,8 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(
-        bytes in prop::collection::vec(any::<u8>(), 0..200), odd in odd_json(),
+    fn arbitrary_bytes_never_cause_a_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..200), odd in unusual_json(),
         at in any::<prop::sample::Index>(), byte in any::<u8>()
     ) {
         let mut flipped = answer(1, &SEARCH, true).into_bytes();

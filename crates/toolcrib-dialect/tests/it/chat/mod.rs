@@ -1,21 +1,21 @@
 //! Chat Completions.
 
-mod custom;
-mod cut;
+mod custom_tools;
 mod faults;
-mod matrix;
-mod odd;
+mod scenarios;
 mod terse;
+mod truncated;
+mod unusual_servers;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};
 
-use crate::support::{Talk, begins_with, tools};
+use crate::conversation::{TestConversation, begins_with, tools};
 
 const TARGET: &str = "/v1/chat/completions";
 
-fn talk() -> Talk {
-    Talk::new(Api::Chat, Mode::Bridge)
+fn talk() -> TestConversation {
+    TestConversation::new(Api::Chat, Mode::Bridge)
 }
 
 /// A request with forty tools.
@@ -31,16 +31,16 @@ fn request(messages: &Value, stream: bool) -> Value {
         "temperature": 0.25, "metadata": {"trace": "t-1"}})
 }
 
-/// What the model says in one round.
-struct Says<'a> {
+/// The model's output in one round.
+struct ModelOutput<'a> {
     text: &'a str,
     /// Id, name, arguments.
     calls: &'a [(&'a str, &'a str, &'a str)],
     finish: &'a str,
 }
 
-/// The upstream's answer to round `n`, whole or as chunks.
-fn answer(n: u32, says: &Says<'_>, stream: bool) -> String {
+/// The upstream's response in round `n`, complete or as chunks.
+fn answer(n: u32, says: &ModelOutput<'_>, stream: bool) -> String {
     let id = format!("chatcmpl-{n}");
     let created = 1000 + n;
     let usage = json!({"prompt_tokens": 100 * n, "completion_tokens": 10, "total_tokens": 100 * n + 10,
@@ -90,28 +90,28 @@ fn answer(n: u32, says: &Says<'_>, stream: bool) -> String {
     [out, format!("data: {last}\n\n"), "data: [DONE]\n\n".to_owned()].concat()
 }
 
-/// What a client makes of an answer: the message, its id, how it ended, what it took.
+/// A response as the client reads it: the message, its id, finish reason and usage.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct ReceivedMessage {
     id: String,
     message: Value,
     finish: String,
     usage: Value,
 }
 
-/// Reads an answer as a client's SDK does.
-fn seen(got: &crate::support::Got, stream: bool) -> Seen {
+/// Reads a response as a client SDK does.
+fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> ReceivedMessage {
     if !stream {
         let body = got.json();
         let choice = &body["choices"][0];
-        return Seen {
+        return ReceivedMessage {
             id: body["id"].as_str().unwrap().into(),
             message: choice["message"].clone(),
             finish: choice["finish_reason"].as_str().unwrap().into(),
             usage: body["usage"].clone(),
         };
     }
-    let mut seen = Seen {
+    let mut seen = ReceivedMessage {
         id: String::new(),
         message: json!({"role": "assistant"}),
         finish: String::new(),
@@ -160,9 +160,9 @@ fn seen(got: &crate::support::Got, stream: bool) -> Seen {
     seen
 }
 
-impl Seen {
-    /// Checks all of it, for a turn that had these rounds, whose usages add up.
-    fn is(&self, text: &str, calls: &[(&str, &str, &str)], finish: &str, rounds: u32) {
+impl ReceivedMessage {
+    /// Checks all fields, for a turn with this number of rounds, whose usage is added up.
+    fn assert_is(&self, text: &str, calls: &[(&str, &str, &str)], finish: &str, rounds: u32) {
         let mut message = json!({"role": "assistant", "content": text, "refusal": null});
         if text.is_empty() {
             message["content"] = Value::Null;
@@ -176,41 +176,42 @@ impl Seen {
         let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
         let usage = json!({"prompt_tokens": prompt, "completion_tokens": 10 * rounds,
             "total_tokens": prompt + 10 * rounds, "prompt_tokens_details": {"cached_tokens": 5 * rounds}});
-        let whole = Seen { id: "chatcmpl-1".into(), message, finish: finish.into(), usage };
+        let whole =
+            ReceivedMessage { id: "chatcmpl-1".into(), message, finish: finish.into(), usage };
         assert_eq!(*self, whole);
     }
 }
 
 /// A conversation under test.
-struct Told {
-    talk: Talk,
+struct ChatConversation {
+    talk: TestConversation,
     stream: bool,
     messages: Vec<Value>,
 }
 
-impl Told {
+impl ChatConversation {
     fn new(stream: bool) -> Self {
         let messages = vec![json!({"role": "user", "content": "Find Ada."})];
         Self { talk: talk(), stream, messages }
     }
 
-    /// One request, with what the model says in each round.
-    fn ask(&mut self, rounds: &[Says<'_>]) -> Seen {
+    /// Sends one request, with the model's output in each round.
+    fn ask(&mut self, rounds: &[ModelOutput<'_>]) -> ReceivedMessage {
         let answers: Vec<String> =
             rounds.iter().zip(1..).map(|(says, n)| answer(n, says, self.stream)).collect();
         let got = self.talk.ask(TARGET, &request(&json!(self.messages), self.stream), &answers);
         assert!(!got.text.contains("tool_search"), "{}", got.text);
         assert!(!got.text.contains("tool_call\""), "{}", got.text);
-        seen(&got, self.stream)
+        read_as_client(&got, self.stream)
     }
 
-    /// The client's next request: what it saw, and what it says to it. Checks that the upstream's
-    /// history begins with all that it knew; the rest of it comes back.
-    fn reply(&mut self, saw: &Seen, more: &[Value]) -> Vec<Value> {
+    /// Sends the client's next request: what it received, and its new messages. Checks that the upstream's
+    /// history begins with the earlier one, and returns the rest.
+    fn reply(&mut self, saw: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
         let before = self.talk.sent.last().unwrap().clone();
         self.messages.push(saw.message.clone());
         self.messages.extend_from_slice(more);
-        self.ask(&[Says { text: "Very well.", calls: &[], finish: "stop" }]);
+        self.ask(&[ModelOutput { text: "Very well.", calls: &[], finish: "stop" }]);
         let (now, known) =
             (self.talk.sent.last().unwrap(), before["messages"].as_array().unwrap().len());
         assert!(begins_with(&now["messages"], &before["messages"]), "{now:#}");

@@ -1,22 +1,22 @@
-//! Tools whose descriptions are withheld: they are callable, but a call is checked until the description was
+//! Tools without their descriptions: they can be called, but arguments are checked until the description was
 //! shown.
 
 use serde_json::json;
 use toolcrib_dialect::{Api, Mode};
 
-use super::{Says, TARGET, answer, request, seen};
-use crate::support::Talk;
+use super::{ModelOutput, TARGET, answer, read_as_client, request};
+use crate::conversation::TestConversation;
 
 const FIND: &str = "crm__find_customer";
 
-fn talk() -> Talk {
-    let mut talk = Talk::new(Api::Chat, Mode::Terse);
+fn talk() -> TestConversation {
+    let mut talk = TestConversation::new(Api::Chat, Mode::Terse);
     talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
     talk
 }
 
 #[test]
-fn a_call_that_does_not_fit_is_answered_with_the_schema() {
+fn a_call_with_invalid_arguments_is_answered_with_the_schema() {
     for stream in [false, true] {
         for wrong in ["", "{}", r#"{"q":5}"#] {
             let mut talk = talk();
@@ -25,7 +25,7 @@ fn a_call_that_does_not_fit_is_answered_with_the_schema() {
             let rounds =
                 [call("call_wrong000001", wrong), call("call_right000001", r#"{"q":"Ada"}"#)];
             let got = talk.ask(TARGET, &request(&messages, stream), &rounds);
-            let seen = seen(&got, stream);
+            let seen = read_as_client(&got, stream);
             let calls = seen.message["tool_calls"].as_array().unwrap();
             assert_eq!(calls.len(), 1, "{seen:?}");
             assert_eq!(calls[0]["function"]["arguments"], r#"{"q":"Ada"}"#);
@@ -35,13 +35,13 @@ fn a_call_that_does_not_fit_is_answered_with_the_schema() {
     }
 }
 
-fn says<'a>(calls: &'a [(&'a str, &'a str, &'a str)]) -> Says<'a> {
-    Says { text: "", calls, finish: "tool_calls" }
+fn says<'a>(calls: &'a [(&'a str, &'a str, &'a str)]) -> ModelOutput<'a> {
+    ModelOutput { text: "", calls, finish: "tool_calls" }
 }
 
-/// What was shown streams as it comes, and what was not is held until it is complete.
+/// Calls of tools that were shown are streamed; all others are held until they are complete.
 #[test]
-fn a_tool_whose_description_was_shown_streams_its_arguments() {
+fn calls_are_streamed_once_the_description_was_shown() {
     let pieces = |rounds: &[String]| {
         let messages = json!([{"role": "user", "content": "Find Ada."}]);
         let got = talk().ask(TARGET, &request(&messages, true), rounds);

@@ -1,30 +1,34 @@
-//! Errors, and upstreams that are lost.
+//! Errors, and unreachable upstreams.
 
 use super::*;
 
 #[test]
-fn an_upstream_that_is_lost() {
-    let ending = |answers: Vec<Answer>, stream: bool| {
+fn the_upstream_becomes_unreachable() {
+    let ending = |answers: Vec<UpstreamAnswer>, stream: bool| {
         let played = play(&ask(stream), setup(), &mut HashMap::new(), answers);
         (played.done.unwrap().ending, played.status, played.text())
     };
     let none = String::new;
-    assert_eq!(ending(vec![Answer::Unreachable], true), (Ending::Unreachable, None, none()));
-    let half = || Answer::CutOff("event: ping\ndata: {\"type\": \"ping\"}\n\nevent: mess".into());
+    assert_eq!(
+        ending(vec![UpstreamAnswer::Unreachable], true),
+        (Ending::Unreachable, None, none())
+    );
+    let half =
+        || UpstreamAnswer::CutOff("event: ping\ndata: {\"type\": \"ping\"}\n\nevent: mess".into());
     let (cut, status, text) = ending(vec![half()], true);
     assert_eq!((cut, status), (Ending::CutOff, Some(200)));
     assert!(text.starts_with("event: ping"));
     assert_eq!(ending(vec![half()], false), (Ending::CutOff, None, none()));
-    // In a hidden round the client has part of a stream: its API's own error ends it.
-    let (failed, status, text) = ending(vec![searches(true), Answer::Unreachable], true);
+    // In a hidden round, the client already has part of a stream, so the API's error event ends it.
+    let (failed, status, text) = ending(vec![searches(true), UpstreamAnswer::Unreachable], true);
     assert_eq!((failed, status), (Ending::Failed, Some(200)));
     assert!(text.ends_with("\n\n") && text.contains("event: error"), "{text}");
-    let whole = ending(vec![searches(false), Answer::Unreachable], false);
+    let whole = ending(vec![searches(false), UpstreamAnswer::Unreachable], false);
     assert_eq!(whole, (Ending::Unreachable, None, none()));
 }
 
 #[test]
-fn an_error_that_comes_as_events_is_only_translated() {
+fn an_error_sent_as_events_is_only_translated() {
     for stream in [false, true] {
         let mut setup = setup();
         setup.upstream.other_api = Some(Api::Chat);
@@ -52,7 +56,7 @@ fn an_error_that_comes_as_events_is_only_translated() {
             (1, Some((Ending::Complete, 429)))
         );
         assert!(String::from_utf8(text).unwrap().contains("slow down"));
-        // Nothing that comes after the end is taken in.
+        // Nothing after the end is processed.
         exchange.response_started(200, true);
         exchange.upstream_unreachable();
         exchange.response_bytes("x".into());

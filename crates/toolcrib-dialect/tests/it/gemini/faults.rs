@@ -1,13 +1,13 @@
-//! Answers that break off, fail, or have shapes that nobody expected.
+//! Responses that are cut off, fail, or have unexpected shapes.
 
-use crate::support::Next;
+use crate::conversation::Next;
 use serde_json::json;
 
 use super::*;
 
-/// The events of a round that is over with them, as text.
-fn ask(rounds: &[String]) -> Got {
-    let mut chat = Chat::new(true);
+/// Plays these events of a round, and returns what the client got.
+fn ask(rounds: &[String]) -> ClientResponse {
+    let mut chat = GeminiConversation::new(true);
     chat.talk.ask(EVENTS, &request(&json!(chat.contents)), rounds)
 }
 
@@ -20,14 +20,14 @@ fn event(value: &Value) -> String {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_kept_nowhere() {
+fn a_stream_that_is_cut_off_is_not_recorded() {
     let whole = answer(1, &json!([{"text": "Half of a sentence"}, search()]), "STOP", true);
     for cut in [whole.len() / 3, whole.len() / 2] {
         let got = ask(&[whole[..cut].to_owned()]);
         assert_eq!(got.text, whole[..cut], "as it came");
         assert!(got.done.records.is_empty());
     }
-    // A search in it that came whole is not answered: there was no end.
+    // A complete search in it is not answered, because the round did not end.
     let unended = whole.replace(r#""finishReason":"STOP","#, "");
     let got = ask(&[unended]);
     assert!(got.done.records.is_empty());
@@ -46,7 +46,7 @@ fn a_stream_that_breaks_off_is_kept_nowhere() {
 }
 
 #[test]
-fn an_error_in_the_stream_ends_it_as_it_came() {
+fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     let error =
         event(&json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}));
     let got = ask(&[searched() + &error]);
@@ -58,8 +58,8 @@ fn an_error_in_the_stream_ends_it_as_it_came() {
 }
 
 #[test]
-fn a_round_that_failed_is_told_in_the_stream() {
-    let chat = Chat::new(true);
+fn a_failed_round_is_reported_in_the_stream() {
+    let chat = GeminiConversation::new(true);
     let body = request(&json!(chat.contents)).to_string();
     let mut out = Vec::new();
     for (status, told, expected) in [
@@ -86,22 +86,22 @@ fn a_round_that_failed_is_told_in_the_stream() {
 }
 
 #[test]
-fn a_round_that_is_cut_short_is_the_last() {
+fn a_truncated_round_is_the_last() {
     for stream in BOTH {
         for finish in ["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS"] {
-            let mut chat = Chat::new(stream);
+            let mut chat = GeminiConversation::new(stream);
             let upstream = answer(1, &json!([{"text": "Let me"}, search()]), finish, stream);
             let got = chat.talk.ask(target(stream), &request(&json!(chat.contents)), &[upstream]);
-            let saw = seen(&got, stream);
+            let saw = read_as_client(&got, stream);
             assert_eq!(saw, expected(&json!([{"text": "Let me"}]), finish, 1));
-            // The call came whole, and a history may not have one without its answer.
+            // The call arrived complete, and a history must not have a call without a result.
             let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
             assert_eq!(tail[0]["parts"], json!([{"text": "Let me"}, search()]));
             assert!(outputs(&tail[1])[0].contains("crm__find_customer"));
             assert_eq!(tail[2..], [user("Go on.")]);
         }
     }
-    // Nothing but the reason.
+    // Only the finish reason.
     let bare =
         event(&json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
         "finishMessage": "Malformed function call: print("}], "responseId": "resp-1"}));
@@ -116,7 +116,7 @@ fn a_round_that_is_cut_short_is_the_last() {
 }
 
 #[test]
-fn a_question_that_is_not_answered_at_all() {
+fn a_blocked_prompt() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-9",
         "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5}});
     assert_eq!(ask(&[event(&blocked)]).text, event(&blocked), "byte for byte");
@@ -125,14 +125,14 @@ fn a_question_that_is_not_answered_at_all() {
     let told = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
         "usageMetadata": sum});
     assert_eq!(ask(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&told));
-    let mut chat = Chat::new(false);
+    let mut chat = GeminiConversation::new(false);
     let answers = [answer(1, &json!([search()]), "STOP", false), blocked.to_string()];
     let got = chat.talk.ask(WHOLE, &request(&json!(chat.contents)), &answers);
     assert_eq!(got.json(), told);
 }
 
 #[test]
-fn what_nobody_knows_passes_as_it_came() {
+fn unknown_events_are_forwarded_unchanged() {
     let strange = [
         ": a comment\n\n",
         "event: note\ndata: {\"note\": 1.00}\n\n",
@@ -148,7 +148,7 @@ fn what_nobody_knows_passes_as_it_came() {
     let end = answer(1, &json!([{"text": "Done."}]), "STOP", true);
     let upstream = strange.clone() + &end;
     assert_eq!(ask(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
-    // After a search the frames that are no responses still do.
+    // After a search, events that are not responses are still forwarded.
     let got = ask(&[searched(), upstream]).text;
     for frame in [": a comment\n\n", "event: note\ndata: {\"note\": 1.00}\n\n", "data: [DONE]\n\n"]
     {
@@ -158,8 +158,8 @@ fn what_nobody_knows_passes_as_it_came() {
 }
 
 #[test]
-fn an_end_said_with_every_event_and_counts_after_it() {
-    // Older models end every event; the counts may come in one of their own.
+fn a_finish_reason_in_every_event_and_usage_after_it() {
+    // Older models send a finish reason in every event; usage may come in a separate event.
     let piece = |text: &str| {
         event(&json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"},
             "finishReason": "STOP", "groundingMetadata": {"q": 1}}], "responseId": "resp-2"}))
@@ -181,8 +181,8 @@ fn an_end_said_with_every_event_and_counts_after_it() {
 }
 
 #[test]
-fn what_is_no_response_goes_to_the_client_as_it_came() {
-    let chat = Chat::new(false);
+fn a_body_that_is_not_a_response_is_forwarded_unchanged() {
+    let chat = GeminiConversation::new(false);
     let body = request(&json!(chat.contents)).to_string();
     for other in ["", "[]", "null", "{}", r#"{"error":{"code":400}}"#, "\u{0}", "<html>"] {
         assert!(chat.talk.turn(WHOLE, &body).whole(other.as_bytes()).is_none(), "{other}");

@@ -1,15 +1,15 @@
 //! Gemini `generateContent`.
 
-mod bytes;
+mod arbitrary_bytes;
 mod faults;
-mod matrix;
 mod replay;
 mod requests;
+mod scenarios;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};
 
-use crate::support::{Got, Talk, begins_with, tools};
+use crate::conversation::{ClientResponse, TestConversation, begins_with, tools};
 
 const WHOLE: &str = "/v1beta/models/gemini-3-pro-preview:generateContent";
 const EVENTS: &str = "/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse&key=k";
@@ -44,13 +44,13 @@ fn response(name: &str, output: &str) -> Value {
     json!({"functionResponse": {"name": name, "response": {"output": output}}})
 }
 
-/// The search that most tests begin with, as Gemini 3 signs it.
+/// The search that most tests begin with, signed as by Gemini 3.
 fn search() -> Value {
     json!({"functionCall": {"name": "tool_search", "args": {"query": "find customer"}},
         "thoughtSignature": "c2ln"})
 }
 
-/// A call of a deferred tool, as the model makes it, and as the client sees it.
+/// A call of a deferred tool through the bridge, and as the client gets it.
 fn bridged() -> Value {
     call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
@@ -59,7 +59,7 @@ fn real() -> Value {
     call("crm__find_customer", &json!({"q": "ada"}))
 }
 
-/// The upstream's answer in round `n`, whole or as events: texts word by word, a call in one.
+/// The upstream's response in round `n`, complete or as events: text word by word, a call in one event.
 fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
     let usage = |part: u32| {
         json!({"promptTokenCount": 100 * n, "candidatesTokenCount": part, "totalTokenCount": 100 * n + part,
@@ -98,18 +98,18 @@ fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
     out
 }
 
-/// What a client makes of an answer.
+/// A response as the client reads it.
 #[derive(Debug, Clone, PartialEq)]
-struct Seen {
+struct ReceivedTurn {
     id: String,
-    /// What it echoes in its next request.
+    /// What the client sends back in its next request.
     content: Value,
     finish: String,
     usage: Value,
 }
 
-/// Reads an answer as a client's SDK does: pieces of text become one text.
-fn seen(got: &Got, stream: bool) -> Seen {
+/// Reads a response as a client SDK does: pieces of text are joined.
+fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
     let events = if stream { got.events() } else { vec![got.json()] };
     let (mut id, mut finish, mut usage) = (String::new(), String::new(), Value::Null);
     let mut parts: Vec<Value> = Vec::new();
@@ -149,13 +149,13 @@ fn seen(got: &Got, stream: bool) -> Seen {
         }
     }
     parts.retain(|part| part != &json!({"text": ""}));
-    Seen { id, content: json!({"role": "model", "parts": parts}), finish, usage }
+    ReceivedTurn { id, content: json!({"role": "model", "parts": parts}), finish, usage }
 }
 
-/// What the client sees of a turn that had these rounds, whose usages add up.
-fn expected(parts: &Value, finish: &str, rounds: u32) -> Seen {
+/// What the client gets of a turn with this number of rounds, whose usage is added up.
+fn expected(parts: &Value, finish: &str, rounds: u32) -> ReceivedTurn {
     let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
-    Seen {
+    ReceivedTurn {
         id: "resp-1".into(),
         content: json!({"role": "model", "parts": parts}),
         finish: finish.into(),
@@ -166,23 +166,23 @@ fn expected(parts: &Value, finish: &str, rounds: u32) -> Seen {
 }
 
 /// A conversation under test.
-struct Chat {
-    talk: Talk,
+struct GeminiConversation {
+    talk: TestConversation,
     stream: bool,
     contents: Vec<Value>,
 }
 
-impl Chat {
+impl GeminiConversation {
     fn new(stream: bool) -> Self {
         Self {
-            talk: Talk::new(Api::Gemini, Mode::Bridge),
+            talk: TestConversation::new(Api::Gemini, Mode::Bridge),
             stream,
             contents: vec![user("Find Ada.")],
         }
     }
 
-    /// One request, with what the model says in each round.
-    fn ask(&mut self, rounds: &[Value]) -> Seen {
+    /// Sends one request, with the model's output in each round.
+    fn ask(&mut self, rounds: &[Value]) -> ReceivedTurn {
         let answers: Vec<String> = rounds
             .iter()
             .zip(1..)
@@ -191,12 +191,12 @@ impl Chat {
         let got = self.talk.ask(target(self.stream), &request(&json!(self.contents)), &answers);
         assert!(!got.text.contains("tool_search"), "{}", got.text);
         assert!(!got.text.contains("tool_call"), "{}", got.text);
-        seen(&got, self.stream)
+        read_as_client(&got, self.stream)
     }
 
-    /// The client's next request: what it saw, and what it says to it. Checks that the upstream's
-    /// history begins with all that it knew; the rest of it comes back.
-    fn reply(&mut self, saw: &Seen, parts: &Value) -> Vec<Value> {
+    /// Sends the client's next request: what it received, and its new parts. Checks that the upstream's history
+    /// begins with the earlier one, and returns the rest.
+    fn reply(&mut self, saw: &ReceivedTurn, parts: &Value) -> Vec<Value> {
         let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
         self.contents.push(saw.content.clone());
         self.contents.push(json!({"role": "user", "parts": parts}));
@@ -212,7 +212,7 @@ impl Chat {
     }
 }
 
-/// The texts that our search answered with, in a body that went up.
+/// Returns the texts of our search results in a body that was sent.
 fn outputs(content: &Value) -> Vec<&str> {
     let parts = content["parts"].as_array().unwrap();
     parts

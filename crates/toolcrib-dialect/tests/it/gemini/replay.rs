@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 
 /// One search and one call with ids; both were answered.
-fn two_turns(stream: bool) -> (Chat, Seen) {
-    let mut chat = Chat::new(stream);
+fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
+    let mut chat = GeminiConversation::new(stream);
     let id = "call-0123456789ab";
     let mut bridged = bridged();
     bridged["functionCall"]["id"] = json!(id);
@@ -21,7 +21,7 @@ fn two_turns(stream: bool) -> (Chat, Seen) {
 }
 
 #[test]
-fn a_lost_record_costs_the_search_and_nothing_else() {
+fn without_its_record_a_turn_loses_only_the_search() {
     for stream in BOTH {
         let (mut chat, _) = two_turns(stream);
         chat.talk.kept.clear();
@@ -32,7 +32,7 @@ fn a_lost_record_costs_the_search_and_nothing_else() {
         wrapped["thoughtSignature"] = json!("dHdv");
         assert_eq!(sent[1], json!({"role": "model", "parts": [{"text": "Let me look."}, wrapped]}));
         assert_eq!(sent[2]["parts"][0]["functionResponse"]["name"], "tool_call");
-        // From here on it stays as it is.
+        // From here on it stays unchanged.
         let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
         assert_eq!(
             tail,
@@ -42,21 +42,21 @@ fn a_lost_record_costs_the_search_and_nothing_else() {
 }
 
 #[test]
-fn a_lost_record_of_parallel_calls_without_ids() {
+fn parallel_calls_without_ids_and_without_a_record() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let second =
             call("tool_call", &json!({"name": "crm__update_customer", "arguments": {"id": 7}}));
         let saw = chat.ask(&[json!([bridged(), second])]);
         chat.talk.kept.clear();
         chat.contents.push(saw.content);
-        // In another order than they were called, and in contents of their own.
+        // In another order than the calls, and in separate contents.
         for name in ["crm__update_customer", "crm__find_customer"] {
             chat.contents.push(json!({"role": "function", "parts": [response(name, "ok")]}));
         }
         chat.ask(&[json!([{"text": "Done."}])]);
         let sent = &chat.last()["contents"];
-        // Nothing is left of a signature; the API has a word for that.
+        // The signature is lost, so the API's placeholder is used.
         let mut first = bridged();
         first["thoughtSignature"] = json!("skip_thought_signature_validator");
         assert_eq!(sent[1]["parts"], json!([first, second]));
@@ -70,7 +70,7 @@ fn a_lost_record_of_parallel_calls_without_ids() {
 }
 
 #[test]
-fn a_shortened_history_still_has_its_records_by_their_ids() {
+fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
         let (mut chat, _) = two_turns(stream);
         chat.ask(&[json!([{"text": "Found."}])]);
@@ -83,7 +83,7 @@ fn a_shortened_history_still_has_its_records_by_their_ids() {
     }
 }
 
-/// The conversation of [`two_turns`], as clients tell it that leave ids out.
+/// Changes the conversation of [`two_turns`] as clients do that omit ids.
 fn without_ids(contents: &mut [Value]) {
     for part in contents.iter_mut().flat_map(|said| said["parts"].as_array_mut().unwrap()) {
         for key in ["functionCall", "functionResponse"] {
@@ -95,7 +95,7 @@ fn without_ids(contents: &mut [Value]) {
 }
 
 #[test]
-fn a_client_may_leave_out_the_ids_it_got() {
+fn a_client_may_omit_the_ids_it_received() {
     for stream in BOTH {
         let (mut chat, _) = two_turns(stream);
         let before = chat.last()["contents"].clone();
@@ -110,8 +110,8 @@ fn a_client_may_leave_out_the_ids_it_got() {
     }
 }
 
-/// A history as clients send it that want an id and a signature everywhere. Gemini CLI makes up both where
-/// there are none; an id that is there gets the tool's name before it.
+/// Changes a history as clients do that require an id and a signature everywhere. Gemini CLI invents both if
+/// there are none; an existing id gets the tool's name as a prefix.
 fn with_other_ids(contents: &mut [Value]) {
     let mut made = 0;
     for content in contents {
@@ -136,7 +136,7 @@ fn with_other_ids(contents: &mut [Value]) {
 #[test]
 fn a_client_may_invent_ids_and_signatures() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let bridged = |q: &str| {
             call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": q}}))
         };
@@ -152,7 +152,7 @@ fn a_client_may_invent_ids_and_signatures() {
             told["functionResponse"]["id"] = ids[at].clone();
             told
         };
-        // Not in the order of the calls: only the client's ids tell which is which.
+        // Not in the order of the calls: only the client's ids show which is which.
         let answers = json!([told(1, "Eve, 8"), told(0, "Ada, 7"), {"text": "Both."}]);
         chat.contents.push(json!({"role": "user", "parts": answers}));
         let saw = chat.ask(&[json!([search()]), json!([{"text": "Found."}])]);
@@ -163,14 +163,14 @@ fn a_client_may_invent_ids_and_signatures() {
         let results = json!([
             response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
         assert_eq!(sent[known + 1]["parts"], results);
-        // A turn without calls, after a turn whose ids the client made, has its search as well.
+        // A turn without calls, after a turn whose ids the client invented, has its search too.
         let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
         assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
     }
 }
 
 #[test]
-fn a_client_may_rewrite_the_ids_it_got() {
+fn a_client_may_change_the_ids_it_received() {
     for stream in BOTH {
         let (mut chat, _) = two_turns(stream);
         let before = chat.last()["contents"].clone();
@@ -191,7 +191,7 @@ fn a_client_may_rewrite_the_ids_it_got() {
 }
 
 #[test]
-fn an_answer_told_twice_is_called_the_same_both_times() {
+fn a_result_sent_twice_has_the_same_name_both_times() {
     let (mut chat, _) = two_turns(true);
     let told = chat.contents[2]["parts"][0].clone();
     chat.contents[2]["parts"].as_array_mut().unwrap().push(told);
@@ -202,7 +202,7 @@ fn an_answer_told_twice_is_called_the_same_both_times() {
 }
 
 #[test]
-fn who_calls_counts() {
+fn records_belong_to_one_caller() {
     let (mut chat, _) = two_turns(false);
     chat.talk.caller = [8; 32];
     chat.ask(&[json!([{"text": "Found."}])]);
@@ -210,8 +210,8 @@ fn who_calls_counts() {
 }
 
 #[test]
-fn an_echo_spelled_anew_is_the_same_turn() {
-    let mut chat = Chat::new(true);
+fn a_turn_that_the_client_serialised_differently_is_recognised() {
+    let mut chat = GeminiConversation::new(true);
     let args = json!({"name": "crm__update_customer", "arguments": {"id": 7, "name": "Ada"}});
     let thought = json!({"text": "Hm.", "thought": true});
     chat.ask(&[
@@ -219,7 +219,7 @@ fn an_echo_spelled_anew_is_the_same_turn() {
         json!([{"text": "I  do\nit."}, call("tool_call", &args)]),
     ]);
     let before = chat.last()["contents"].clone();
-    // Snake case, other white space, keys in another order, no thoughts, no role for the user.
+    // Snake case, other whitespace, keys in another order, no thoughts, no role for the user.
     let echo = r#"{"role":"model","parts":[{"text":"I do it."},
         {"function_call":{"args":{"name":"Ada", "id":7},"name":"crm__update_customer"}}]}"#;
     chat.contents.push(serde_json::from_str(echo).unwrap());
@@ -234,16 +234,16 @@ fn an_echo_spelled_anew_is_the_same_turn() {
 }
 
 #[test]
-fn no_arguments_and_empty_ones_are_the_same() {
+fn missing_and_empty_arguments_are_the_same() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let mut body = request(&json!(chat.contents));
         let read = json!({"name": "read_file", "description": "Reads a file."});
         body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(read);
         let calls = json!([search(), {"functionCall": {"name": "read_file"}}]);
         let got = chat.talk.ask(target(stream), &body, &[answer(1, &calls, "STOP", stream)]);
         let bare = json!([{"functionCall": {"name": "read_file"}}]);
-        assert_eq!(seen(&got, stream), expected(&bare, "STOP", 1));
+        assert_eq!(read_as_client(&got, stream), expected(&bare, "STOP", 1));
         let echo = json!({"role": "model", "parts": [call("read_file", &json!({}))]});
         body["contents"] = json!([user("Find Ada."), echo,
             {"role": "user", "parts": [response("read_file", "text")]}]);
@@ -257,10 +257,10 @@ fn no_arguments_and_empty_ones_are_the_same() {
 }
 
 #[test]
-fn what_is_found_can_be_appended_too() {
+fn found_tools_can_be_appended() {
     for mode in [Mode::Append, Mode::Reveal] {
         for stream in BOTH {
-            let mut chat = Chat::new(stream);
+            let mut chat = GeminiConversation::new(stream);
             chat.talk.mode = mode;
             chat.talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
             let saw = chat.ask(&[json!([search()]), json!([real()])]);

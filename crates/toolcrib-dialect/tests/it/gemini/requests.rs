@@ -1,4 +1,4 @@
-//! What is read off a request, what is left alone, and what becomes of its tools.
+//! How requests are read, which of them are passed through, and how their tools are rewritten.
 
 use serde_json::json;
 use toolcrib_dialect::request::ToolChoice;
@@ -18,7 +18,7 @@ fn with(key: &str, value: Value) -> Value {
 }
 
 #[test]
-fn the_path_says_the_model_and_the_stream() {
+fn the_path_selects_model_and_streaming() {
     let body = request(&json!([user("hi")]));
     let asked = |target| read(target, &body).map(|read| (read.model, read.stream));
     for (target, model, stream) in [
@@ -33,7 +33,7 @@ fn the_path_says_the_model_and_the_stream() {
     ] {
         assert_eq!(asked(target), Ok((model.to_owned(), stream)));
     }
-    // One JSON array, piece by piece: there are no events to edit.
+    // This endpoint returns one JSON array in pieces, without events to edit.
     assert_eq!(
         asked("/v1beta/models/m:streamGenerateContent"),
         Err(PassthroughReason::JsonArrayStream)
@@ -48,7 +48,7 @@ fn the_path_says_the_model_and_the_stream() {
 }
 
 #[test]
-fn what_is_left_alone() {
+fn requests_that_are_passed_through() {
     for (key, value, why) in [
         ("cachedContent", json!("cachedContents/1"), PassthroughReason::CachedContent),
         ("cached_content", json!("cachedContents/1"), PassthroughReason::CachedContent),
@@ -80,7 +80,7 @@ fn what_is_left_alone() {
 }
 
 #[test]
-fn what_may_be_called() {
+fn tool_choices_are_read_in_all_forms() {
     let choice = |config: Value| read(WHOLE, &with("toolConfig", config)).unwrap().choice;
     let calling = |config: Value| choice(json!({"functionCallingConfig": config}));
     assert_eq!(calling(json!({"mode": "AUTO"})), ToolChoice::Auto);
@@ -97,9 +97,9 @@ fn what_may_be_called() {
 }
 
 #[test]
-fn a_tool_that_is_forced_is_sent_in_full_and_stays() {
+fn a_forced_tool_is_sent_in_full_from_then_on() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let mut body = request(&json!(chat.contents));
         body["toolConfig"] = json!({"functionCallingConfig":
             {"mode": "ANY", "allowedFunctionNames": ["crm__find_customer"]}});
@@ -111,16 +111,18 @@ fn a_tool_that_is_forced_is_sent_in_full_and_stays() {
         let group = &sent["tools"][0]["functionDeclarations"];
         let whole = &body["tools"][0]["functionDeclarations"][0];
         assert_eq!((group.as_array().unwrap().len(), &group[0]), (4, whole));
-        let tail =
-            chat.reply(&seen(&got, stream), &json!([response("crm__find_customer", "Ada, 7")]));
+        let tail = chat.reply(
+            &read_as_client(&got, stream),
+            &json!([response("crm__find_customer", "Ada, 7")]),
+        );
         assert_eq!(tail[1]["parts"], json!([response("crm__find_customer", "Ada, 7")]));
     }
 }
 
 #[test]
-fn none_and_any_leave_the_tools_as_they_are() {
+fn none_and_any_do_not_change_the_tools() {
     for mode in ["NONE", "ANY"] {
-        let mut chat = Chat::new(false);
+        let mut chat = GeminiConversation::new(false);
         chat.ask(&[json!([{"text": "Hello."}])]);
         let before = chat.last()["tools"].clone();
         let mut body = request(&json!(chat.contents));
@@ -139,7 +141,7 @@ fn none_and_any_leave_the_tools_as_they_are() {
 fn sent_tools(tools: &Value) -> Value {
     let mut body = request(&json!([user("hi")]));
     body["tools"] = tools.clone();
-    let talk = Talk::new(Api::Gemini, Mode::Bridge);
+    let talk = TestConversation::new(Api::Gemini, Mode::Bridge);
     let sent: Value = serde_json::from_str(&talk.turn(WHOLE, &body.to_string()).request()).unwrap();
     sent["tools"].clone()
 }
@@ -150,10 +152,10 @@ fn names(group: &Value, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_the_provider_has_stays_and_ours_join_a_group_that_is_left() {
+fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
     let ours = ["tool_search", "tool_describe", "tool_call"];
     let all = request(&json!([]))["tools"][0]["functionDeclarations"].clone();
-    // Beside the declarations, and in an entry of its own.
+    // Next to the declarations, and in a separate entry.
     let mixed = sent_tools(
         &json!([{"functionDeclarations": all, "codeExecution": {}}, {"googleSearch": {}}]),
     );
@@ -162,7 +164,7 @@ fn what_the_provider_has_stays_and_ours_join_a_group_that_is_left() {
     assert_eq!(names(&mixed[2], "functionDeclarations"), ours);
     assert_eq!(mixed.as_array().unwrap().len(), 3);
 
-    // A group with a tool that is never deferred, in snake case and the older form of schemas.
+    // A group with a tool that is never deferred, in snake case and with the older form of schemas.
     let kept = json!({"name": "read_file", "description": "Reads a file.",
         "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}}});
     let groups =
@@ -181,8 +183,8 @@ fn what_the_provider_has_stays_and_ours_join_a_group_that_is_left() {
 }
 
 #[test]
-fn a_client_that_owns_our_name_keeps_it() {
-    let mut chat = Chat::new(false);
+fn a_client_tool_with_our_name_keeps_it() {
+    let mut chat = GeminiConversation::new(false);
     let mut body = request(&json!(chat.contents));
     let own = json!({"name": "tool_call", "description": "Calls the shed.",
         "parametersJsonSchema": {"type": "object"}});
@@ -198,10 +200,10 @@ fn a_client_that_owns_our_name_keeps_it() {
         answer(2, &json!([{"text": "Found."}]), "STOP", false),
     ];
     let got = chat.talk.ask(WHOLE, &body, &answers);
-    assert_eq!(seen(&got, false), expected(&json!([{"text": "Found."}]), "STOP", 2));
+    assert_eq!(read_as_client(&got, false), expected(&json!([{"text": "Found."}]), "STOP", 2));
 }
 
-/// Every key of a value in snake case, except inside schemas and data.
+/// Converts every key of a value to snake case, except inside schemas and data.
 fn in_snake_case(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -221,22 +223,22 @@ fn in_snake_case(value: &Value) -> Value {
     }
 }
 
-/// The same conversation in the other spelling of every key: the same searches, calls and records.
+/// The same conversation in the other spelling of every key has the same searches, calls and records.
 #[test]
-fn a_request_in_snake_case_is_read_like_any_other() {
+fn a_request_in_snake_case_is_handled_the_same() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let mut ask = |contents: &[Value], rounds: &[Value]| {
             let body = in_snake_case(&request(&json!(contents)));
             let answers: Vec<String> =
                 rounds.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", stream)).collect();
             let got = chat.talk.ask(target(stream), &body, &answers);
-            (seen(&got, stream), chat.talk.sent.clone())
+            (read_as_client(&got, stream), chat.talk.sent.clone())
         };
         let mut contents = vec![user("Find Ada.")];
         let (saw, sent) = ask(&contents, &[json!([search()]), json!([bridged()])]);
         assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
-        // The search tells the schema that the client declared under its own spelling of the key.
+        // The search result contains the schema under the client's spelling of the key.
         let told = sent[1]["contents"][2].to_string();
         assert!(told.contains("crm__find_customer") && told.contains(r#"\"required\""#), "{told}");
         contents.push(in_snake_case(&json!({"role": "model", "parts": [real()]})));

@@ -1,21 +1,21 @@
-//! Upstreams that break off, fail, or send what nobody expects.
+//! Upstreams that are cut off, fail, or send unexpected data.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
-use crate::support::Next;
+use crate::conversation::Next;
 
 use super::{
-    TARGET, answer, call, play, request, result, search, seen, talk, text, thinking, user, valid,
+    TARGET, answer, assert_valid_history, call, play, read_as_client, request, result, search,
+    talk, text, thinking, user,
 };
 
 const MODES: [Mode; 3] =
     [Mode::Bridge, Mode::Reference(ReferenceKind::ToolReference), Mode::Hosted(HostedSearch::Bm25)];
 
-/// What the client gets where the upstream says the same in every round, cut in the same places, and how
-/// many records are kept of it.
+/// Plays the same pieces in every round. Returns what the client gets, and the number of records.
 fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let mut turn = talk(mode).turn(TARGET, &body);
@@ -31,7 +31,7 @@ fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
     }
 }
 
-/// What the client gets of one round, and how it went on.
+/// Plays one round. Returns what the client gets, and the next step.
 fn stream(mode: Mode, pieces: &[&[u8]]) -> (String, Next) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let mut turn = talk(mode).turn(TARGET, &body);
@@ -56,7 +56,7 @@ fn searching() -> String {
 }
 
 #[test]
-fn a_stream_that_breaks_off_ends_where_it_broke() {
+fn a_stream_that_is_cut_off_ends_there() {
     let whole = searching();
     let reason = whole.find("event: message_delta").unwrap();
     let held = whole.find("event: content_block_start").unwrap();
@@ -65,7 +65,7 @@ fn a_stream_that_breaks_off_ends_where_it_broke() {
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..reason]]);
     assert_eq!(got, whole[..held], "all but the call that was held");
     assert_eq!(records(&next), Some(0), "nothing is kept of it");
-    // In the middle of an event: what there is of it is passed on, as it came.
+    // Cut in the middle of an event: the incomplete event is forwarded unchanged.
     let half = whole.find("Look").unwrap();
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..half]]);
     assert_eq!(got, whole[..half]);
@@ -73,7 +73,7 @@ fn a_stream_that_breaks_off_ends_where_it_broke() {
 }
 
 #[test]
-fn a_missing_last_line_is_forgiven() {
+fn a_missing_final_blank_line_is_accepted() {
     let whole = searching();
     let (_, next) = stream(Mode::Bridge, &[whole.trim_end().as_bytes()]);
     assert_eq!(records(&next), None, "the search is answered");
@@ -83,7 +83,7 @@ fn a_missing_last_line_is_forgiven() {
 }
 
 #[test]
-fn an_error_in_the_stream_passes_and_ends_the_turn() {
+fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     let whole = searching();
     let at = whole.find("event: message_delta").unwrap();
     let error = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
@@ -95,7 +95,7 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
 }
 
 #[test]
-fn a_later_round_that_fails_is_an_error_event() {
+fn a_failed_later_round_becomes_an_error_event() {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let fail = |error: &str| {
         let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
@@ -117,7 +117,7 @@ fn a_later_round_that_fails_is_an_error_event() {
 }
 
 #[test]
-fn what_nobody_knows_passes_as_it_came_in_every_round() {
+fn unknown_events_are_forwarded_unchanged_in_every_round() {
     let odd = ": a comment\n\nevent: news\ndata: {\"type\":\"news\", \"x\": 1.0}\n\ndata: no json\n\nid: 7\n\n";
     let with = |whole: String| {
         let at = whole.find("event: content_block_start").unwrap();
@@ -132,7 +132,7 @@ fn what_nobody_knows_passes_as_it_came_in_every_round() {
     assert_eq!(got.text.matches(odd).count(), 2);
 }
 
-/// The events that the client gets for these, each a line of data without a name.
+/// Returns the events that the client gets for these, which are sent without names.
 fn events(events: &[Value]) -> Vec<Value> {
     let mut body = request(&json!([user("Find Ada.")]), true);
     let bash = json!({"type": "bash_20250124", "name": "bash"});
@@ -162,7 +162,7 @@ fn ends(index: u64) -> Value {
 }
 
 #[test]
-fn a_call_that_began_before_another_was_whole_waits_for_it() {
+fn a_call_waits_for_an_earlier_incomplete_one() {
     let start = json!({"type": "message_start", "message": {"id": "m"}});
     let reason = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
     let stop = json!({"type": "message_stop"});
@@ -179,7 +179,7 @@ fn a_call_that_began_before_another_was_whole_waits_for_it() {
         ends(4),
         input(3, r#""arguments":{"id":7}}"#),
         ends(3),
-        // This one comes whole.
+        // This call comes in one piece.
         begins(5, third),
         ends(5),
         reason.clone(),
@@ -203,7 +203,7 @@ fn a_call_that_began_before_another_was_whole_waits_for_it() {
 }
 
 #[test]
-fn a_number_without_a_next_one_is_no_reason_to_panic() {
+fn the_largest_block_index_causes_no_panic() {
     let reason = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}});
     let find = |id: &str| call(id, "crm__find_customer", json!({"q": "ada"}));
     let got = events(&[
@@ -220,7 +220,7 @@ fn a_number_without_a_next_one_is_no_reason_to_panic() {
 }
 
 #[test]
-fn a_count_that_is_left_out_at_the_end_is_the_one_of_the_beginning() {
+fn a_count_omitted_at_the_end_keeps_its_initial_value() {
     let mut talk = talk(Mode::Bridge);
     let left_out = |whole: String| {
         let told = r#""usage":{"output_tokens":10}"#;
@@ -230,13 +230,13 @@ fn a_count_that_is_left_out_at_the_end_is_the_one_of_the_beginning() {
     let last = answer(2, &(vec![text("Yes.")], "end_turn"), true);
     let body = request(&json!([user("Find Ada.")]), true);
     let got = talk.ask(TARGET, &body, &[left_out(searching()), left_out(last)]);
-    assert_eq!(seen(&got, true)["usage"]["input_tokens"], 300);
+    assert_eq!(read_as_client(&got, true)["usage"]["input_tokens"], 300);
     assert_eq!(got.done.summary.usage.input, 300 + 2 * 27);
     assert_eq!(got.done.summary.last.input, 200 + 27);
 }
 
 #[test]
-fn citations_go_back_up_with_their_text() {
+fn citations_are_sent_back_with_their_text() {
     let mut talk = talk(Mode::Bridge);
     let cites = |at: u64| {
         let cited = json!({"type": "char_location", "start_char_index": at});
@@ -258,7 +258,7 @@ fn citations_go_back_up_with_their_text() {
 }
 
 #[test]
-fn half_a_call_that_the_client_saw_is_one_without_input() {
+fn an_incomplete_call_that_the_client_got_has_empty_input() {
     let mut talk = talk(Mode::Bridge);
     let mut body = request(&json!([user("Find Ada.")]), true);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
@@ -272,12 +272,12 @@ fn half_a_call_that_the_client_saw_is_one_without_input() {
         {"role": "user", "content": [result("toolu_bash0001", "cut short")]}]);
     play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
     let sent = &talk.sent[2]["messages"];
-    valid(sent);
+    assert_valid_history(sent);
     assert_eq!(sent[3]["content"], json!([call("toolu_bash0001", "bash", json!({}))]));
 }
 
 #[test]
-fn empty_text_is_shown_and_not_sent_back() {
+fn empty_text_is_forwarded_but_not_sent_back() {
     for stream in [false, true] {
         let mut talk = talk(Mode::Bridge);
         let rounds = [
@@ -292,7 +292,7 @@ fn empty_text_is_shown_and_not_sent_back() {
 }
 
 #[test]
-fn bodies_that_are_none_are_left_alone() {
+fn bodies_that_are_not_requests_are_left_unchanged() {
     let read = |body: &str| {
         Request::read(Api::Messages, TARGET, body.as_bytes().to_vec())
             .map_err(|unread| unread.reason)
@@ -322,7 +322,7 @@ fn bodies_that_are_none_are_left_alone() {
     }
 }
 
-/// Pieces of streams, some of them broken.
+/// Pieces of streams, some of them malformed.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let said = vec![
         thinking("s"),
@@ -359,7 +359,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn however_a_stream_is_cut_the_client_gets_the_same(
+    fn the_result_does_not_depend_on_how_the_stream_is_split(
         bytes in pieces(),
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
         mode in proptest::sample::select(MODES.to_vec()),
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_makes_us_panic(
+    fn arbitrary_bodies_never_cause_a_panic(
         shape in "[\\[\\]{}\",:a-z0-9 ]{0,60}",
         value in proptest::sample::select(vec![
             "null", "[]", "{}", r#""x""#, "[null]", r#"[{"type":"text"}]"#,

@@ -2,31 +2,31 @@
 // A literal reads better than a reference to one.
 #![allow(clippy::needless_pass_by_value)]
 
-mod binding;
-mod choice;
+mod cache_breakpoints;
+mod deferral_emulation;
 mod faults;
-mod hosted;
-mod inbound;
-mod marks;
-mod matrix;
-mod reference;
+mod hosted_search;
 mod replay;
+mod scenarios;
+mod signed_thinking;
+mod tool_choice;
+mod tool_references;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};
 
-use crate::support::{Got, Talk, tools};
+use crate::conversation::{ClientResponse, TestConversation, tools};
 
 const TARGET: &str = "/v1/messages";
 const BOTH: [bool; 2] = [false, true];
 
-fn talk(mode: Mode) -> Talk {
-    Talk::new(Api::Messages, mode)
+fn talk(mode: Mode) -> TestConversation {
+    TestConversation::new(Api::Messages, mode)
 }
 
-/// The forty tools of a client.
+/// The client's forty tools.
 fn forty() -> Vec<Value> {
     let tools = tools(40).into_iter();
     tools
@@ -66,11 +66,11 @@ fn result(id: &str, content: &str) -> Value {
     json!({"type": "tool_result", "tool_use_id": id, "content": content})
 }
 
-/// What the model says in one round, and why it stops.
-type Says = (Vec<Value>, &'static str);
+/// The model's output in one round, and its stop reason.
+type ModelOutput = (Vec<Value>, &'static str);
 
-/// The upstream's answer to round `n`, whole or as events.
-fn answer(n: u32, (blocks, stop): &Says, stream: bool) -> String {
+/// The upstream's response in round `n`, complete or as events.
+fn answer(n: u32, (blocks, stop): &ModelOutput, stream: bool) -> String {
     let id = format!("msg_{n}");
     let usage = json!({"input_tokens": 100 * n, "cache_creation_input_tokens": 7,
         "cache_read_input_tokens": 20, "output_tokens": 10, "service_tier": "standard"});
@@ -105,7 +105,7 @@ fn answer(n: u32, (blocks, stop): &Says, stream: bool) -> String {
     out
 }
 
-/// How a block begins, and what follows.
+/// Returns the start of a block, and its deltas.
 fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     let mut begun = block.clone();
     let halves = |text: &str| {
@@ -133,8 +133,8 @@ fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     (begun, deltas)
 }
 
-/// What a client makes of an answer, read as its SDK does: the message, with all it must have.
-fn seen(got: &Got, stream: bool) -> Value {
+/// Reads a response as a client SDK does, and checks the required fields of the message.
+fn read_as_client(got: &ClientResponse, stream: bool) -> Value {
     let pick = |message: &Value| {
         json!({"id": message["id"], "content": message["content"],
             "stop_reason": message["stop_reason"], "usage": message["usage"]})
@@ -193,27 +193,27 @@ fn seen(got: &Got, stream: bool) -> Value {
     pick(&message)
 }
 
-/// Plays one request against these rounds of the upstream's; what the client makes of it.
-fn play(talk: &mut Talk, body: &Value, rounds: &[Says]) -> Value {
+/// Plays one request with these rounds, and returns the message that the client reads.
+fn play(talk: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Value {
     let stream = body["stream"] == true;
     let answers: Vec<String> =
         rounds.iter().zip(1..).map(|(says, n)| answer(n, says, stream)).collect();
-    seen(&talk.ask(TARGET, body, &answers), stream)
+    read_as_client(&talk.ask(TARGET, body, &answers), stream)
 }
 
-/// What stood in a body that went up, as text.
+/// The tools and the history of a body that was sent, as text.
 #[derive(Deserialize)]
-struct Sent<'a> {
+struct SentBody<'a> {
     #[serde(borrow)]
     tools: &'a RawValue,
     #[serde(borrow)]
     messages: &'a RawValue,
 }
 
-/// The history of the `n`th body begins with that of the one before it, byte for byte, and the tools
-/// are the very same.
-fn extends(talk: &Talk, n: usize) {
-    let read = |n: usize| serde_json::from_str::<Sent<'_>>(&talk.sent_text[n]).unwrap();
+/// Checks that the history of the `n`th body begins with that of the one before it, byte for byte, and that the
+/// tools are identical.
+fn assert_extends_previous(talk: &TestConversation, n: usize) {
+    let read = |n: usize| serde_json::from_str::<SentBody<'_>>(&talk.sent_text[n]).unwrap();
     let (before, after) = (read(n - 1), read(n));
     assert_eq!(before.tools.get(), after.tools.get());
     let (before, after) = (before.messages.get(), after.messages.get());
@@ -222,9 +222,9 @@ fn extends(talk: &Talk, n: usize) {
     assert!(after.len() > before.len());
 }
 
-/// What the API refuses in a history: calls without results right after them, results of nothing,
-/// messages without content.
-fn valid(messages: &Value) {
+/// Checks that the API would accept a history: every call has its result directly after it, every result has a
+/// call, and no message is empty.
+fn assert_valid_history(messages: &Value) {
     let mut open: Vec<String> = Vec::new();
     for message in messages.as_array().unwrap() {
         let blocks = match &message["content"] {

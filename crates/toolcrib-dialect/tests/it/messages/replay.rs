@@ -1,12 +1,13 @@
-//! What a client's next request becomes when the record is there, is lost, or the history was cut.
+//! The client's next request, with a record, without one, or with a shortened history.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 
 use super::{
-    BOTH, call, extends, play, request, result, search, talk, text, thinking, user, valid,
+    BOTH, assert_extends_previous, assert_valid_history, call, play, request, result, search, talk,
+    text, thinking, user,
 };
-use crate::support::Talk;
+use crate::conversation::TestConversation;
 
 fn find(id: &str) -> Value {
     call(id, "crm__find_customer", json!({"q": "ada"}))
@@ -16,8 +17,8 @@ fn wrapped(id: &str) -> Value {
     call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
 
-/// A thought, a search, another thought, a call: what the client has afterwards.
-fn begun(stream: bool) -> (Talk, Vec<Value>) {
+/// A thought, a search, another thought, a call. Returns the client's history afterwards.
+fn begun(stream: bool) -> (TestConversation, Vec<Value>) {
     let mut talk = talk(Mode::Bridge);
     let client = play(
         &mut talk,
@@ -46,7 +47,7 @@ fn begun(stream: bool) -> (Talk, Vec<Value>) {
 }
 
 #[test]
-fn a_merged_message_is_split_back_as_it_was() {
+fn a_merged_message_is_split_into_its_rounds_again() {
     for stream in BOTH {
         let (mut talk, messages) = begun(stream);
         let redacted = json!({"type": "redacted_thinking", "data": "xyz"});
@@ -61,9 +62,9 @@ fn a_merged_message_is_split_back_as_it_was() {
             ])
         );
         play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
-        (1..3).for_each(|n| extends(&talk, n));
+        (1..3).for_each(|n| assert_extends_previous(&talk, n));
         let sent = &talk.sent[2]["messages"];
-        valid(sent);
+        assert_valid_history(sent);
         assert_eq!(
             sent[1]["content"],
             json!([thinking("s1"), text("Looking."), search("toolu_search01", "find customer")])
@@ -76,7 +77,7 @@ fn a_merged_message_is_split_back_as_it_was() {
 }
 
 #[test]
-fn fields_that_nobody_knows_come_back() {
+fn unknown_fields_are_restored() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let mut odd = search("toolu_search01", "find customer");
@@ -92,7 +93,7 @@ fn fields_that_nobody_knows_come_back() {
 }
 
 #[test]
-fn without_its_record_a_turn_is_still_valid_and_stays_as_it_is() {
+fn a_turn_without_a_record_is_valid_and_stable() {
     for stream in BOTH {
         let (mut talk, mut messages) = begun(stream);
         talk.kept.clear();
@@ -100,7 +101,7 @@ fn without_its_record_a_turn_is_still_valid_and_stays_as_it_is() {
         let client = play(&mut talk, &body, &[(vec![wrapped("toolu_find0002")], "tool_use")]);
         assert_eq!(client["content"], json!([find("toolu_find0002")]));
         let sent = &talk.sent[2]["messages"];
-        valid(sent);
+        assert_valid_history(sent);
         assert_eq!(sent.as_array().unwrap().len(), 3);
         assert_eq!(sent[1]["content"][4], wrapped("toolu_find0001"), "as the model would call it");
         assert_eq!(talk.sent[2]["tools"], talk.sent[1]["tools"]);
@@ -108,19 +109,19 @@ fn without_its_record_a_turn_is_still_valid_and_stays_as_it_is() {
         messages.push(json!({"role": "assistant", "content": client["content"]}));
         messages.push(json!({"role": "user", "content": [result("toolu_find0002", "Bob, 8")]}));
         play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
-        extends(&talk, 3);
-        valid(&talk.sent[3]["messages"]);
+        assert_extends_previous(&talk, 3);
+        assert_valid_history(&talk.sent[3]["messages"]);
     }
 }
 
 #[test]
-fn a_client_that_shortens_its_history_still_gets_turns_with_calls_back() {
+fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
         let (mut talk, mut messages) = begun(stream);
         messages[0] = user("Summary: the user wants Ada found.");
         play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
         let (before, after) = (&talk.sent[1]["messages"], &talk.sent[2]["messages"]);
-        valid(after);
+        assert_valid_history(after);
         assert_eq!(after[0], messages[0]);
         assert_eq!(after[1], before[1]);
         assert_eq!(after[2], before[2]);
@@ -129,21 +130,21 @@ fn a_client_that_shortens_its_history_still_gets_turns_with_calls_back() {
 }
 
 #[test]
-fn a_client_that_drops_thinking_gets_none_back() {
+fn thinking_that_the_client_removed_is_not_restored() {
     let (mut talk, mut messages) = begun(true);
     let content = messages[1]["content"].as_array_mut().unwrap();
     content.retain(|block| !block["type"].as_str().unwrap().contains("thinking"));
     play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
     let sent = &talk.sent[2]["messages"];
-    valid(sent);
+    assert_valid_history(sent);
     assert_eq!(sent.as_array().unwrap().len(), 5, "the search is still there");
     assert!(!talk.sent_text[2].contains("thinking"), "{sent:#}");
 }
 
 #[test]
-fn spelling_that_clients_change_does_not_hide_a_record() {
+fn a_turn_that_the_client_serialised_differently_is_recognised() {
     let (mut talk, mut messages) = begun(true);
-    // Text at the end of a line trimmed, arguments in another order, a text as one string.
+    // Trailing whitespace trimmed, arguments in another order, text as a single string.
     messages[0] = json!({"role": "user", "content": [text("Find  Ada.\n")]});
     messages[1]["content"][1]["text"] = json!(" Looking.\n");
     play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
@@ -151,7 +152,7 @@ fn spelling_that_clients_change_does_not_hide_a_record() {
 }
 
 #[test]
-fn answers_that_waited_have_a_message_of_their_own_where_the_client_has_none() {
+fn hidden_results_get_their_own_message_if_the_client_sends_none() {
     let mut talk = talk(Mode::Bridge);
     talk.rounds = 0;
     let rounds = [(vec![text("Hm."), search("toolu_search01", "find customer")], "tool_use")];
@@ -175,7 +176,7 @@ fn answers_that_waited_have_a_message_of_their_own_where_the_client_has_none() {
 }
 
 #[test]
-fn a_record_belongs_to_the_results_that_it_followed() {
+fn a_record_belongs_to_the_results_before_it() {
     let mut talk = talk(Mode::Bridge);
     let mut body = request(&json!([]), true);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
@@ -193,7 +194,7 @@ fn a_record_belongs_to_the_results_that_it_followed() {
         (vec![text("Done.")], "end_turn"),
     ];
     play(&mut talk, &body, &rounds);
-    // The same call under another id of the provider's is another conversation's.
+    // The same call with another id belongs to another conversation.
     for (id, command, entries) in
         [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 5), ("toolu_other001", "pwd", 5)]
     {
@@ -208,7 +209,7 @@ fn a_record_belongs_to_the_results_that_it_followed() {
 }
 
 #[test]
-fn a_client_may_rewrite_ids() {
+fn a_client_may_change_call_ids() {
     let mut talk = talk(Mode::Bridge);
     let bridged = |id: &str, q: &str| {
         call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": q}}))
@@ -227,10 +228,10 @@ fn a_client_may_rewrite_ids() {
     ]);
     play(&mut talk, &request(&messages, true), &[(vec![text("Found.")], "end_turn")]);
     let next = talk.sent.last().unwrap()["messages"].as_array().unwrap();
-    assert!(crate::support::begins_with(&json!(next), &sent), "the search is still there");
+    assert!(crate::conversation::begins_with(&json!(next), &sent), "the search is still there");
     assert_eq!(
         next.last().unwrap()["content"],
         json!([result("toolu_find000002", "Eve, 8"), result("toolu_find000001", "Ada, 7")])
     );
-    valid(&json!(next));
+    assert_valid_history(&json!(next));
 }

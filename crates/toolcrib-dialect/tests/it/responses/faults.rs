@@ -1,4 +1,4 @@
-//! Streams that break, and shapes that nobody promised.
+//! Streams that are cut off, and undocumented shapes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use toolcrib_dialect::sse::Decoder;
 use toolcrib_dialect::{Api, DeferralEmulation, Request};
 
 use super::{
-    BOTH, Events, TARGET, answer, answers, bridge, call, client_tools, message, output, reasoning,
-    request, response, search, seen, talk, user,
+    BOTH, EventBuilder, TARGET, answer, answers, bridge, call, client_tools, message, output,
+    read_as_client, reasoning, request, response, search, talk, user,
 };
-use crate::support::{Done, Got, Next, Turn};
+use crate::conversation::{ClientResponse, Done, Next, Turn};
 
 fn turn() -> Turn {
     talk().turn(TARGET, &request(&json!([user("Find Ada.")]), true).to_string())
 }
 
-/// Plays rounds against one turn, in pieces of these sizes; what the client got.
+/// Plays rounds of one turn in pieces of these sizes, and returns what the client got.
 fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<Next>) {
     let (mut turn, mut out, mut last) = (turn(), Vec::new(), None);
     let mut sizes = sizes.iter().copied().cycle();
@@ -39,7 +39,7 @@ fn records(next: Option<Next>) -> usize {
     }
 }
 
-/// Two rounds with everything in them.
+/// Two rounds with every kind of item.
 fn rounds() -> Vec<String> {
     let first = [
         reasoning(1),
@@ -59,14 +59,14 @@ fn mended(text: &str) -> String {
 }
 
 #[test]
-fn a_stream_that_is_cut_ends_where_it_was_cut() {
+fn a_stream_that_is_cut_off_ends_there() {
     let upstream = answer(1, &[message(1, "Hello there, friend.")], true);
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     let half = events[..6].concat();
     let (got, next) = play(std::slice::from_ref(&half), &[7]);
     assert_eq!(got, mended(&half));
     assert_eq!(records(next), 0);
-    // A call that is held when it happens is nobody's.
+    // A held call is neither forwarded nor answered in this case.
     let upstream = answer(1, &[search("call_search00001", "find customer")], true);
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     for count in 2..events.len() - 1 {
@@ -77,7 +77,7 @@ fn a_stream_that_is_cut_ends_where_it_was_cut() {
 }
 
 #[test]
-fn half_an_event_at_the_end_passes_as_it_came() {
+fn an_incomplete_last_event_is_forwarded_unchanged() {
     let upstream = answer(1, &[message(1, "Hello.")], true);
     let half = &upstream[..upstream.len() / 2];
     let (got, next) = play(&[half.to_owned()], &[5]);
@@ -90,8 +90,8 @@ fn half_an_event_at_the_end_passes_as_it_came() {
 }
 
 #[test]
-fn an_error_in_the_stream_passes_and_ends_the_turn() {
-    let mut events = Events::default();
+fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
+    let mut events = EventBuilder::default();
     events.add(
         "response.created",
         &json!({"response": response(1, "in_progress", &[], &Value::Null)}),
@@ -102,7 +102,7 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
     assert_eq!(got, mended(&events.text));
     assert_eq!(records(next), 0);
 
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     events.add(
         "response.created",
         &json!({"response": response(1, "in_progress", &[], &Value::Null)}),
@@ -114,7 +114,7 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
     events.add("response.failed", &json!({"response": failed}));
     let (got, next) = play(&[events.text], &[11]);
     assert_eq!(records(next), 0);
-    let last = Got { text: got, done: Done::default() }.events().pop().unwrap();
+    let last = ClientResponse { text: got, done: Done::default() }.events().pop().unwrap();
     assert_eq!(last["sequence_number"], 1);
     assert_eq!(last["response"]["error"]["message"], "sorry");
     assert_eq!(last["response"]["output"], json!([]));
@@ -122,7 +122,7 @@ fn an_error_in_the_stream_passes_and_ends_the_turn() {
 }
 
 #[test]
-fn a_later_round_that_fails_is_told_in_the_stream() {
+fn a_failed_later_round_is_reported_in_the_stream() {
     let (mut turn, mut out) = (turn(), Vec::new());
     turn.bytes(rounds()[0].as_bytes(), &mut out);
     assert!(matches!(turn.end(&mut out), Next::Again));
@@ -144,8 +144,8 @@ fn a_later_round_that_fails_is_told_in_the_stream() {
 }
 
 #[test]
-fn what_is_unknown_passes_as_it_came() {
-    let mut events = Events::default();
+fn unknown_events_are_forwarded_unchanged() {
+    let mut events = EventBuilder::default();
     events.text += ": a comment\n\n";
     events.add("response.created", &json!({"response": {"id": "resp_1", "object": "response"}}));
     events.add("response.new_thing", &json!({"what": [1, 2]}));
@@ -159,21 +159,21 @@ fn what_is_unknown_passes_as_it_came() {
     assert_eq!(records(next), 0);
 }
 
-/// However the events tell it, the client gets the call and then the message.
-fn the_call_comes_before_the_message(events: Events) {
+/// Whatever the order of the events, the client gets the call and then the message.
+fn the_call_comes_before_the_message(events: EventBuilder) {
     let mut talk = talk();
     let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
     let expected = [
         call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#),
         message(1, "Meanwhile."),
     ];
-    assert_eq!(seen(&got, true).output, expected);
+    assert_eq!(read_as_client(&got, true).output, expected);
 }
 
 #[test]
-fn an_item_that_begins_while_another_is_held_waits_for_it() {
+fn an_item_waits_while_another_is_held() {
     let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     events.add(
         "response.created",
         &json!({"response": response(1, "in_progress", &[], &Value::Null)}),
@@ -193,15 +193,15 @@ fn an_item_that_begins_while_another_is_held_waits_for_it() {
 }
 
 #[test]
-fn a_server_that_repeats_nothing_at_the_end_is_put_together() {
-    // As some do that keep nothing: the items are in the events alone.
+fn the_output_is_assembled_if_the_last_event_omits_it() {
+    // Some servers that store nothing send items only in events.
     let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
     let begun = response(1, "in_progress", &[], &Value::Null);
     let whole = response(1, "completed", &[], &Value::Null);
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     events.add("response.created", &json!({"response": begun}));
     events.item(0, &found);
-    // One that never ends, and one that waited for it.
+    // A call that never ends, and one that waited for it.
     let mut half = search("call_search00001", "find");
     half["arguments"] = json!("");
     events.add("response.output_item.added", &json!({"output_index": 1, "item": half}));
@@ -211,7 +211,7 @@ fn a_server_that_repeats_nothing_at_the_end_is_put_together() {
 }
 
 #[test]
-fn servers_that_number_and_name_nothing_and_say_all_at_the_end() {
+fn servers_without_event_names_and_numbers() {
     let bare = |kind: &str, more: Value| {
         let mut data = json!({"type": kind});
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -257,7 +257,7 @@ fn servers_that_number_and_name_nothing_and_say_all_at_the_end() {
 }
 
 #[test]
-fn a_response_that_is_none_goes_as_it_came() {
+fn a_body_that_is_not_a_response_is_forwarded_unchanged() {
     for body in [r#"{"error": {"message": "no"}}"#, "<html>", "[]", r#"{"output": 7}"#] {
         let mut turn = talk().turn(TARGET, &request(&json!("hi"), false).to_string());
         assert!(turn.whole(body.as_bytes()).is_none(), "{body}");
@@ -265,7 +265,7 @@ fn a_response_that_is_none_goes_as_it_came() {
 }
 
 #[test]
-fn every_other_byte_of_a_whole_response_stays() {
+fn all_other_bytes_of_a_complete_response_are_kept() {
     let upstream = format!(
         "{{ \"id\" : \"resp_1\",\n \"output\": [ {} ], \"tools\": [ ] , \"usage\":{{\"input_tokens\": 1.0}} }}\n",
         message(1, "Hello.")
@@ -278,14 +278,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn however_the_bytes_are_cut_the_client_gets_the_same(sizes in prop::collection::vec(1usize..400, 1..12)) {
+    fn the_result_does_not_depend_on_how_the_bytes_are_split(sizes in prop::collection::vec(1usize..400, 1..12)) {
         let rounds = rounds();
         let whole = play(&rounds, &[usize::MAX]).0;
         prop_assert_eq!(play(&rounds, &sizes).0, whole);
     }
 
     #[test]
-    fn no_bytes_of_an_upstream_stop_us(
+    fn arbitrary_responses_never_cause_a_panic(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
         tail in prop::collection::vec(any::<u8>(), 0..64),
     ) {
@@ -306,7 +306,7 @@ proptest! {
     }
 
     #[test]
-    fn no_request_stops_us(
+    fn arbitrary_requests_never_cause_a_panic(
         cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
         noise in prop::collection::vec(any::<u8>(), 0..64),
     ) {

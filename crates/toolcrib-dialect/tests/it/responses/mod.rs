@@ -1,26 +1,26 @@
 //! OpenAI Responses.
 
+mod deferral_emulation;
+mod extreme_input;
 mod faults;
-mod inbound;
-mod matrix;
-mod native;
+mod native_deferral;
 mod replay;
-mod state;
-mod strain;
+mod scenarios;
+mod stored_responses;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Mode};
 
-use crate::support::{Got, Talk, tools};
+use crate::conversation::{ClientResponse, TestConversation, tools};
 
 const TARGET: &str = "/v1/responses";
 const BOTH: [bool; 2] = [false, true];
 
-fn talk() -> Talk {
-    Talk::new(Api::Responses, Mode::Bridge)
+fn talk() -> TestConversation {
+    TestConversation::new(Api::Responses, Mode::Bridge)
 }
 
-/// The tools of a client: forty.
+/// The client's forty tools.
 fn client_tools() -> Value {
     let tools = tools(40).into_iter().map(|(name, description, parameters)| {
         json!({"type": "function", "name": name, "description": description,
@@ -65,7 +65,7 @@ fn bridge(id: &str, name: &str, arguments: &Value) -> Value {
     call(id, "tool_call", &json!({"name": name, "arguments": arguments}).to_string())
 }
 
-/// The upstream's answer to round `n`: a response with these items, or the events of one.
+/// The upstream's response in round `n`: a response with these items, or its events.
 fn answer(n: u32, items: &[Value], stream: bool) -> String {
     ended(n, items, "completed", stream)
 }
@@ -83,7 +83,7 @@ fn ended(n: u32, items: &[Value], status: &str, stream: bool) -> String {
     if !stream {
         return whole.to_string();
     }
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     let begun = response(n, "in_progress", &[], &Value::Null);
     events.add("response.created", &json!({"response": begun}));
     events.add("response.in_progress", &json!({"response": begun}));
@@ -96,12 +96,12 @@ fn ended(n: u32, items: &[Value], status: &str, stream: bool) -> String {
 
 /// Writes events as the API does.
 #[derive(Default)]
-struct Events {
+struct EventBuilder {
     text: String,
     number: usize,
 }
 
-impl Events {
+impl EventBuilder {
     fn add(&mut self, kind: &str, more: &Value) {
         let mut data = json!({"type": kind, "sequence_number": self.number});
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -117,7 +117,7 @@ impl Events {
             "function_call" => begun["arguments"] = json!(""),
             "message" => begun["content"] = json!([]),
             "tool_search_call" => {
-                // As recorded: what begins has another id than what is done.
+                // As recorded: the item at its start has another id than the finished one.
                 begun["arguments"] = json!({});
                 if begun["call_id"].is_string() {
                     begun["call_id"] = json!("call_of_the_beginning");
@@ -159,25 +159,25 @@ impl Events {
     }
 }
 
-/// What a client makes of an answer.
+/// A response as the client reads it.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct ReceivedResponse {
     id: String,
     status: String,
-    /// What it puts into its next request.
+    /// What the client adds to its next request.
     output: Vec<Value>,
     usage: Value,
 }
 
 /// Checks that a response repeats the client's own tools; a test may have added some.
-fn assert_own(tools: &Value) {
+fn assert_client_tools(tools: &Value) {
     let (tools, own) = (tools.as_array().unwrap(), client_tools());
     assert!(tools.starts_with(own.as_array().unwrap()), "the client's own tools");
 }
 
-/// Reads an answer as a client's SDK does, and checks the numbers of a stream.
-fn seen(got: &Got, stream: bool) -> Seen {
-    let of = |response: &Value| Seen {
+/// Reads a response as a client SDK does, and checks the sequence numbers of a stream.
+fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
+    let of = |response: &Value| ReceivedResponse {
         id: response["id"].as_str().unwrap().into(),
         status: response["status"].as_str().unwrap().into(),
         output: response["output"].as_array().unwrap().clone(),
@@ -185,17 +185,17 @@ fn seen(got: &Got, stream: bool) -> Seen {
     };
     if !stream {
         let body = got.json();
-        assert_own(&body["tools"]);
+        assert_client_tools(&body["tools"]);
         return of(&body);
     }
-    let mut last: Option<Seen> = None;
+    let mut last: Option<ReceivedResponse> = None;
     let (mut items, mut arguments) = (Vec::<Value>::new(), Vec::<String>::new());
     let mut id = Value::Null;
     for (number, event) in got.events().into_iter().enumerate() {
         assert!(last.is_none(), "after the end: {event}");
         assert_eq!(event["sequence_number"], json!(number), "{event}");
         if let Some(response) = event.get("response") {
-            assert_own(&response["tools"]);
+            assert_client_tools(&response["tools"]);
             if number == 0 {
                 id = response["id"].clone();
             }
@@ -246,14 +246,14 @@ fn list(items: &[Value]) -> Value {
     json!(items)
 }
 
-/// The client's next input: what it sent, what it saw, and what it says now.
-fn then(input: &Value, seen: &Seen, more: &[Value]) -> Value {
+/// The client's next input: what it sent, what it received, and its new items.
+fn next_input(input: &Value, seen: &ReceivedResponse, more: &[Value]) -> Value {
     let mut all = input.as_array().unwrap().clone();
     all.extend(seen.output.iter().cloned());
     all.extend(more.iter().cloned());
     json!(all)
 }
 
-fn input_of(talk: &Talk, at: usize) -> &Vec<Value> {
+fn input_of(talk: &TestConversation, at: usize) -> &Vec<Value> {
     talk.sent[at]["input"].as_array().unwrap()
 }

@@ -1,40 +1,40 @@
-//! What a client sends next: echoed, shortened, with the store lost.
+//! The client's next request: unchanged, shortened, or without records.
 
 use serde_json::{Value, json};
 
 use super::{
-    BOTH, Seen, TARGET, answer, answers, bridge, call, input_of, list, message, output, reasoning,
-    request, search, seen, talk, then, user,
+    BOTH, ReceivedResponse, TARGET, answer, answers, bridge, call, input_of, list, message,
+    next_input, output, read_as_client, reasoning, request, search, talk, user,
 };
-use crate::support::{Talk, begins_with};
+use crate::conversation::{TestConversation, begins_with};
 
-/// A turn with a hidden search and a call of what it found.
-fn searched(talk: &mut Talk, input: &Value, stream: bool) -> Seen {
+/// A turn with a hidden search and a call of the tool that it found.
+fn searched(talk: &mut TestConversation, input: &Value, stream: bool) -> ReceivedResponse {
     let rounds: [&[Value]; 2] = [
         &[reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")],
         &[reasoning(2), bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}))],
     ];
     let got = talk.ask(TARGET, &request(input, stream), &answers(&rounds, stream));
-    seen(&got, stream)
+    read_as_client(&got, stream)
 }
 
-fn plain(talk: &mut Talk, input: &Value, n: u32, stream: bool) -> Seen {
+fn plain(talk: &mut TestConversation, input: &Value, n: u32, stream: bool) -> ReceivedResponse {
     let got = talk.ask(
         TARGET,
         &request(input, stream),
         &[answer(n, &[message(n, &format!("Answer {n}."))], stream)],
     );
-    seen(&got, stream)
+    read_as_client(&got, stream)
 }
 
 #[test]
-fn without_a_store_a_call_is_wrapped_again_and_stays_so() {
+fn without_records_a_call_is_wrapped_again_and_stable() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);
         let client = searched(&mut talk, &input, stream);
         talk.kept.clear();
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         let client = plain(&mut talk, &input, 3, stream);
         let mut wrapped = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
         wrapped["id"] = json!("fc_call_find0000001");
@@ -49,7 +49,7 @@ fn without_a_store_a_call_is_wrapped_again_and_stays_so() {
                 output("call_find0000001", "Ada, 7")
             ])
         );
-        let input = then(&input, &client, &[user("Thanks.")]);
+        let input = next_input(&input, &client, &[user("Thanks.")]);
         plain(&mut talk, &input, 4, stream);
         assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
         assert_eq!(talk.sent[3]["tools"], talk.sent[0]["tools"]);
@@ -57,7 +57,7 @@ fn without_a_store_a_call_is_wrapped_again_and_stays_so() {
 }
 
 #[test]
-fn a_shortened_history_is_known_by_its_ids() {
+fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Hello."), message(9, "Hi."), user("Find Ada.")]);
@@ -78,12 +78,12 @@ fn a_shortened_history_is_known_by_its_ids() {
 }
 
 #[test]
-fn a_client_may_spell_its_echo_as_it_likes() {
+fn a_turn_that_the_client_serialised_differently_is_recognised() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);
         searched(&mut talk, &input, stream);
-        // The short form of a message, a call without its id, arguments spelled anew.
+        // The short form of a message, a call without its id, arguments serialised differently.
         let echo = json!([
             {"role": "user", "content": "Find Ada."},
             reasoning(1),
@@ -100,13 +100,13 @@ fn a_client_may_spell_its_echo_as_it_likes() {
 }
 
 #[test]
-fn reasoning_that_the_client_dropped_stays_out() {
+fn reasoning_that_the_client_removed_is_not_restored() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);
         let mut client = searched(&mut talk, &input, stream);
         client.output.retain(|item| item["type"] != "reasoning");
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         plain(&mut talk, &input, 3, stream);
         let up = input_of(&talk, 2);
         let kinds: Vec<&str> = up.iter().map(|item| item["type"].as_str().unwrap()).collect();
@@ -126,7 +126,7 @@ fn reasoning_that_the_client_dropped_stays_out() {
 }
 
 #[test]
-fn reasoning_that_nobody_keeps_is_not_sent_back() {
+fn reasoning_that_is_not_stored_is_not_sent_back() {
     let bare = json!({"id": "rs_1", "type": "reasoning", "summary": []});
     for (store, back) in [(false, false), (true, true)] {
         for stream in BOTH {
@@ -138,14 +138,14 @@ fn reasoning_that_nobody_keeps_is_not_sent_back() {
                 &[message(2, "One.")],
             ];
             let got = talk.ask(TARGET, &body, &answers(&rounds, stream));
-            assert_eq!(seen(&got, stream).output, [bare.clone(), message(2, "One.")]);
+            assert_eq!(read_as_client(&got, stream).output, [bare.clone(), message(2, "One.")]);
             assert_eq!(input_of(&talk, 1).contains(&bare), back);
         }
     }
 }
 
 #[test]
-fn what_the_provider_ran_and_what_it_refers_to_keep_their_places() {
+fn provider_calls_and_item_references_keep_their_positions() {
     let mut talk = talk();
     let input = json!([
         {"role": "developer", "content": "Be short."},
@@ -165,7 +165,7 @@ fn what_the_provider_ran_and_what_it_refers_to_keep_their_places() {
 }
 
 #[test]
-fn a_call_that_is_no_functions_ends_the_turn() {
+fn a_call_that_is_not_a_function_call_ends_the_turn() {
     for stream in BOTH {
         let mut talk = talk();
         let custom = json!({"id": "ctc_1", "type": "custom_tool_call", "status": "completed",
@@ -175,10 +175,10 @@ fn a_call_that_is_no_functions_ends_the_turn() {
         let mut body = request(&input, stream);
         body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "sql"}));
         let got = talk.ask(TARGET, &body, &[answer(1, &items, stream)]);
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [custom]);
         let answered = json!({"type": "custom_tool_call_output", "call_id": "call_custom00001", "output": "1"});
-        let input = then(&input, &client, std::slice::from_ref(&answered));
+        let input = next_input(&input, &client, std::slice::from_ref(&answered));
         plain(&mut talk, &input, 2, stream);
         let up = input_of(&talk, 1);
         assert_eq!(up[1..3], items);
@@ -187,7 +187,7 @@ fn a_call_that_is_no_functions_ends_the_turn() {
 }
 
 #[test]
-fn a_custom_tool_that_the_model_made_up_is_answered() {
+fn a_call_of_an_undeclared_custom_tool_is_answered() {
     for stream in BOTH {
         let mut talk = talk();
         let custom = json!({"id": "ctc_1", "type": "custom_tool_call", "status": "completed",
@@ -195,31 +195,31 @@ fn a_custom_tool_that_the_model_made_up_is_answered() {
         let rounds: [&[Value]; 2] = [&[custom], &[message(2, "Oh.")]];
         let got =
             talk.ask(TARGET, &request(&json!([user("Go.")]), stream), &answers(&rounds, stream));
-        assert_eq!(seen(&got, stream).output, [message(2, "Oh.")]);
+        assert_eq!(read_as_client(&got, stream).output, [message(2, "Oh.")]);
         assert_eq!(input_of(&talk, 1)[2]["type"], "custom_tool_call_output");
     }
 }
 
 #[test]
-fn a_tool_that_the_model_made_up_is_answered() {
+fn a_call_of_an_undeclared_tool_is_answered() {
     for stream in BOTH {
         let mut talk = talk();
         let rounds: [&[Value]; 2] =
             [&[call("call_made0000001", "crm__find_custmer", "{}")], &[message(2, "Oh.")]];
         let got =
             talk.ask(TARGET, &request(&json!([user("Go.")]), stream), &answers(&rounds, stream));
-        assert_eq!(seen(&got, stream).output, [message(2, "Oh.")]);
+        assert_eq!(read_as_client(&got, stream).output, [message(2, "Oh.")]);
         assert!(input_of(&talk, 1)[2]["output"].as_str().unwrap().contains("crm__find_customer"));
     }
 }
 
 #[test]
-fn a_client_may_rewrite_ids() {
+fn a_client_may_change_call_ids() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);
         let saw = searched(&mut talk, &input, stream);
-        let mut echo = then(&input, &saw, &[output("a1B2c3D4e", "Ada, 7")]);
+        let mut echo = next_input(&input, &saw, &[output("a1B2c3D4e", "Ada, 7")]);
         for item in
             echo.as_array_mut().unwrap().iter_mut().filter(|item| item["type"] == "function_call")
         {

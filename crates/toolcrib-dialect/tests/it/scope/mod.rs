@@ -1,9 +1,9 @@
-//! A caller's scope holds in every place that can carry a tool.
+//! A caller's scope applies in every place that can contain a tool.
 
-mod answered;
-mod bypass;
+mod arbitrary_response;
 mod generated;
 mod response;
+mod unusual_requests;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
 
 use self::generated::{target, visible};
 
-/// A body with the model and the conversation that every request has, if it has none.
+/// Adds the model and the conversation to a body that has none.
 fn complete(api: Api, body: &str) -> String {
     let history = match api {
         Api::Chat | Api::Messages => r#""messages":[{"role":"user","content":"Hi"}]"#,
@@ -33,7 +33,7 @@ fn read(api: Api, body: &str) -> Result<ReadResult, ScopeViolation> {
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// What is left of a body.
+/// Returns what is left of a body.
 fn left(api: Api, body: &Value) -> Value {
     let text = match read(api, &body.to_string()) {
         Ok(Ok(request)) => request.text,
@@ -43,7 +43,7 @@ fn left(api: Api, body: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Checks that a body becomes another one.
+/// Checks that `before` is narrowed to `after`.
 fn becomes(api: Api, key: &str, before: &Value, after: &Value) {
     let body = left(api, &json!({"model": "m", key: before}));
     assert_eq!(body.get(key).unwrap_or(&Value::Null), after, "{before}");
@@ -109,7 +109,7 @@ fn every_kind_of_tool_is_narrowed() {
 }
 
 #[test]
-fn what_a_history_loads_is_narrowed() {
+fn tools_loaded_in_the_history_are_narrowed() {
     let function = |name: &str| json!({"type": "function", "name": name});
     let search =
         |tools: Value| json!({"type": "tool_search_output", "call_id": "c", "tools": tools});
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// The generator makes requests that get through, and not only ones that are refused.
+/// The generator makes requests that are accepted, and not only ones that are refused.
 #[test]
 fn most_generated_requests_get_through() {
     let mut state = 7u64;
@@ -238,7 +238,7 @@ fn most_generated_requests_get_through() {
     assert!(sent > 60, "{sent} of 300");
 }
 
-/// A change to a response: a part of it is left out, repeated, or replaced.
+/// Mutates a response: removes, repeats or replaces a part of it.
 fn changed(response: &[u8], (kind, at, length): (u8, usize, usize)) -> Vec<u8> {
     let start = at % response.len().max(1);
     let end = (start + length).min(response.len());
@@ -257,13 +257,13 @@ proptest! {
 
     /// Whatever a provider does to its response, no call of a hidden tool reaches the client.
     #[test]
-    fn no_changed_response_brings_a_call_of_a_hidden_tool(
-        which in 0..answered::RESPONSES.len(),
+    fn no_mutated_response_contains_a_call_of_a_hidden_tool(
+        which in 0..arbitrary_response::RESPONSES.len(),
         flags in 0_u8..8,
         changes in prop::collection::vec((any::<u8>(), any::<usize>(), 0_usize..40), 0..4),
     ) {
-        let (choice, response) = answered::RESPONSES[which];
+        let (choice, response) = arbitrary_response::RESPONSES[which];
         let response = changes.into_iter().fold(response.as_bytes().to_vec(), |response, change| changed(&response, change));
-        answered::check(&[&[choice ^ (flags << 2)][..], &response].concat());
+        arbitrary_response::check(&[&[choice ^ (flags << 2)][..], &response].concat());
     }
 }

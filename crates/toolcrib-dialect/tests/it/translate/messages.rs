@@ -1,4 +1,4 @@
-//! Messages over Chat Completions: requests, whole responses, errors.
+//! Messages over Chat Completions: requests, complete responses, errors.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::Messages;
@@ -109,7 +109,7 @@ fn a_conversation_with_calls_results_and_images() {
 }
 
 #[test]
-fn arguments_and_schemas_keep_the_text_of_their_owner() {
+fn arguments_and_schemas_are_copied_verbatim() {
     let mut adapter = adapter(Messages, toolcrib_dialect::Api::Chat).unwrap();
     let up = adapter
         .request(
@@ -127,7 +127,7 @@ fn arguments_and_schemas_keep_the_text_of_their_owner() {
 }
 
 #[test]
-fn every_choice_has_its_counterpart() {
+fn every_tool_choice_is_translated() {
     let up = |choice: Value| {
         let body = json!({"model": "m", "messages": [], "tool_choice": choice,
             "tools": [{"name": "t", "input_schema": {"type": "object"}}]});
@@ -140,14 +140,14 @@ fn every_choice_has_its_counterpart() {
         up(json!({"type": "tool", "name": "t"})),
         json!({"type": "function", "function": {"name": "t"}})
     );
-    // Without tools there is nothing to choose from, and backends refuse the word.
+    // Without tools there is nothing to choose from, and backends reject the field.
     let body = json!({"model": "m", "messages": [],
         "tool_choice": {"type": "none", "disable_parallel_tool_use": true}});
     assert_eq!(asked(Messages, &body).1, json!({"model": "m", "messages": []}));
 }
 
 #[test]
-fn a_long_user_id_becomes_its_hash_and_a_format_a_format() {
+fn a_long_user_id_is_hashed_and_the_output_format_is_translated() {
     let (_, up) = asked(
         Messages,
         &json!({"model": "m", "messages": [], "metadata": {"user_id": "u".repeat(65)},
@@ -163,7 +163,7 @@ fn a_long_user_id_becomes_its_hash_and_a_format_a_format() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn a_body_that_is_not_an_object_is_rejected() {
     let mut adapter = adapter(Messages, toolcrib_dialect::Api::Chat).unwrap();
     let refused = adapter.request("[]").unwrap_err();
     assert_eq!(refused, Untranslatable::NotAnObject);
@@ -179,7 +179,7 @@ fn answered(status: u16, body: &str) -> (u16, Value) {
 }
 
 #[test]
-fn a_whole_response() {
+fn a_complete_response() {
     assert_eq!(
         answered(200, &two_calls_whole()),
         (
@@ -197,7 +197,7 @@ fn a_whole_response() {
 }
 
 #[test]
-fn how_it_ended_is_said_in_the_clients_words() {
+fn finish_reasons_are_translated() {
     let stop = |finish: &str, calls: &Value| {
         let body = json!({"choices": [{"message": {"content": "x", "tool_calls": calls}, "finish_reason": finish}]});
         answered(200, &body.to_string()).1["stop_reason"].clone()
@@ -207,12 +207,12 @@ fn how_it_ended_is_said_in_the_clients_words() {
     assert_eq!(stop("length", &call), "max_tokens");
     assert_eq!(stop("content_filter", &json!(null)), "refusal");
     assert_eq!(stop("tool_calls", &call), "tool_use");
-    // Some servers say `stop` beside calls.
+    // Some servers send `stop` for a message with calls.
     assert_eq!(stop("stop", &call), "tool_use");
 }
 
 #[test]
-fn odd_calls_are_still_calls() {
+fn malformed_calls_are_still_translated() {
     let (_, message) = answered(
         200,
         &json!({"choices": [{"finish_reason": "tool_calls", "message": {
@@ -239,7 +239,7 @@ fn odd_calls_are_still_calls() {
 }
 
 #[test]
-fn errors_have_the_clients_shape_whatever_they_had() {
+fn errors_of_any_shape_are_translated() {
     let error = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
     let openai = json!({"error": {"message": "No such model", "type": "invalid_request_error",
         "param": null, "code": "model_not_found"}})
@@ -266,7 +266,7 @@ fn errors_have_the_clients_shape_whatever_they_had() {
         (502, "<html>Bad gateway</html>", 502, unread),
         (502, "", 502, unread),
         (502, "upstream gone", 502, "the backend answered 502: upstream gone"),
-        // A success that is none.
+        // A success status with an error.
         (200, r#"{"error": {"code": 429, "message": "slow down"}}"#, 429, "slow down"),
         (200, "hello", 502, "the backend answered 200: hello"),
     ] {

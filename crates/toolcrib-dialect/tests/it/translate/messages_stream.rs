@@ -49,7 +49,7 @@ fn end(reason: &str, counts: [u64; 4]) -> [Value; 2] {
 }
 
 #[test]
-fn a_text_and_two_calls_that_came_mixed() {
+fn text_and_two_interleaved_calls() {
     let [delta, over] = end("tool_use", [20, 10, 90, 30]);
     assert_eq!(
         heard(&two_calls()),
@@ -73,7 +73,7 @@ fn a_text_and_two_calls_that_came_mixed() {
 }
 
 #[test]
-fn a_call_is_told_live_as_soon_as_the_one_before_it_is_whole() {
+fn a_call_is_streamed_once_the_one_before_it_is_complete() {
     let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
     let mut out = Vec::new();
     let chunks = [
@@ -95,7 +95,7 @@ fn a_call_is_told_live_as_soon_as_the_one_before_it_is_whole() {
 }
 
 #[test]
-fn servers_that_number_their_calls_badly_are_understood() {
+fn servers_with_wrong_call_indices_are_supported() {
     let [delta, over] = end("tool_use", [0; 4]);
     let whole = |id: &str, name: &str, arguments: &str| json!({"id": id, "function": {"name": name, "arguments": arguments}});
     let mut repeated = [whole("a", "x", "{}"), whole("b", "y", "{}")];
@@ -108,7 +108,7 @@ fn servers_that_number_their_calls_badly_are_understood() {
     for chunks in [
         vec![missing, finish.clone()],
         one_by_one.into_iter().chain([finish]).collect(),
-        // The name again with every piece, of a call that is told and of one that waits.
+        // The name is repeated in every piece, of a call that is streamed and of one that waits.
         vec![
             call_chunk(&[piece(0, Some("a"), Some("x"), "")]),
             call_chunk(&[piece(0, Some("a"), Some("x"), "{")]),
@@ -141,7 +141,7 @@ fn servers_that_number_their_calls_badly_are_understood() {
 }
 
 #[test]
-fn text_after_a_call_is_a_block_of_its_own_and_a_call_without_arguments_is_one() {
+fn text_after_a_call_without_arguments_is_a_separate_block() {
     let [delta, over] = end("max_tokens", [20, 10, 90, 30]);
     assert_eq!(
         heard(&[
@@ -164,7 +164,7 @@ fn text_after_a_call_is_a_block_of_its_own_and_a_call_without_arguments_is_one()
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_no_message() {
+fn a_stream_that_is_cut_off_is_an_error() {
     let broken = json!({"type": "error", "error":
         {"type": "api_error", "message": "the backend's stream broke off"}});
     let opened = vec![start(), block(0, &json!({"type": "text", "text": ""})), text(0, "Ha")];
@@ -174,7 +174,7 @@ fn a_stream_that_breaks_off_is_no_message() {
         assert_eq!(heard(chunks), std::slice::from_ref(&broken));
     }
 
-    // Without `[DONE]`, but with a reason, it is whole; and the other way round.
+    // A stream with a finish reason but without `[DONE]` is complete, and vice versa.
     let [delta, over] = end("end_turn", [0; 4]);
     let rest = vec![stop(0), delta, over];
     let whole = [opened, rest].concat();
@@ -198,7 +198,7 @@ fn an_error_in_the_stream_ends_it() {
 }
 
 #[test]
-fn comments_pass_a_forgotten_blank_line_is_forgiven_and_a_round_forgets_the_last() {
+fn comments_missing_blank_lines_and_consecutive_rounds() {
     let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
     let mut out = Vec::new();
     adapter.bytes(b": OPENROUTER PROCESSING\n\ndata: nonsense\n\ndata: [1]\n\n", &mut out);

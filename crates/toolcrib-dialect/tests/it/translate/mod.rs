@@ -1,21 +1,21 @@
-//! Clients of one API, a backend of another.
+//! Clients of one API with a backend of another.
 
+mod arbitrary_input;
+mod hidden_search;
 mod messages;
 mod messages_stream;
-mod noise;
 mod properties;
 mod responses;
 mod responses_stream;
-mod through_a_turn;
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::translate::{Adapter, adapter};
 
-/// The APIs whose clients are understood.
+/// The client APIs that are supported.
 const CLIENTS: [Api; 2] = [Api::Messages, Api::Responses];
 
-/// An adapter that has sent a request, and what it sent.
+/// Returns an adapter that has translated a request, and the translated request.
 fn asked(from: Api, body: &Value) -> (Adapter, Value) {
     let mut adapter = adapter(from, Api::Chat).unwrap();
     let adapted = adapter.request(&body.to_string()).unwrap();
@@ -23,13 +23,13 @@ fn asked(from: Api, body: &Value) -> (Adapter, Value) {
     (adapter, serde_json::from_str(&adapted.body).unwrap())
 }
 
-/// The answer to a whole response.
+/// Translates a complete response.
 fn whole(adapter: &mut Adapter, status: u16, body: &str) -> (u16, Value) {
     let answer = adapter.complete_response(status, body.as_bytes());
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
 }
 
-/// The bytes of a stream of these chunks; a string stands for itself.
+/// Returns the bytes of a stream of these chunks; a string is written as it is.
 fn wire(chunks: &[Value]) -> String {
     chunks
         .iter()
@@ -40,7 +40,7 @@ fn wire(chunks: &[Value]) -> String {
         .collect()
 }
 
-/// The events that a client gets for chunks of a backend, fed byte by byte.
+/// Returns the events that a client gets for the chunks of a backend, fed byte by byte.
 fn streamed(adapter: &mut Adapter, chunks: &[Value]) -> Vec<Value> {
     let mut out = Vec::new();
     for byte in wire(chunks).as_bytes() {
@@ -50,7 +50,7 @@ fn streamed(adapter: &mut Adapter, chunks: &[Value]) -> Vec<Value> {
     events(&out)
 }
 
-/// The data of events, each of which is named as its `type` says.
+/// Returns the data of events, and checks that each is named like its `type`.
 fn events(bytes: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(bytes).unwrap();
     text.split_terminator("\n\n")
@@ -70,7 +70,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Value {
         "model": "qwen3-32b", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
 
-/// The chunk that counts.
+/// The chunk with the usage.
 fn counted() -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [], "usage": usage()})
@@ -100,7 +100,7 @@ fn call_chunk(pieces: &[Value]) -> Value {
     chunk(&json!({"tool_calls": pieces}), None)
 }
 
-/// A text, and two calls of which the second begins before the first is over.
+/// Text and two calls, the second of which begins before the first has ended.
 fn two_calls() -> Vec<Value> {
     vec![
         chunk(&json!({"role": "assistant", "content": "", "reasoning_content": "Hm."}), None),
@@ -117,7 +117,7 @@ fn two_calls() -> Vec<Value> {
     ]
 }
 
-/// The same, whole.
+/// The same as a complete response.
 fn two_calls_whole() -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "finish_reason": "tool_calls",
@@ -132,7 +132,7 @@ fn two_calls_whole() -> String {
 }
 
 #[test]
-fn only_these_two_directions_are_known() {
+fn only_these_two_translations_are_supported() {
     for from in Api::ALL {
         for to in Api::ALL {
             let known = matches!((from, to), (Api::Messages | Api::Responses, Api::Chat));

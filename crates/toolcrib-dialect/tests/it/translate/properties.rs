@@ -1,4 +1,4 @@
-//! What holds for every conversation.
+//! Properties of every conversation.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -8,16 +8,16 @@ use toolcrib_dialect::translate::adapter;
 
 use super::{CLIENTS, asked, call_chunk, chunk, piece, streamed, whole};
 
-/// What the model says: a text, and calls with their arguments.
+/// The model's output: text, and calls with their arguments.
 #[derive(Debug, Clone)]
-struct Said {
+struct ModelOutput {
     text: String,
     calls: Vec<(String, Value)>,
 }
 
-/// What a tool answers.
+/// The output of a tool.
 #[derive(Debug, Clone)]
-struct Result {
+struct ToolOutput {
     text: String,
     image: bool,
     failed: bool,
@@ -38,30 +38,30 @@ fn arguments() -> impl Strategy<Value = Value> {
         .prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ModelOutput> {
     let calls = proptest::collection::vec(("[a-z_]{1,8}", arguments()), 0..4);
-    (prop_oneof![Just(String::new()), text()], calls).prop_map(|(text, calls)| Said { text, calls })
+    (prop_oneof![Just(String::new()), text()], calls)
+        .prop_map(|(text, calls)| ModelOutput { text, calls })
 }
 
-fn result() -> impl Strategy<Value = Result> {
-    (text(), any::<bool>(), any::<bool>()).prop_map(|(text, image, failed)| Result {
+fn result() -> impl Strategy<Value = ToolOutput> {
+    (text(), any::<bool>(), any::<bool>()).prop_map(|(text, image, failed)| ToolOutput {
         text,
         image,
         failed,
     })
 }
 
-/// A user's words, and what came of them: each time the model says something, the tools answer.
-type Exchange = (String, Vec<(Said, Vec<Result>)>);
+/// A user message and what follows it: alternating outputs of the model and of the tools.
+type UserTurn = (String, Vec<(ModelOutput, Vec<ToolOutput>)>);
 
-fn exchange() -> impl Strategy<Value = Exchange> {
+fn exchange() -> impl Strategy<Value = UserTurn> {
     let round = (said(), proptest::collection::vec(result(), 4));
     (text(), proptest::collection::vec(round, 0..3))
 }
 
-/// The history of a client, cut into pieces after each of which it sends a request: where it has the
-/// last word.
-fn history(api: Api, exchanges: &[Exchange]) -> Vec<Vec<Value>> {
+/// Returns the history of a client, split after every entry at which the client sends a request.
+fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
     let mut pieces = Vec::new();
     let mut calls = 0;
     let mut piece = Vec::new();
@@ -117,8 +117,8 @@ fn history(api: Api, exchanges: &[Exchange]) -> Vec<Vec<Value>> {
     pieces
 }
 
-/// What the model said, as its client keeps it.
-fn echo(api: Api, said: &Said, ids: &[String]) -> Vec<Value> {
+/// Returns the model's output as the client sends it back.
+fn echo(api: Api, said: &ModelOutput, ids: &[String]) -> Vec<Value> {
     let calls = ids.iter().zip(&said.calls);
     if api == Api::Messages {
         let mut blocks = Vec::new();
@@ -150,7 +150,7 @@ fn request(api: Api, history: &[Value]) -> Value {
     }
 }
 
-/// The text and the calls of a message of the client's API.
+/// Returns the text and the calls of a message of the client's API.
 fn read(api: Api, response: &Value) -> (String, Vec<(String, String, Value)>) {
     let mut text = String::new();
     let mut calls = Vec::new();
@@ -172,7 +172,7 @@ fn read(api: Api, response: &Value) -> (String, Vec<(String, String, Value)>) {
     (text, calls)
 }
 
-/// The message that a stream adds up to, put together as the SDKs do it.
+/// Assembles the message of a stream as the SDKs do.
 pub(super) fn gather(api: Api, events: &[Value]) -> Value {
     if api == Api::Responses {
         let mut output = Vec::new();
@@ -220,9 +220,9 @@ pub(super) fn gather(api: Api, events: &[Value]) -> Value {
     json!({"content": content})
 }
 
-/// Chunks that say something, cut and mixed at will: the next piece of the text or of any call that
-/// has begun, or the beginning of the next call.
-fn mixed(said: &Said, choices: &[(Index, Index)]) -> Vec<Value> {
+/// Returns chunks of an output, split and interleaved arbitrarily: each has the next piece of the text or of a
+/// call that has begun, or begins the next call.
+fn mixed(said: &ModelOutput, choices: &[(Index, Index)]) -> Vec<Value> {
     let mut texts: Vec<String> = said.calls.iter().map(|(_, input)| input.to_string()).collect();
     let mut chunks = Vec::new();
     if !said.text.is_empty() {
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn text_and_calls_survive_the_way_down_and_up_again(
+    fn text_and_calls_survive_the_round_trip(
         said in said(),
         choices in proptest::collection::vec(any::<(Index, Index)>(), 0..12),
     ) {

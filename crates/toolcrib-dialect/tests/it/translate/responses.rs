@@ -1,4 +1,4 @@
-//! Responses over Chat Completions: requests, whole responses, errors.
+//! Responses over Chat Completions: requests, complete responses, errors.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::{Chat, Responses};
@@ -105,14 +105,14 @@ fn a_conversation_with_calls_results_and_images() {
 }
 
 #[test]
-fn a_string_is_what_the_user_says_and_no_instructions_are_no_message() {
+fn a_string_input_is_a_user_message_and_empty_instructions_are_omitted() {
     let (adapter, up) = asked(Responses, &json!({"model": "m", "input": "Hello"}));
     assert_eq!(up, json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}));
     assert!(adapter.dropped().is_empty());
 }
 
 #[test]
-fn every_choice_has_its_counterpart() {
+fn every_tool_choice_is_translated() {
     let up = |choice: Value| {
         let body = json!({"model": "m", "input": "x", "tool_choice": choice,
             "tools": [{"type": "function", "name": "t"}]});
@@ -134,7 +134,7 @@ fn every_choice_has_its_counterpart() {
 }
 
 #[test]
-fn what_only_a_server_with_a_memory_could_answer_is_refused() {
+fn requests_that_need_server_state_are_rejected() {
     for (field, body) in [
         ("previous_response_id", json!({"previous_response_id": "resp_1", "input": "x"})),
         ("conversation", json!({"conversation": {"id": "conv_1"}, "input": "x"})),
@@ -151,7 +151,7 @@ fn what_only_a_server_with_a_memory_could_answer_is_refused() {
     }
 }
 
-/// What every response repeats of the request `{"model": "gpt-5.4", "tools": …}`.
+/// Returns a response that repeats the request `{"model": "gpt-5.4", "tools": …}`.
 pub(super) fn response(status: &str, output: &Value, usage: &Value) -> Value {
     json!({"id": "resp_chatcmpl-1", "object": "response", "created_at": 1_700_000_000, "status": status,
         "error": null, "incomplete_details": null, "model": "qwen3-32b", "output": output,
@@ -180,20 +180,20 @@ fn answered(status: u16, body: &str) -> (u16, Value) {
 }
 
 #[test]
-fn a_whole_response() {
+fn a_complete_response() {
     let output = json!([
         {"type": "message", "id": "msg_chatcmpl-1_0", "status": "completed", "role": "assistant",
             "content": [{"type": "output_text", "text": "Looking.", "annotations": [], "logprobs": []}]},
         {"type": "function_call", "id": "fc_chatcmpl-1_1", "status": "completed", "call_id": "call_a",
             "name": "read", "arguments": "{\"path\": \"a\"}"},
-        // Not the one argument that was asked for: the text may well be meant.
+        // Not the requested argument: the text is probably the input itself.
         {"type": "custom_tool_call", "id": "ctc_chatcmpl-1_2", "status": "completed",
             "call_id": "call_b", "name": "write", "input": "{\"path\": \"b\"}"}]);
     assert_eq!(answered(200, &two_calls_whole()), (200, response("completed", &output, &counts())));
 }
 
 #[test]
-fn a_response_that_was_cut_says_so_and_so_does_its_last_item() {
+fn a_truncated_response_and_its_last_item_are_incomplete() {
     let cut = |finish: &str| {
         let body = json!({"id": "chatcmpl-1", "created": 1_700_000_000, "model": "qwen3-32b",
             "choices": [{"message": {"content": "Ha", "tool_calls": [
@@ -217,7 +217,7 @@ fn a_response_that_was_cut_says_so_and_so_does_its_last_item() {
 }
 
 #[test]
-fn errors_of_one_openai_api_are_those_of_the_other() {
+fn openai_errors_are_passed_on_unchanged() {
     let error = json!({"error": {"message": "No such model", "type": "invalid_request_error",
         "param": null, "code": "model_not_found", "extra": 1}});
     assert_eq!(answered(404, &error.to_string()), (404, error));

@@ -6,7 +6,7 @@ use toolcrib_dialect::Api::Responses;
 use super::responses::{counts, request, response};
 use super::{asked, chunk, counted, streamed, two_calls};
 
-/// The events, whose numbers are contiguous and are left out.
+/// Returns the events without their sequence numbers, after checking that these are contiguous.
 fn heard(chunks: &[Value]) -> Vec<Value> {
     let mut told = streamed(&mut asked(Responses, &request()).0, chunks);
     for (n, event) in told.iter_mut().enumerate() {
@@ -48,7 +48,7 @@ fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-/// What begins a message.
+/// The events that begin a message.
 fn opened(first: &str) -> Vec<Value> {
     let id = "msg_chatcmpl-1_0";
     vec![
@@ -63,7 +63,7 @@ fn opened(first: &str) -> Vec<Value> {
     ]
 }
 
-/// What ends it.
+/// The events that end it.
 fn closed(text: &str, status: &str) -> Vec<Value> {
     let id = "msg_chatcmpl-1_0";
     vec![
@@ -79,7 +79,7 @@ fn closed(text: &str, status: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_text_and_two_calls_that_came_mixed() {
+fn text_and_two_interleaved_calls() {
     let read = |status: &str, arguments: &str| {
         json!({"type": "function_call", "id": "fc_chatcmpl-1_1", "status": status,
             "call_id": "call_a", "name": "read", "arguments": arguments})
@@ -116,7 +116,7 @@ fn a_text_and_two_calls_that_came_mixed() {
 }
 
 #[test]
-fn a_response_that_was_cut_is_incomplete() {
+fn a_truncated_response_is_incomplete() {
     let mut end = response("incomplete", &json!([message("incomplete", &["Ha"])]), &counts());
     end["incomplete_details"] = json!({"reason": "max_output_tokens"});
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_response_that_was_cut_is_incomplete() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_has_failed() {
+fn a_stream_that_is_cut_off_has_failed() {
     let failed = |code: &str, message: &str| {
         let mut failed = response("failed", &json!([]), &json!(null));
         failed["error"] = json!({"code": code, "message": message});
@@ -156,7 +156,7 @@ fn a_stream_that_breaks_off_has_failed() {
 }
 
 #[test]
-fn a_stream_that_never_began_has_failed_too() {
+fn a_stream_without_a_beginning_has_failed() {
     let told = heard(&[]);
     let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["response.created", "response.in_progress", "response.failed"]);

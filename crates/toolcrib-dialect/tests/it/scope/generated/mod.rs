@@ -1,11 +1,9 @@
-//! Requests made up from bytes, with tools in every place that an API has for them.
+//! Requests generated from bytes, with tools in every place that an API has for them.
 //!
-//! Names with `show` in them are the caller's, names with `hide` are not, and anything else is not allowed
-//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Whatever the bytes make of a request, it is refused
-//! or sent without a trace of `hide`, in every mode, in every round, translated or not. A request without
-//! oddities keeps every tool of the caller.
-//!
-//! The fuzz targets include this module.
+//! Names with `show` in them are the caller's, names with `hide` are not, and all others are not allowed
+//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is refused or sent without any
+//! `hide`, in every mode, in every round, translated or not. A valid request keeps all tools of the caller. The
+//! fuzz targets include this module.
 
 mod request;
 
@@ -20,15 +18,15 @@ use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-use self::request::{Choices, Made};
+use self::request::{Choices, RequestGenerator};
 
-/// The scope of the caller.
+/// The caller's scope.
 pub(crate) fn visible(names: &[&str]) -> bool {
     let any = |part: &str| names.iter().any(|name| name.contains(part));
     any("show") && !any("hide")
 }
 
-/// Where a request goes.
+/// The path of a request.
 pub(crate) fn target(api: Api) -> &'static str {
     match api {
         Api::Chat => "/v1/chat/completions",
@@ -38,7 +36,7 @@ pub(crate) fn target(api: Api) -> &'static str {
     }
 }
 
-/// What the upstream gets for a request, in each round.
+/// Returns what the upstream gets for a request, in each round.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
     let read = Request::read_in_scope(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -97,7 +95,7 @@ fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<St
     }
 }
 
-/// Searches twice, then says something.
+/// Two searches, then text.
 fn answer(api: Api, round: usize) -> &'static str {
     match (api, round) {
         (Api::Chat, 0 | 1) => {
@@ -125,7 +123,7 @@ fn answer(api: Api, round: usize) -> &'static str {
     }
 }
 
-/// Every text of a body, keys included.
+/// Collects every string of a body, including keys.
 fn texts(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(text) => out.push(text.clone()),
@@ -140,11 +138,11 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Makes a request from bytes and checks what the upstream gets. Returns whether it got anything.
+/// Generates a request from bytes and checks what the upstream gets. Returns whether it got anything.
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut choices = Choices { bytes: data.iter() };
     let api = Api::ALL[choices.below(4)];
-    let mut made = Made::new(api, choices);
+    let mut made = RequestGenerator::new(api, choices);
     let body = made.body();
     let Some((is_plain, bodies)) = sent(api, &body, &mut made.choices) else {
         assert!(made.is_odd, "refused without a reason: {body}");

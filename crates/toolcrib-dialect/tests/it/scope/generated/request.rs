@@ -1,8 +1,9 @@
-//! A request made up from bytes: a body of one of the four APIs, with tools in every place that it has for them.
+//! Generates a request from bytes: a body of one of the four APIs, with tools in every place that it has for
+//! them.
 
 use toolcrib_dialect::Api;
 
-/// Bytes that decide. After the last one all decisions are the first choice.
+/// Bytes that make the decisions. After the last one, every decision is the first choice.
 pub(super) struct Choices<'a> {
     pub(super) bytes: std::slice::Iter<'a, u8>,
 }
@@ -21,25 +22,25 @@ impl Choices<'_> {
     }
 }
 
-/// A request that is being made.
-pub(super) struct Made<'a> {
+/// A request that is being generated.
+pub(super) struct RequestGenerator<'a> {
     api: Api,
     pub(super) choices: Choices<'a>,
     names: usize,
     /// Names that must reach the upstream if the request does.
     pub(super) shown: Vec<String>,
-    /// Whether something in it is not as the API has it.
+    /// Whether anything in it deviates from the API.
     pub(super) is_odd: bool,
 }
 
-impl<'a> Made<'a> {
+impl<'a> RequestGenerator<'a> {
     pub(super) fn new(api: Api, choices: Choices<'a>) -> Self {
         Self { api, choices, names: 0, shown: Vec::new(), is_odd: false }
     }
 }
 
-impl Made<'_> {
-    /// A name of the caller's, or one that it must not know of.
+impl RequestGenerator<'_> {
+    /// A name of the caller, or a hidden one.
     fn name(&mut self) -> String {
         self.names += 1;
         let number = self.names;
@@ -49,7 +50,7 @@ impl Made<'_> {
         format!("hide_{number}q")
     }
 
-    /// The same, noted as one that must get through.
+    /// The same, recorded as a name that must reach the upstream.
     fn kept_name(&mut self) -> String {
         let name = self.name();
         if name.starts_with("show") {
@@ -58,13 +59,13 @@ impl Made<'_> {
         name
     }
 
-    /// A hidden name, for places where nothing may stand.
+    /// A hidden name, for places where no name is allowed.
     fn hidden(&mut self) -> String {
         self.names += 1;
         format!("hide_{}q", self.names)
     }
 
-    /// A key, now and then in another spelling.
+    /// A key, sometimes in another spelling.
     fn key(&mut self, key: &str) -> String {
         if !self.choices.rarely() {
             return format!("\"{key}\"");
@@ -85,7 +86,7 @@ impl Made<'_> {
         }
     }
 
-    /// A string, now and then with an escape in it.
+    /// A string, sometimes with an escape in it.
     fn text(&mut self, text: &str) -> String {
         if self.choices.rarely() && !text.is_empty() {
             let first = u32::from(text.as_bytes()[0]);
@@ -94,7 +95,7 @@ impl Made<'_> {
         format!("\"{text}\"")
     }
 
-    /// A function in the shape of the API.
+    /// A function in the form of the API.
     fn function(&mut self, name: &str) -> String {
         let (key, named) = (self.key("name"), self.text(name));
         let schema = format!(
@@ -219,7 +220,7 @@ impl Made<'_> {
                 format!(r#"{{"type":"{kind}","x":"{}"}}"#, self.hidden())
             }
             (_, 6) => {
-                // A hosted tool under a name of the caller's, and a function under two names.
+                // A hosted tool under a name of the caller, and a function under two names.
                 self.is_odd = true;
                 let (name, other) = (self.hidden(), "show_odd");
                 format!(r#"{{"type":"function","name":"{name}","function":{{"name":"{other}"}}}}"#)
@@ -231,7 +232,7 @@ impl Made<'_> {
         }
     }
 
-    /// A hosted server in a form that another API has, or none.
+    /// A hosted server in the form of another API, or in no known form.
     fn server_in_disguise(&mut self) -> String {
         let (name, pick) = (self.hidden(), self.choices.below(7));
         match pick {
@@ -310,7 +311,7 @@ impl Made<'_> {
         }
     }
 
-    /// A choice of tools.
+    /// A tool choice.
     fn choice(&mut self) -> Option<(&'static str, String)> {
         let pick = self.choices.below(6);
         let name = if pick > 1 { self.kept_name() } else { String::new() };
@@ -399,7 +400,7 @@ impl Made<'_> {
         }
     }
 
-    /// The whole body.
+    /// The complete body.
     pub(super) fn body(&mut self) -> String {
         let mut fields = vec![r#""model":"m""#.to_owned(), r#""max_tokens":9"#.to_owned()];
         let key = self.key("tools");

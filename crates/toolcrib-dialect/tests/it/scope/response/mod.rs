@@ -1,7 +1,7 @@
-//! What a caller with a limited scope gets of a response: calls of tools that its request declares, and nothing that
-//! cannot be checked. `forms` has the calls that only this check finds.
+//! What a caller with a limited scope gets of a response: calls of tools that its request declares, and nothing
+//! that cannot be checked. `unusual_calls` has the calls that only this check finds.
 
-mod forms;
+mod unusual_calls;
 
 use std::slice;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::generated::visible;
 use super::target;
 
 /// A response of the upstream.
-struct Answer {
+struct UpstreamAnswer {
     status: u16,
     is_events: bool,
     body: Vec<u8>,
@@ -23,19 +23,19 @@ struct Answer {
 
 /// What the client gets.
 #[derive(Debug, PartialEq, Eq)]
-struct Got {
+struct ClientResponse {
     body: String,
     ending: Ending,
     rounds: usize,
 }
 
-fn whole(body: &Value) -> Answer {
-    Answer { status: 200, is_events: false, body: body.to_string().into_bytes() }
+fn whole(body: &Value) -> UpstreamAnswer {
+    UpstreamAnswer { status: 200, is_events: false, body: body.to_string().into_bytes() }
 }
 
-fn events(events: &[Value]) -> Answer {
+fn events(events: &[Value]) -> UpstreamAnswer {
     let events: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    Answer { status: 200, is_events: true, body: events.concat().into_bytes() }
+    UpstreamAnswer { status: 200, is_events: true, body: events.concat().into_bytes() }
 }
 
 fn request(api: Api) -> Value {
@@ -70,13 +70,18 @@ fn path(api: Api, is_stream: bool) -> &'static str {
     }
 }
 
-/// Sends a request of a limited caller, and gives it these responses.
-fn play(api: Api, body: &Value, answers: Vec<Answer>) -> Got {
+/// Sends a request of a limited caller, and answers it with these responses.
+fn play(api: Api, body: &Value, answers: Vec<UpstreamAnswer>) -> ClientResponse {
     play_at(None, api, body, answers)
 }
 
-/// The same with an upstream that may speak another API.
-fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) -> Got {
+/// The same with an upstream that may use another API.
+fn play_at(
+    speaks: Option<Api>,
+    api: Api,
+    body: &Value,
+    answers: Vec<UpstreamAnswer>,
+) -> ClientResponse {
     let is_stream = answers.first().is_some_and(|answer| answer.is_events);
     let path = path(api, is_stream);
     let read = Request::read_in_scope(api, path, body.to_string().into_bytes(), &visible).unwrap();
@@ -84,7 +89,7 @@ fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) ->
     (setup.checks_calls, setup.upstream.other_api) = (true, speaks);
     let mut exchange = Exchange::new(api, path, read, setup);
     let mut answers = answers.into_iter();
-    let mut answer = Answer { status: 0, is_events: false, body: Vec::new() };
+    let mut answer = UpstreamAnswer { status: 0, is_events: false, body: Vec::new() };
     let mut got = Vec::new();
     loop {
         match exchange.next_action().unwrap() {
@@ -113,23 +118,23 @@ fn play_at(speaks: Option<Api>, api: Api, body: &Value, answers: Vec<Answer>) ->
             Action::Forward(bytes) => got.extend(bytes),
             Action::Done(done) => {
                 let body = String::from_utf8(got).unwrap();
-                return Got { body, ending: done.ending, rounds: done.summary.rounds };
+                return ClientResponse { body, ending: done.ending, rounds: done.summary.rounds };
             }
             _ => {}
         }
     }
 }
 
-/// The client gets only the part of a response before the refused event.
-fn is_refused(api: Api, body: &Value, answer: Answer, why: WithheldReason) {
+/// Checks that the client gets only the part of a response before the refused event.
+fn is_refused(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReason) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);
     assert_eq!(got.ending, Ending::Withheld(why), "{api:?} {text}");
     assert!(!got.body.contains("hide_a"), "{api:?} {text}");
 }
 
-/// The client gets a response as it came.
-fn passes(api: Api, body: &Value, answer: Answer) {
+/// Checks that the client gets a response unchanged.
+fn passes(api: Api, body: &Value, answer: UpstreamAnswer) {
     let text = String::from_utf8(answer.body.clone()).unwrap();
     let got = play(api, body, vec![answer]);
     assert_eq!((got.ending, got.body), (Ending::Complete, text), "{api:?}");
@@ -171,7 +176,7 @@ fn content(parts: &[Value]) -> Value {
 }
 
 #[test]
-fn calls_of_declared_tools_pass_as_they_came() {
+fn calls_of_declared_tools_are_forwarded_unchanged() {
     let call = chat_call("show_a");
     let tool_use = json!({"type": "tool_use", "id": "t", "name": "show_a", "input": {"type": "tool_use", "name": "hide_b"}});
     let item = json!({"type": "function_call", "id": "f", "call_id": "c", "name": "show_a", "arguments": "{}"});
@@ -222,7 +227,7 @@ fn calls_of_declared_tools_pass_as_they_came() {
     );
 }
 
-/// As before, a call of another tool is answered in a hidden round if it has the usual form.
+/// A call of another tool is answered in a hidden round if it has the usual form.
 #[test]
 fn a_call_of_a_hidden_tool_is_answered_in_a_hidden_round() {
     let last = json!({"role": "assistant", "content": "Done."});
@@ -260,7 +265,8 @@ fn a_response_that_cannot_be_read_is_refused() {
         chat(&[json!({"role": "assistant", "tool_calls": [chat_call("hide_a")]})]).to_string();
     let choices = format!(r#"{},"choices":[]}}"#, call.strip_suffix('}').unwrap());
     let deep = format!("{}{}", "[".repeat(40), "]".repeat(40));
-    let bytes = |body: &[u8], is_events| Answer { status: 200, is_events, body: body.to_vec() };
+    let bytes =
+        |body: &[u8], is_events| UpstreamAnswer { status: 200, is_events, body: body.to_vec() };
     let rows: [(&[u8], bool, WithheldReason); 10] = [
         (b"\x1f\x8b\x08\x00", false, WithheldReason::NotAnObject),
         (b"", false, WithheldReason::NotAnObject),
@@ -281,14 +287,14 @@ fn a_response_that_cannot_be_read_is_refused() {
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
         is_refused(api, &request(api), whole(&nested), WithheldReason::TooComplex);
     }
-    // A response is read by its own type, whatever was requested.
+    // A response is read by its own content type, whatever was requested.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
     is_refused(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
     passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
-    // A byte order mark is no reason to refuse a response.
+    // A byte order mark does not make a response unreadable.
     let hi = format!("\u{feff}{}", chat(&[json!({"role": "assistant", "content": "Hi"})]));
     passes(Api::Chat, &request(Api::Chat), bytes(hi.as_bytes(), false));
-    // A client reads no calls in an error of the provider.
-    let error = Answer { status: 500, is_events: false, body: b"no JSON".to_vec() };
+    // Clients do not read calls in an error response.
+    let error = UpstreamAnswer { status: 500, is_events: false, body: b"no JSON".to_vec() };
     passes(Api::Chat, &request(Api::Chat), error);
 }

@@ -1,15 +1,15 @@
-//! Any bytes in any pieces.
+//! Arbitrary bytes in arbitrary pieces.
 
 use proptest::prelude::*;
 use serde_json::json;
 use toolcrib_dialect::Request;
 
-use crate::support::feed;
+use crate::conversation::feed;
 
 use super::*;
 
-/// Plays rounds cut into pieces; all bytes that the client gets.
-fn play(chat: &Chat, body: &str, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
+/// Plays rounds split into pieces, and returns all bytes that the client gets.
+fn play(chat: &GeminiConversation, body: &str, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     feed(chat.talk.turn(EVENTS, body), rounds, pieces)
 }
 
@@ -21,7 +21,7 @@ fn rounds() -> Vec<Vec<u8>> {
     said.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", true).into_bytes()).collect()
 }
 
-/// Bytes that look like what they are not, mostly.
+/// Bytes that mostly look like events.
 fn anything() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
         "{",
@@ -59,8 +59,8 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![worded, prop::collection::vec(any::<u8>(), 0..200)]
 }
 
-/// What the model might say, in shapes that no documentation knows.
-fn odd_json() -> impl Strategy<Value = Value> {
+/// Model output in undocumented shapes.
+fn unusual_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),
         Just(json!("STOP")),
@@ -104,10 +104,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn how_the_upstream_cuts_its_bytes_does_not_matter(
+    fn the_result_does_not_depend_on_how_the_bytes_are_split(
         pieces in prop::collection::vec(1..90_usize, 1..20)
     ) {
-        let chat = Chat::new(true);
+        let chat = GeminiConversation::new(true);
         let body = request(&json!(chat.contents)).to_string();
         let whole = play(&chat, &body, &rounds(), &[usize::MAX]);
         prop_assert!(whole.ends_with(b"\n\n"));
@@ -115,10 +115,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(
-        bytes in anything(), odd in odd_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()
+    fn arbitrary_bytes_never_cause_a_panic(
+        bytes in anything(), odd in unusual_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()
     ) {
-        let chat = Chat::new(true);
+        let chat = GeminiConversation::new(true);
         let body = request(&json!(chat.contents)).to_string();
         let mut flipped = rounds();
         let place = at.index(flipped[0].len());

@@ -1,7 +1,7 @@
-//! Bodies in unusual forms, for callers of whom only one half of the scope is set.
+//! Requests in unusual forms, for callers with only one half of the scope set.
 //!
-//! A caller with `tools` may know only what matches; one with `hidden` may know everything else. Words of an API such
-//! as `name` or `web_search` are visible to the second caller.
+//! A caller with `tools` may use only what matches; a caller with `hidden` may use everything else. To the
+//! second caller, keywords of an API such as `name` or `web_search` are visible.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
@@ -20,7 +20,7 @@ fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<ReadResult
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// What is left of a body.
+/// Returns what is left of a body.
 fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
     let text = match read(api, body, visible)? {
         Ok(request) => request.text,
@@ -29,7 +29,7 @@ fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, Sco
     Ok(serde_json::from_str(&text).unwrap())
 }
 
-/// Both callers get the same tools out of a list.
+/// Checks that both callers get the same tools out of a list.
 fn tools_become(api: Api, before: &Value, after: &Value) {
     for visible in [only_shown, not_hidden] {
         let body = left(api, &json!({"model": "m", "tools": before}).to_string(), visible);
@@ -37,7 +37,7 @@ fn tools_become(api: Api, before: &Value, after: &Value) {
     }
 }
 
-/// Both callers are refused.
+/// Checks that both callers are refused.
 fn are_refused(rows: &[(Api, &str)]) {
     for (api, body) in rows {
         for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
@@ -272,7 +272,7 @@ fn every_name_in_a_choice_counts() {
 }
 
 #[test]
-fn a_response_that_could_not_be_checked_is_not_asked_for() {
+fn options_whose_response_cannot_be_checked_are_refused() {
     let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
     let tools = r#""tools":[{"type":"function","name":"show__a"}]"#;
     for (api, body, refused) in [

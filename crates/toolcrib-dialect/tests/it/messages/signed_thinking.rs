@@ -1,7 +1,7 @@
-//! Thinking that is bound to every byte before it.
+//! Thinking whose signature covers everything before it.
 //!
-//! The upstream here signs each thought with a hash of the tools, the system and all blocks before it, and
-//! refuses a request in which a signature does not hold, as newer models do.
+//! The upstream here signs each thought with a hash of the tools, the system prompt and all blocks before it,
+//! and rejects a request with an invalid signature, as newer models do.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -9,11 +9,12 @@ use toolcrib_dialect::messages::thinking::strip_thinking;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 
 use super::{
-    BOTH, Says, TARGET, answer, call, request, result, search, seen, talk, text, thinking, user,
+    BOTH, ModelOutput, TARGET, answer, call, read_as_client, request, result, search, talk, text,
+    thinking, user,
 };
-use crate::support::{Got, Next, Talk};
+use crate::conversation::{ClientResponse, Next, TestConversation};
 
-/// The blocks of a history with their roles, however they are spread over messages.
+/// Returns the blocks of a history with their roles, however they are distributed over messages.
 fn blocks(messages: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for message in messages.as_array().unwrap() {
@@ -27,21 +28,22 @@ fn blocks(messages: &Value) -> Vec<(String, Value)> {
     all
 }
 
-/// The signature of a thought after these blocks.
+/// Returns the signature of a thought after these blocks.
 fn sign(body: &Value, before: &[(String, Value)]) -> String {
     let bound = json!([body["tools"], body["system"], before]).to_string();
     blake3::hash(bound.as_bytes()).to_hex().to_string()
 }
 
-/// The first thought whose signature does not hold.
+/// Returns the position of the first thought with an invalid signature.
 fn refuse(body: &Value) -> Option<usize> {
     let all = blocks(&body["messages"]);
     let holds = |at: usize| all[at].1["signature"] == sign(body, &all[..at]);
     (0..all.len()).find(|at| all[*at].1["type"] == "thinking" && !holds(*at))
 }
 
-/// Plays one request; each round begins with a thought signed by the upstream. `Err` for its 400.
-fn ask(talk: &mut Talk, body: &Value, rounds: &[Says]) -> Result<Value, usize> {
+/// Plays one request; each round begins with a thought that the upstream signed. `Err` if the upstream rejected
+/// the request.
+fn ask(talk: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Result<Value, usize> {
     let stream = body["stream"] == true;
     let mut turn = talk.turn(TARGET, &body.to_string());
     let mut out = Vec::new();
@@ -66,7 +68,7 @@ fn ask(talk: &mut Talk, body: &Value, rounds: &[Says]) -> Result<Value, usize> {
             assert_eq!(n as usize, rounds.len());
             talk.kept.extend(done.records.iter().cloned());
             let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
-            return Ok(seen(&Got { text, done }, stream));
+            return Ok(read_as_client(&ClientResponse { text, done }, stream));
         }
     }
     panic!("one more answer of the upstream");
@@ -81,12 +83,13 @@ fn find(mode: Mode, id: &str) -> Value {
     }
 }
 
-/// Four requests of one conversation: hidden rounds, parked answers, plain turns.
-fn converse(mode: Mode, stream: bool) -> (Talk, Vec<Value>) {
+/// Plays four requests of one conversation: hidden rounds, hidden results that wait for the next request, plain
+/// turns.
+fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
     let mut talk = talk(mode);
     let mut messages = vec![user("Find Ada.")];
     let by_name = |id: &str, name: &str| search(id, &format!("select:{name}"));
-    let turns: Vec<Vec<Says>> = vec![
+    let turns: Vec<Vec<ModelOutput>> = vec![
         vec![
             (vec![text("Hm."), by_name("toolu_search01", "crm__find_customer")], "tool_use"),
             (vec![by_name("toolu_search02", "crm__update_customer")], "tool_use"),
@@ -116,7 +119,7 @@ fn converse(mode: Mode, stream: bool) -> (Talk, Vec<Value>) {
 }
 
 #[test]
-fn signatures_hold_over_a_conversation_with_hidden_rounds() {
+fn signatures_stay_valid_over_a_conversation_with_hidden_rounds() {
     for mode in [
         Mode::Bridge,
         Mode::Reference(ReferenceKind::ToolReference),
@@ -131,18 +134,18 @@ fn signatures_hold_over_a_conversation_with_hidden_rounds() {
 }
 
 #[test]
-fn without_records_they_do_not_and_without_thinking_they_need_not() {
+fn without_records_signatures_are_invalid_until_thinking_is_removed() {
     let (mut talk, messages) = converse(Mode::Bridge, true);
     talk.kept.clear();
     let body = request(&json!(messages), true);
-    let last: Vec<Says> = vec![(vec![text("Done.")], "end_turn")];
+    let last: Vec<ModelOutput> = vec![(vec![text("Done.")], "end_turn")];
     assert!(ask(&mut talk, &body, &last).is_err());
     let body: Value = serde_json::from_str(&strip_thinking(&body.to_string())).unwrap();
     ask(&mut talk, &body, &last).expect("nothing is bound any more");
 }
 
 #[test]
-fn stripping_takes_thinking_and_nothing_else() {
+fn only_thinking_is_stripped() {
     let text = r#"{"model": "m", "messages": [ {"role":"user", "content":"thinking"},
         {"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},
             {"type": "text", "text": "a b", "x": 1.00}, {"type":"redacted_thinking","data":"d"}], "y": 2},

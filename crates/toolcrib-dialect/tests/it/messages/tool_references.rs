@@ -1,4 +1,4 @@
-//! Our search, answered with references: what differs from the bridge.
+//! Our search, answered with references: the differences from the bridge.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
@@ -6,8 +6,8 @@ use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::ReferenceKind;
 
 use super::{
-    BOTH, TARGET, answer, call, extends, forty, play, request, result, search, talk, text,
-    thinking, user, valid,
+    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, forty, play,
+    request, result, search, talk, text, thinking, user,
 };
 
 const MODE: Mode = Mode::Reference(ReferenceKind::ToolReference);
@@ -20,8 +20,8 @@ fn find(id: &str) -> Value {
     call(id, "crm__find_customer", json!({"q": "ada"}))
 }
 
-/// A search by name, then the call; the client's answer to it.
-fn found(stream: bool) -> (crate::support::Talk, Value) {
+/// A search by name, then the call, and the client's result for it.
+fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
     let mut talk = talk(MODE);
     let client = play(
         &mut talk,
@@ -39,7 +39,7 @@ fn found(stream: bool) -> (crate::support::Talk, Value) {
 }
 
 #[test]
-fn deferred_tools_keep_their_place_and_every_field() {
+fn deferred_tools_keep_their_position_and_every_field() {
     let mut talk = talk(MODE);
     let mut body = request(&json!([user("hi")]), false);
     body["tools"][1]["strict"] = json!(true);
@@ -60,7 +60,7 @@ fn deferred_tools_keep_their_place_and_every_field() {
 }
 
 #[test]
-fn a_found_tool_is_referred_to_and_called_by_its_name() {
+fn a_found_tool_is_referenced_and_called_by_its_name() {
     for stream in BOTH {
         let (mut talk, messages) = found(stream);
         let hidden = &talk.sent[1]["messages"];
@@ -70,13 +70,13 @@ fn a_found_tool_is_referred_to_and_called_by_its_name() {
                 "tool_use_id": "toolu_search01", "content": references(&["crm__find_customer"])}]})
         );
         play(&mut talk, &request(&messages, stream), &[(vec![find("toolu_find0002")], "tool_use")]);
-        (1..3).for_each(|n| extends(&talk, n));
-        valid(&talk.sent[2]["messages"]);
+        (1..3).for_each(|n| assert_extends_previous(&talk, n));
+        assert_valid_history(&talk.sent[2]["messages"]);
     }
 }
 
 #[test]
-fn a_turn_with_nothing_hidden_passes_byte_for_byte_once_its_tool_is_known() {
+fn a_turn_without_hidden_rounds_is_forwarded_byte_for_byte() {
     for stream in BOTH {
         let (mut talk, messages) = found(stream);
         let upstream = answer(3, &(vec![find("toolu_find0002")], "tool_use"), stream);
@@ -88,7 +88,7 @@ fn a_turn_with_nothing_hidden_passes_byte_for_byte_once_its_tool_is_known() {
 }
 
 #[test]
-fn no_match_is_told_in_words() {
+fn a_search_without_matches_is_answered_with_text() {
     for stream in BOTH {
         let mut talk = talk(MODE);
         talk.settings = Preset::Words.settings();
@@ -103,7 +103,7 @@ fn no_match_is_told_in_words() {
 }
 
 #[test]
-fn one_answer_loads_five_tools_and_says_so() {
+fn one_result_loads_five_tools_and_says_so() {
     let mut talk = talk(MODE);
     let names: Vec<String> =
         forty().iter().take(7).map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
@@ -128,7 +128,7 @@ fn one_answer_loads_five_tools_and_says_so() {
 }
 
 #[test]
-fn a_tool_called_blind_runs_or_is_explained() {
+fn a_tool_called_without_a_search_is_forwarded_or_explained() {
     for stream in BOTH {
         let mut talk = talk(MODE);
         let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
@@ -138,12 +138,12 @@ fn a_tool_called_blind_runs_or_is_explained() {
         let client = play(&mut talk, &body, &rounds);
         assert_eq!(client["content"], json!([good]));
         assert_eq!(talk.sent[1]["messages"][2]["content"][0]["is_error"], true);
-        valid(&talk.sent[1]["messages"]);
+        assert_valid_history(&talk.sent[1]["messages"]);
     }
 }
 
 #[test]
-fn a_lost_reference_is_made_anew_at_the_end_and_once() {
+fn a_reference_without_a_record_is_added_once_at_the_end() {
     for stream in BOTH {
         let (mut talk, mut messages) = found(stream);
         talk.kept.clear();
@@ -151,7 +151,7 @@ fn a_lost_reference_is_made_anew_at_the_end_and_once() {
         let client = play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
         assert_eq!(client["content"], json!([text("Found.")]));
         let sent = talk.sent[2]["messages"].as_array().unwrap();
-        valid(&talk.sent[2]["messages"]);
+        assert_valid_history(&talk.sent[2]["messages"]);
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "nothing old is touched");
         let id = sent[3]["content"][0]["id"].as_str().unwrap().to_owned();
         assert_eq!(
@@ -164,20 +164,20 @@ fn a_lost_reference_is_made_anew_at_the_end_and_once() {
         );
         assert_eq!(talk.sent[2]["tools"], talk.sent[1]["tools"]);
 
-        // From here on it stays.
+        // From here on it stays unchanged.
         let list = messages.as_array_mut().unwrap();
         list.push(json!({"role": "assistant", "content": client["content"]}));
         list.push(user("Once more."));
         let call = find("toolu_find0002");
         let client = play(&mut talk, &request(&messages, stream), &[(vec![call], "tool_use")]);
         assert_eq!(client["content"], json!([find("toolu_find0002")]));
-        extends(&talk, 3);
+        assert_extends_previous(&talk, 3);
         assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7, "not made twice");
     }
 }
 
 #[test]
-fn with_thinking_a_lost_tool_is_loaded_instead() {
+fn with_thinking_a_tool_without_a_record_is_sent_in_full() {
     let (mut talk, messages) = found(false);
     talk.kept.clear();
     let mut body = request(&messages, false);
@@ -191,7 +191,7 @@ fn with_thinking_a_lost_tool_is_loaded_instead() {
 }
 
 #[test]
-fn after_words_put_into_the_models_mouth_a_lost_tool_is_loaded_instead() {
+fn after_a_prefilled_assistant_message_a_tool_without_a_record_is_sent_in_full() {
     let (mut talk, messages) = found(false);
     talk.kept.clear();
     let mut begun = messages.clone();
@@ -203,7 +203,7 @@ fn after_words_put_into_the_models_mouth_a_lost_tool_is_loaded_instead() {
 }
 
 #[test]
-fn references_to_tools_that_are_gone_are_dropped() {
+fn references_to_removed_tools_are_dropped() {
     let mut talk = talk(MODE);
     let tools = forty();
     let by_name = |id: &str, at: usize| {
@@ -225,7 +225,7 @@ fn references_to_tools_that_are_gone_are_dropped() {
     body["tools"].as_array_mut().unwrap().drain(1..4);
     play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
     let sent = &talk.sent[2]["messages"];
-    valid(sent);
+    assert_valid_history(sent);
     let gone = "The tools that were found are no longer available.";
     assert_eq!(sent[2]["content"][0]["content"], json!(references(&["crm__find_customer"])));
     assert_eq!(sent[2]["content"][1]["content"], json!([text(gone)]));
@@ -233,7 +233,7 @@ fn references_to_tools_that_are_gone_are_dropped() {
 }
 
 #[test]
-fn a_tool_called_blind_changes_nothing_that_was_sent() {
+fn a_tool_called_without_a_search_does_not_change_the_prefix() {
     let hosted = Mode::Hosted(toolcrib_dialect::mode::HostedSearch::Bm25);
     for (mode, thinks, stream) in
         [MODE, hosted].into_iter().flat_map(|mode| [(mode, false, false), (mode, true, true)])
@@ -253,7 +253,7 @@ fn a_tool_called_blind_changes_nothing_that_was_sent() {
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut talk, &ask(&messages), &[(vec![text("Found.")], "end_turn")]);
-        // It may be shown at the end of the history, where that can be done; `tools` stay as they are.
+        // It is loaded at the end of the history, if that is possible; `tools` is unchanged.
         let sent = talk.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;

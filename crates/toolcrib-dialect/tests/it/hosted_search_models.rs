@@ -1,4 +1,4 @@
-//! Which models everruns 0.50 counts as having a search of their provider's, and what we count.
+//! The models that everruns 0.50 lists as having a hosted search, compared with ours.
 
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{HostedSupport, LearnedUnsupported, resolve_capability};
@@ -8,7 +8,7 @@ fn hosted(api: Api, host: &str, model: &str) -> HostedSupport {
 }
 
 #[test]
-fn openais_search_is_on_the_models_that_everruns_lists() {
+fn openai_models_with_hosted_search_match_everruns() {
     let openai = |model| hosted(Api::Responses, "api.openai.com", model);
     for model in [
         "gpt-5.4",
@@ -35,7 +35,7 @@ fn openais_search_is_on_the_models_that_everruns_lists() {
 }
 
 #[test]
-fn anthropics_search_is_on_the_models_that_everruns_lists() {
+fn anthropic_models_with_hosted_search_match_everruns() {
     let anthropic = |model| hosted(Api::Messages, "api.anthropic.com", model);
     for model in [
         "claude-opus-4-5",
@@ -61,7 +61,7 @@ fn anthropics_search_is_on_the_models_that_everruns_lists() {
 }
 
 #[test]
-fn other_transports_have_no_search_of_their_own() {
+fn other_transports_have_no_hosted_search() {
     for (api, host, model) in [
         (Api::Responses, "openrouter.ai", "openai/gpt-5.4"),
         (Api::Responses, "x.openai.azure.com", "gpt-5.4"),

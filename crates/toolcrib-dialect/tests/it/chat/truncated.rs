@@ -1,21 +1,21 @@
-//! Rounds that a limit cut short: a call of ours in them never happened.
+//! Truncated rounds: calls in them that would be held are dropped.
 
 use serde_json::json;
 
-use super::{Says, TARGET, answer, request, seen, talk};
+use super::{ModelOutput, TARGET, answer, read_as_client, request, talk};
 
 const SEARCH: (&str, &str, &str) =
     ("call_search00001", "tool_search", r#"{"query":"find customer"}"#);
 const HALF: (&str, &str, &str) = ("call_find0000001", "tool_call", r#"{"name":"crm__fi"#);
 
 #[test]
-fn the_client_does_not_see_half_a_call() {
+fn the_client_does_not_get_an_incomplete_call() {
     for stream in [false, true] {
         for call in [SEARCH, HALF] {
-            let says = Says { text: "Let me", calls: &[call], finish: "length" };
+            let says = ModelOutput { text: "Let me", calls: &[call], finish: "length" };
             let body = request(&json!([{"role": "user", "content": "Find Ada."}]), stream);
             let got = talk().ask(TARGET, &body, &[answer(1, &says, stream)]);
-            let seen = seen(&got, stream);
+            let seen = read_as_client(&got, stream);
             assert_eq!(seen.message["content"], "Let me");
             assert_eq!(seen.message.get("tool_calls"), None, "{}", got.text);
             assert_eq!(seen.finish, "length");
@@ -24,13 +24,13 @@ fn the_client_does_not_see_half_a_call() {
 }
 
 #[test]
-fn half_a_call_does_not_go_back_up() {
+fn an_incomplete_call_is_not_sent_back_to_the_upstream() {
     for stream in [false, true] {
         for text in ["Let me", ""] {
             let mut talk = talk();
             let rounds = [
-                Says { text: "", calls: &[SEARCH], finish: "tool_calls" },
-                Says { text, calls: &[HALF], finish: "length" },
+                ModelOutput { text: "", calls: &[SEARCH], finish: "tool_calls" },
+                ModelOutput { text, calls: &[HALF], finish: "length" },
             ];
             let answers = [answer(1, &rounds[0], stream), answer(2, &rounds[1], stream)];
             let asked = json!({"role": "user", "content": "Find Ada."});
@@ -38,7 +38,7 @@ fn half_a_call_does_not_go_back_up() {
             let more = json!({"role": "user", "content": "Go on."});
             let echo = json!({"role": "assistant", "content": text});
             let next = request(&json!([asked, echo, more]), stream);
-            let says = Says { text: "Nobody.", calls: &[], finish: "stop" };
+            let says = ModelOutput { text: "Nobody.", calls: &[], finish: "stop" };
             talk.ask(TARGET, &next, &[answer(3, &says, stream)]);
             let sent = talk.sent[2]["messages"].as_array().unwrap();
             assert_eq!(sent.len(), 5, "{sent:?}");

@@ -1,4 +1,4 @@
-//! Where the client marks the end of what is to be cached.
+//! The client's cache breakpoints.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -23,7 +23,7 @@ fn marks(value: &Value) -> usize {
 }
 
 #[test]
-fn a_mark_on_a_deferred_tool_moves_to_the_last_that_is_loaded() {
+fn a_breakpoint_on_a_deferred_tool_moves_to_the_last_loaded_tool() {
     for mode in MODES {
         let mut talk = talk(mode);
         let mut body = request(&json!([user("hi")]), false);
@@ -38,7 +38,7 @@ fn a_mark_on_a_deferred_tool_moves_to_the_last_that_is_loaded() {
 }
 
 #[test]
-fn a_mark_on_a_tool_that_is_sent_stays_where_it_is() {
+fn a_breakpoint_on_a_tool_sent_in_full_stays() {
     for mode in MODES {
         let mut talk = talk(mode);
         let mut body = request(&json!([user("hi")]), false);
@@ -52,7 +52,7 @@ fn a_mark_on_a_tool_that_is_sent_stays_where_it_is() {
 }
 
 #[test]
-fn no_request_has_more_marks_than_the_client_set() {
+fn no_request_has_more_breakpoints_than_the_client_set() {
     for mode in MODES {
         let mut talk = talk(mode);
         let mut body = request(&json!([user("Find Ada.")]), true);
@@ -79,7 +79,7 @@ fn no_request_has_more_marks_than_the_client_set() {
 }
 
 #[test]
-fn a_mark_on_the_echo_moves_to_the_end_of_the_kept_turn() {
+fn a_breakpoint_on_a_sent_back_turn_moves_to_the_end_of_the_stored_turn() {
     let mut talk = talk(Mode::Bridge);
     let wrapped = call(
         "toolu_find0001",
@@ -104,7 +104,7 @@ fn a_mark_on_the_echo_moves_to_the_end_of_the_kept_turn() {
 }
 
 #[test]
-fn a_tool_that_is_found_brings_no_mark_of_its_own() {
+fn a_found_tool_has_no_breakpoint() {
     for mode in [Mode::Append, Mode::Reveal, Mode::Terse] {
         let mut talk = talk(mode);
         talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;

@@ -1,9 +1,9 @@
-//! Any bytes as the response to a caller with a limited scope: no call of a tool that it does not have reaches it.
+//! Arbitrary bytes as the response to a caller with a limited scope: no call of a tool outside it reaches the
+//! client.
 //!
-//! The caller has the tool `show_tool`. What the client gets of a response is read by a second, simpler reader: it must
-//! be JSON, or events with JSON, and no call in it may have `hide` in its name.
-//!
-//! The fuzz targets include this file.
+//! The caller has the tool `show_tool`. The client's response is read by a second, simpler reader: it must be
+//! JSON, or events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this
+//! file.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use toolcrib_dialect::exchange::action::{ExchangeConfig, ResponseBody};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-/// Responses with calls of a hidden tool, each with the choice of its API and form. Tests and the fuzzer mutate them.
+/// Responses with calls of a hidden tool, each with the byte that selects its API and form. Tests and the
+/// fuzzer mutate them.
 #[cfg(test)]
 pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (
@@ -88,8 +89,8 @@ fn request(api: Api, streams: bool) -> (&'static str, String) {
     }
 }
 
-/// What the client gets if the upstream answers every round with `response`. The first byte selects the API and
-/// whether the request and the response are streams.
+/// Returns what the client gets if the upstream answers every round with `response`. `choice` selects the API,
+/// and whether the request and the response are streams.
 fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     let api = Api::ALL[usize::from(choice & 3)];
     let (asks_for_events, is_events) = (choice & 4 != 0, choice & 8 != 0);
@@ -113,7 +114,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
             }
             Some(Action::Send(_)) => {
                 exchange.response_started(200, is_events);
-                // In two pieces, since events may be cut anywhere.
+                // In two pieces, since events may be split anywhere.
                 let (first, rest) = response.split_at(response.len() / 2);
                 exchange.response_bytes(first.to_vec().into());
                 exchange.response_bytes(rest.to_vec().into());
@@ -131,7 +132,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether a value has a call of a hidden tool in it, in any of the forms that clients read.
+/// Whether a value contains a call of a hidden tool, in any of the forms that clients read.
 fn calls_hidden(value: &Value) -> bool {
     let is_hidden = |value: Option<&Value>| {
         value.and_then(Value::as_str).is_some_and(|name| name.contains("hide"))
@@ -151,7 +152,7 @@ fn calls_hidden(value: &Value) -> bool {
             is_call && is_hidden(fields.get("name"))
                 || legacy.chain(calls).any(named)
                 || fields.iter().any(|(key, value)| {
-                    // Arguments are the tool's own.
+                    // Arguments may contain anything.
                     !["arguments", "args", "input"].contains(&key.as_str()) && calls_hidden(value)
                 })
         }
@@ -159,7 +160,7 @@ fn calls_hidden(value: &Value) -> bool {
     }
 }
 
-/// Answers a request of a limited caller with any bytes, and checks what the client gets.
+/// Answers a request of a limited caller with arbitrary bytes, and checks what the client gets.
 pub(crate) fn check(data: &[u8]) {
     let Some((choice, response)) = data.split_first() else { return };
     let got = forwarded(*choice, response);

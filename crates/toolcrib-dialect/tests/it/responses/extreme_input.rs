@@ -1,18 +1,19 @@
-//! What is right by the letter, and more than anybody would send.
+//! Input that is valid but extreme.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;
 
 use super::{
-    Events, TARGET, answer, bridge, call, message, request, response, search, seen, talk, user,
+    EventBuilder, TARGET, answer, bridge, call, message, read_as_client, request, response, search,
+    talk, user,
 };
 
 #[test]
-fn items_that_end_in_reverse_need_no_more_stack_than_others() {
+fn items_that_end_in_reverse_need_no_extra_stack() {
     let count = 1000;
     let items: Vec<Value> =
         (0..count).map(|at| search(&format!("call_search_{at}"), "customer")).collect();
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     let begun = response(1, "in_progress", &[], &Value::Null);
     events.add("response.created", &json!({"response": begun}));
     for (at, item) in items.iter().enumerate() {
@@ -24,12 +25,12 @@ fn items_that_end_in_reverse_need_no_more_stack_than_others() {
     let whole = response(1, "incomplete", &[], &Value::Null);
     events.add("response.incomplete", &json!({"response": whole}));
     let got = talk().ask(TARGET, &request(&json!([user("Hi.")]), true), &[events.text]);
-    assert_eq!(seen(&got, true).output, [] as [Value; 0]);
+    assert_eq!(read_as_client(&got, true).output, [] as [Value; 0]);
     assert_eq!(got.done.summary.searches, count);
 }
 
 #[test]
-fn an_item_on_several_lines_is_still_one_in_the_end() {
+fn an_item_on_several_lines_is_written_correctly() {
     let spread = message(1, "Let me look.").to_string().replacen(',', ",\n", 2);
     let rounds = [
         answer(1, &[message(1, "Let me look."), search("call_search00001", "customer")], true)
@@ -49,7 +50,7 @@ fn an_item_on_several_lines_is_still_one_in_the_end() {
 }
 
 #[test]
-fn a_choice_in_a_choice_is_left_alone_however_deep() {
+fn deeply_nested_choices_are_left_unchanged() {
     let deep = 100_000;
     let choice = r#"{"tools":["#.repeat(deep) + &"]}".repeat(deep);
     let tools = r#"[{"type":"tool_search"}]"#;
@@ -58,10 +59,10 @@ fn a_choice_in_a_choice_is_left_alone_however_deep() {
 }
 
 #[test]
-fn items_that_all_have_one_index_are_told_apart() {
+fn items_with_the_same_index_are_distinguished() {
     let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
     let items = [message(1, "Let me look."), found];
-    let mut events = Events::default();
+    let mut events = EventBuilder::default();
     let begun = response(1, "in_progress", &[], &Value::Null);
     events.add("response.created", &json!({"response": begun}));
     for item in &items {
@@ -72,17 +73,17 @@ fn items_that_all_have_one_index_are_told_apart() {
     events.add("response.completed", &json!({"response": whole}));
     let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
     let called = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
-    assert_eq!(seen(&got, true).output, [message(1, "Let me look."), called]);
+    assert_eq!(read_as_client(&got, true).output, [message(1, "Let me look."), called]);
 }
 
 #[test]
-fn a_call_of_ours_that_only_the_end_knows_of_stays_hidden() {
-    let mut events = Events::default();
+fn a_search_that_only_the_last_event_contains_stays_hidden() {
+    let mut events = EventBuilder::default();
     let begun = response(1, "in_progress", &[], &Value::Null);
     events.add("response.created", &json!({"response": begun}));
     events.item(0, &message(1, "Nobody."));
     let whole = response(1, "completed", &[search("call_search00001", "customer")], &Value::Null);
     events.add("response.completed", &json!({"response": whole}));
     let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
-    assert_eq!(seen(&got, true).output, [message(1, "Nobody.")]);
+    assert_eq!(read_as_client(&got, true).output, [message(1, "Nobody.")]);
 }

@@ -1,10 +1,11 @@
-//! The nine situations through the bridge, streamed and not.
+//! The nine scenarios through the bridge, streamed and not.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 
 use super::{
-    BOTH, TARGET, answer, call, extends, play, request, result, search, talk, text, user, valid,
+    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, play, request,
+    result, search, talk, text, user,
 };
 
 const DONE: &str = "end_turn";
@@ -15,7 +16,7 @@ fn through(id: &str, name: &str, arguments: Value) -> Value {
     call(id, "tool_call", json!({"name": name, "arguments": arguments}))
 }
 
-/// The sum of `rounds` answers.
+/// The summed usage of this number of rounds.
 fn usage(rounds: u64) -> Value {
     json!({"input_tokens": 50 * rounds * (rounds + 1), "cache_creation_input_tokens": 7 * rounds,
         "cache_read_input_tokens": 20 * rounds, "output_tokens": 10 * rounds,
@@ -58,9 +59,9 @@ fn one_search() {
                 call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))],
                 "stop_reason": "tool_use", "usage": usage(2)})
         );
-        extends(&talk, 1);
+        assert_extends_previous(&talk, 1);
         let hidden = &talk.sent[1]["messages"];
-        valid(hidden);
+        assert_valid_history(hidden);
         assert_eq!(
             hidden[1],
             json!({"role": "assistant",
@@ -70,15 +71,15 @@ fn one_search() {
         assert_eq!(hidden[2]["content"][0]["tool_use_id"], "toolu_search01");
         assert!(hidden[2].to_string().contains("crm__find_customer"));
 
-        // The client answers the call; the wrapped call goes up again.
+        // The client answers the call; the wrapped call is sent upstream again.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         let client = play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
         assert_eq!(client["content"], json!([text("Found.")]));
-        extends(&talk, 2);
+        assert_extends_previous(&talk, 2);
         let sent = &talk.sent[2]["messages"];
-        valid(sent);
+        assert_valid_history(sent);
         assert_eq!(
             sent[3]["content"],
             json!([through("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))])
@@ -88,7 +89,7 @@ fn one_search() {
 }
 
 #[test]
-fn two_rounds() {
+fn two_hidden_rounds() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let client = play(
@@ -109,14 +110,14 @@ fn two_rounds() {
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Thanks.")]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        (1..4).for_each(|n| extends(&talk, n));
-        valid(&talk.sent[3]["messages"]);
+        (1..4).for_each(|n| assert_extends_previous(&talk, n));
+        assert_valid_history(&talk.sent[3]["messages"]);
         assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7);
     }
 }
 
 #[test]
-fn cap_reached() {
+fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         talk.rounds = 1;
@@ -131,18 +132,18 @@ fn cap_reached() {
         assert_eq!(client["content"], json!([text("Again.")]));
         assert_eq!(client["stop_reason"], "end_turn", "a call that nobody sees is none");
 
-        // The answer that waited stands before what the client says next.
+        // The hidden result that waited is put before the client's next message.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        (1..3).for_each(|n| extends(&talk, n));
+        (1..3).for_each(|n| assert_extends_previous(&talk, n));
         let sent = &talk.sent[2]["messages"];
-        valid(sent);
+        assert_valid_history(sent);
         assert_eq!(sent[4]["content"][0]["tool_use_id"], "toolu_search02");
         let is_last = |answer: &Value| {
             answer["content"][0]["content"].as_str().unwrap().contains("last search")
         };
-        // The last that was answered in that turn says so; this turn searches as it likes.
+        // The last search result of that turn says that it is the last; this turn may search again.
         assert!(is_last(&talk.sent[1]["messages"][2]) && !is_last(&sent[4]));
         assert_eq!(sent[4]["content"][1], text("Go on."));
     }
@@ -168,7 +169,7 @@ fn no_match() {
 }
 
 #[test]
-fn a_search_beside_a_call() {
+fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let said = vec![
@@ -192,9 +193,9 @@ fn a_search_beside_a_call() {
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7"), text("and?")]}]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
-        extends(&talk, 1);
+        assert_extends_previous(&talk, 1);
         let sent = &talk.sent[1]["messages"];
-        valid(sent);
+        assert_valid_history(sent);
         assert_eq!(sent[1]["content"], json!(said));
         let blocks = sent[2]["content"].as_array().unwrap();
         assert_eq!(blocks.len(), 3);
@@ -204,7 +205,7 @@ fn a_search_beside_a_call() {
 }
 
 #[test]
-fn two_searches_in_one_round() {
+fn two_searches_in_one_turn() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let client = play(
@@ -225,12 +226,12 @@ fn two_searches_in_one_round() {
         let results = talk.sent[1]["messages"][2]["content"].as_array().unwrap();
         let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
         assert_eq!(ids, ["toolu_search01", "toolu_search02"]);
-        valid(&talk.sent[1]["messages"]);
+        assert_valid_history(&talk.sent[1]["messages"]);
     }
 }
 
 #[test]
-fn a_deferred_tool_called_blind() {
+fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let good = call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}));
@@ -242,7 +243,7 @@ fn a_deferred_tool_called_blind() {
 }
 
 #[test]
-fn a_deferred_tool_called_blind_and_wrongly() {
+fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
@@ -252,7 +253,7 @@ fn a_deferred_tool_called_blind_and_wrongly() {
         let client = play(&mut talk, &body, &rounds);
         assert_eq!(client["content"], json!([good]));
         let hidden = &talk.sent[1]["messages"];
-        valid(hidden);
+        assert_valid_history(hidden);
         assert_eq!(hidden[1]["content"], json!([bad]));
         assert_eq!(hidden[2]["content"][0]["is_error"], true);
         assert!(hidden[2].to_string().contains("integer"), "it is told the schema: {hidden}");
@@ -260,7 +261,7 @@ fn a_deferred_tool_called_blind_and_wrongly() {
 }
 
 #[test]
-fn a_tool_that_the_model_sees_in_full_is_called_as_it_comes() {
+fn a_call_of_a_tool_sent_in_full_is_forwarded_unchanged() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let mut body = request(&json!([user("Search the web.")]), stream);
@@ -280,7 +281,7 @@ fn a_tool_that_the_model_sees_in_full_is_called_as_it_comes() {
 }
 
 #[test]
-fn a_round_that_a_limit_cut_settles_nothing() {
+fn calls_of_a_truncated_round_are_dropped() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let rounds = [
@@ -300,10 +301,10 @@ fn a_round_that_a_limit_cut_settles_nothing() {
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        valid(&talk.sent[2]["messages"]);
-        (1..3).for_each(|n| extends(&talk, n));
+        assert_valid_history(&talk.sent[2]["messages"]);
+        (1..3).for_each(|n| assert_extends_previous(&talk, n));
 
-        // The same with nothing hidden before it.
+        // The same without anything hidden before it.
         let mut talk = super::talk(Mode::Bridge);
         let client = play(&mut talk, &body, &rounds[1..]);
         assert_eq!(client["content"], json!([text("I will")]));

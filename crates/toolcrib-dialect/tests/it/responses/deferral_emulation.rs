@@ -1,10 +1,10 @@
-//! Codex, before a backend that knows only functions.
+//! Codex with a backend that supports only functions.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;
 use toolcrib_dialect::sse::Decoder;
 
-use super::{Events, call, message, output, response, user};
+use super::{EventBuilder, call, message, output, response, user};
 
 fn function(name: &str) -> Value {
     json!({"type": "function", "name": name, "description": "d", "parameters": {"type": "object"}, "strict": true})
@@ -60,7 +60,7 @@ fn emulation(body: &Value) -> (DeferralEmulation, Value) {
 }
 
 #[test]
-fn a_request_becomes_functions_and_calls() {
+fn a_request_with_deferral_becomes_plain_functions_and_calls() {
     let (_, up) = emulation(&body());
     let search = json!({"type": "function", "name": "tool_search", "description": "Finds tools.",
         "parameters": search_tool()["parameters"], "strict": false});
@@ -85,12 +85,12 @@ fn a_request_becomes_functions_and_calls() {
 }
 
 #[test]
-fn tools_only_grow() {
+fn loaded_tools_are_only_appended() {
     let (_, before) = emulation(&body());
     let mut later = body();
     let input = later["input"].as_array_mut().unwrap();
     input.push(json!({"type": "additional_tools", "role": "developer", "tools": [function("find"), function("late")]}));
-    // The same once more, and nothing at all.
+    // The same search result again, and an empty one.
     for (id, tools) in [("call_s2", searched()[2]["tools"].clone()), ("call_s3", json!([]))] {
         input.push(json!({"type": "tool_search_call", "execution": "client", "call_id": id, "arguments": {}}));
         input.push(json!({"type": "tool_search_output", "execution": "client", "call_id": id, "tools": tools}));
@@ -106,7 +106,7 @@ fn tools_only_grow() {
     );
 }
 
-/// What a backend says: a search, a tool of a namespace, one of none.
+/// What the backend returns: a search, a tool in a namespace, one without.
 fn said() -> [Value; 4] {
     [
         message(1, "Let me look."),
@@ -116,7 +116,7 @@ fn said() -> [Value; 4] {
     ]
 }
 
-/// The same as the client knows it.
+/// The same items as the client expects them.
 fn meant() -> [Value; 4] {
     let [text, _, _, shell] = said();
     let mut push = call("call_f9", "push", "{}");
@@ -127,7 +127,7 @@ fn meant() -> [Value; 4] {
 }
 
 #[test]
-fn a_whole_response_becomes_what_the_client_said() {
+fn a_complete_response_is_translated_back() {
     let (emulation, _) = emulation(&body());
     let upstream = response(1, "completed", &said(), &Value::Null);
     let mut expected = response(1, "completed", &meant(), &Value::Null);
@@ -148,9 +148,9 @@ fn events(emulation: &mut DeferralEmulation, text: &str) -> String {
 }
 
 #[test]
-fn a_stream_becomes_what_the_client_said() {
+fn a_stream_is_translated_back() {
     let (mut emulation, _) = emulation(&body());
-    let mut upstream = Events::default();
+    let mut upstream = EventBuilder::default();
     upstream.add(
         "response.created",
         &json!({"response": response(1, "in_progress", &[], &Value::Null)}),
@@ -169,7 +169,7 @@ fn a_stream_becomes_what_the_client_said() {
         own["tools"] = client_tools();
         own
     };
-    let mut expected = Events::default();
+    let mut expected = EventBuilder::default();
     expected.add("response.created", &json!({"response": own("in_progress", &[])}));
     for (index, item) in meant().iter().enumerate() {
         if item["type"] == "tool_search_call" {
@@ -188,7 +188,7 @@ fn a_stream_becomes_what_the_client_said() {
 }
 
 #[test]
-fn what_needs_nothing_is_left_alone() {
+fn a_request_without_deferral_is_unchanged() {
     let plain = json!({"model": "m", "input": [user("hi"), call("c", "shell", "{}")], "tools": [function("shell")]});
     assert!(DeferralEmulation::read(&plain.to_string()).is_none());
     assert!(DeferralEmulation::read("[]").is_none());
@@ -196,7 +196,7 @@ fn what_needs_nothing_is_left_alone() {
 }
 
 #[test]
-fn the_providers_own_search_leaves_all_tools() {
+fn with_the_hosted_search_all_tools_are_kept() {
     let mut deferred = function("find");
     deferred["defer_loading"] = json!(true);
     let body = json!({"model": "m", "input": [
@@ -210,7 +210,7 @@ fn the_providers_own_search_leaves_all_tools() {
 }
 
 #[test]
-fn what_a_client_defers_waits_until_it_is_loaded() {
+fn a_deferred_tool_is_declared_once_it_is_loaded() {
     let mut deferred = function("find");
     deferred["defer_loading"] = json!(true);
     let mut body = json!({"model": "m", "input": [user("hi")],
@@ -229,7 +229,7 @@ fn what_a_client_defers_waits_until_it_is_loaded() {
 }
 
 #[test]
-fn a_choice_names_what_the_backend_knows() {
+fn tool_choice_uses_the_flat_names() {
     let with = |choice: Value| {
         let mut body = body();
         body["tool_choice"] = choice.clone();
@@ -255,7 +255,7 @@ fn a_choice_names_what_the_backend_knows() {
 }
 
 #[test]
-fn a_client_with_a_function_of_that_name_keeps_it() {
+fn a_client_function_named_like_the_search_keeps_its_name() {
     let mut body = body();
     body["tools"].as_array_mut().unwrap().push(function("tool_search"));
     let (emulation, up) = emulation(&body);

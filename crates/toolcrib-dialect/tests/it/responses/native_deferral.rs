@@ -1,4 +1,4 @@
-//! The API's own words for deferring: two kinds of reference, and the hosted search.
+//! Native deferral of the API: two kinds of references, and the hosted search.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
@@ -6,13 +6,13 @@ use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Mode};
 
 use super::{
-    BOTH, TARGET, answer, answers, call, client_tools, input_of, message, output, reasoning,
-    request, search, seen, then, user,
+    BOTH, TARGET, answer, answers, call, client_tools, input_of, message, next_input, output,
+    read_as_client, reasoning, request, search, user,
 };
-use crate::support::{Talk, begins_with};
+use crate::conversation::{TestConversation, begins_with};
 
-fn talk(mode: Mode) -> Talk {
-    Talk::new(Api::Responses, mode)
+fn talk(mode: Mode) -> TestConversation {
+    TestConversation::new(Api::Responses, mode)
 }
 
 const SEARCH_OUTPUT: Mode = Mode::Reference(ReferenceKind::SearchOutput);
@@ -24,7 +24,7 @@ fn native_search(id: &str, query: &str) -> Value {
         "status": "completed", "arguments": {"query": query}})
 }
 
-/// A call as the API makes it of a tool that an item loaded.
+/// A call of a tool that an item loaded, as the API returns it.
 fn spaced(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
     let mut call = call(id, name, arguments);
     call["namespace"] = json!(namespace);
@@ -41,7 +41,7 @@ fn names(tools: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_search_by_the_words_of_the_api_is_answered_with_definitions() {
+fn a_tool_search_call_is_answered_with_definitions() {
     for stream in BOTH {
         let mut talk = talk(SEARCH_OUTPUT);
         let found = spaced(
@@ -77,10 +77,10 @@ fn a_search_by_the_words_of_the_api_is_answered_with_definitions() {
             "the id is that of what was done"
         );
 
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [reasoning(1), plain], "no namespace");
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         let again =
             spaced("call_find0000002", "crm__find_customer", "crm__find_customer", r#"{"q":"bo"}"#);
         let got = talk.ask(
@@ -92,15 +92,19 @@ fn a_search_by_the_words_of_the_api_is_answered_with_definitions() {
         assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
         assert_eq!(input_of(&talk, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
 
-        // A turn of one round whose only change is the namespace is put back too.
-        let input = then(&input, &seen(&got, stream), &[output("call_find0000002", "Bo, 8")]);
+        // A turn of one round in which only the namespace was changed is restored too.
+        let input = next_input(
+            &input,
+            &read_as_client(&got, stream),
+            &[output("call_find0000002", "Bo, 8")],
+        );
         talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Both.")], stream)]);
         assert_eq!(input_of(&talk, 3)[6..], [again, output("call_find0000002", "Bo, 8")]);
     }
 }
 
 #[test]
-fn a_search_that_finds_nothing_is_answered_with_an_empty_list() {
+fn a_tool_search_call_without_matches_is_answered_with_an_empty_list() {
     for stream in BOTH {
         let mut talk = talk(SEARCH_OUTPUT);
         talk.settings = Preset::Words.settings();
@@ -112,7 +116,7 @@ fn a_search_that_finds_nothing_is_answered_with_an_empty_list() {
 }
 
 #[test]
-fn a_function_is_answered_with_an_item_that_declares() {
+fn a_search_function_is_answered_with_additional_tools() {
     for stream in BOTH {
         let mut talk = talk(ADDITIONAL);
         let first = [
@@ -141,12 +145,12 @@ fn a_function_is_answered_with_an_item_that_declares() {
                 [definition("crm__find_customer"), definition("crm__update_customer")]})],
             "each once"
         );
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [plain]);
 
-        // What was declared before is not declared again.
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        // A tool that was declared before is not declared again.
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         let rounds: [&[Value]; 2] = [
             &[search("call_search00003", "select:crm__find_customer")],
             &[message(4, "I know it.")],
@@ -161,7 +165,7 @@ fn a_function_is_answered_with_an_item_that_declares() {
 }
 
 #[test]
-fn a_model_that_calls_the_search_as_a_function_is_answered_as_one() {
+fn a_tool_search_called_as_a_function_is_answered_as_a_function() {
     for stream in BOTH {
         let mut talk = talk(SEARCH_OUTPUT);
         let first = [
@@ -182,7 +186,7 @@ fn a_model_that_calls_the_search_as_a_function_is_answered_as_one() {
 }
 
 #[test]
-fn what_was_called_and_forgotten_is_declared_at_the_end() {
+fn a_called_tool_without_a_record_is_declared_at_the_end() {
     for mode in [SEARCH_OUTPUT, ADDITIONAL] {
         for stream in BOTH {
             let mut talk = talk(mode);
@@ -207,7 +211,7 @@ fn what_was_called_and_forgotten_is_declared_at_the_end() {
                     json!({"type": "additional_tools", "role": "developer", "tools": [definition("crm__find_customer")]})
                 ]
             );
-            let input = then(&input, &seen(&got, stream), &[user("And Bo?")]);
+            let input = next_input(&input, &read_as_client(&got, stream), &[user("And Bo?")]);
             talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "No.")], stream)]);
             assert!(begins_with(&talk.sent[1]["input"], &talk.sent[0]["input"]), "it stays there");
             assert_eq!(input_of(&talk, 1)[4..], [message(1, "Seven."), user("And Bo?")]);
@@ -216,7 +220,7 @@ fn what_was_called_and_forgotten_is_declared_at_the_end() {
 }
 
 #[test]
-fn a_blind_call_is_looked_for_where_its_tool_is_loaded_to() {
+fn a_call_without_a_search_gets_the_namespace_of_the_loaded_tool() {
     for stream in BOTH {
         let mut talk = talk(ADDITIONAL);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
@@ -226,9 +230,9 @@ fn a_blind_call_is_looked_for_where_its_tool_is_loaded_to() {
             &request(&input, stream),
             &[answer(1, std::slice::from_ref(&plain), stream)],
         );
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [plain]);
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
         let up = input_of(&talk, 1);
         assert_eq!(up[1]["namespace"], "crm__find_customer");
@@ -262,10 +266,10 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         assert_eq!(up[0]["description"], "Tools of crm: crm__find_customer, crm__update_customer");
         assert!(up[0].get("defer_loading").is_none());
 
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [plain]);
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
         assert_eq!(
             input_of(&talk, 1)[1..],
@@ -273,7 +277,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         );
         assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
 
-        // With nothing kept the tool is sent in full, and stays so.
+        // Without records, the tool is sent in full, and stays so.
         talk.kept.clear();
         let got = talk.ask(
             TARGET,
@@ -282,7 +286,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         );
         assert_eq!(talk.sent[2]["tools"][0], definition("crm__find_customer"));
         assert_eq!(talk.sent[2]["input"], input, "a call in the default namespace");
-        let input = then(&input, &seen(&got, stream), &[user("Thanks.")]);
+        let input = next_input(&input, &read_as_client(&got, stream), &[user("Thanks.")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Bye.")], stream)]);
         assert!(talk.sent[3]["tools"] == talk.sent[2]["tools"]);
         assert_eq!(talk.sent[3]["input"], input);
@@ -290,7 +294,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
 }
 
 #[test]
-fn a_namespace_has_a_name_that_is_nobodys() {
+fn a_namespace_has_a_unique_name() {
     let mut talk = talk(HOSTED);
     let mut body = request(&json!([user("hi")]), false);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "crm"}));

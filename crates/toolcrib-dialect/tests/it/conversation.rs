@@ -1,7 +1,7 @@
-//! A client and an upstream played by hand.
+//! A client and an upstream, played by hand.
 //!
-//! A [`Talk`] is one conversation over several requests: it keeps the records as a store would, plays
-//! the upstream's answers one after the other, and remembers every body that went up.
+//! A [`TestConversation`] is one conversation over several requests. It stores the records, plays the
+//! upstream's responses one after the other, and keeps every body that was sent upstream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,46 +11,46 @@ use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Exchange, Mode, RecordKey, Request, Toolset};
 
-use crate::played::forced;
-pub(crate) use crate::played::{Done, Next, Turn};
+use crate::driven_turn::forced;
+pub(crate) use crate::driven_turn::{Done, Next, Turn};
 
 /// One conversation.
-pub(crate) struct Talk {
+pub(crate) struct TestConversation {
     pub(crate) api: Api,
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
-    /// What a store keeps.
+    /// The stored records.
     pub(crate) kept: HashMap<RecordKey, Vec<u8>>,
-    /// Bodies that went up, over all requests.
+    /// The bodies that were sent upstream, over all requests.
     pub(crate) sent: Vec<Value>,
-    /// The same, as bytes.
+    /// The same as raw text.
     pub(crate) sent_text: Vec<String>,
     pub(crate) caller: [u8; 32],
     pub(crate) rounds: usize,
 }
 
-/// What a client got.
+/// What the client got.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct ClientResponse {
     /// The response, or all bytes of the stream.
     pub(crate) text: String,
     pub(crate) done: Done,
 }
 
-impl Got {
-    /// The response as JSON.
+impl ClientResponse {
+    /// Returns the response as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// The data of each event of a stream, as JSON; what is none is a string.
+    /// Returns the data of each event of a stream, as JSON or else as a string.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
         data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
     }
 }
 
-impl Talk {
+impl TestConversation {
     pub(crate) fn new(api: Api, mode: Mode) -> Self {
         let settings = Settings::default();
         let (kept, sent, sent_text) = (HashMap::new(), Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl Talk {
         }
     }
 
-    /// The exchange of a request, at the point where it was sent for the first time.
+    /// Returns the exchange of a request after its first request was sent.
     pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
         let (requested, native) = forced(self.mode);
         let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -83,8 +83,8 @@ impl Talk {
         turn
     }
 
-    /// Plays one request of the client's against these answers of the upstream. All must be used.
-    pub(crate) fn ask(&mut self, target: &str, body: &Value, answers: &[String]) -> Got {
+    /// Sends one client request and answers it with these responses. All of them must be used.
+    pub(crate) fn ask(&mut self, target: &str, body: &Value, answers: &[String]) -> ClientResponse {
         let stream = Request::read(self.api, target, body.to_string().into_bytes()).unwrap().stream;
         let mut turn = self.turn(target, &body.to_string());
         let mut out = Vec::new();
@@ -95,7 +95,7 @@ impl Talk {
             self.sent_text.push(sent);
             let answer = answers.next().expect("one more answer of the upstream");
             let next = if stream {
-                // In pieces of an odd size, so that events are cut anywhere.
+                // In pieces of an odd size, so that events are split anywhere.
                 answer.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));
                 turn.end(&mut out)
             } else {
@@ -109,11 +109,11 @@ impl Talk {
         assert_eq!(answers.next(), None, "an answer was not asked for");
         self.kept.extend(done.records.iter().cloned());
         let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
-        Got { text, done }
+        ClientResponse { text, done }
     }
 }
 
-/// Feeds a turn its rounds, cut into pieces of these sizes again and again; all bytes that the client gets.
+/// Feeds a turn its rounds, split into pieces of these sizes in turn. Returns all bytes that the client gets.
 pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sizes = pieces.iter().copied().cycle();
@@ -131,8 +131,8 @@ pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<
     out
 }
 
-/// Tools of a made-up company: `count` of them, each with a few parameters. The first is
-/// `crm__find_customer {q}`, the second `crm__update_customer {id, name}`.
+/// Returns `count` tools of a made-up company, each with a few parameters. The first is `crm__find_customer
+/// {q}`, the second `crm__update_customer {id, name}`.
 pub(crate) fn tools(count: usize) -> Vec<(String, String, Value)> {
     let mut tools = vec![
         (
@@ -171,7 +171,7 @@ fn text(value: &Value) -> String {
     value.to_string()
 }
 
-/// The entries of one history that another begins with, byte for byte.
+/// Whether one history begins with the entries of another, byte for byte.
 pub(crate) fn begins_with(longer: &Value, shorter: &Value) -> bool {
     let (Some(longer), Some(shorter)) = (longer.as_array(), shorter.as_array()) else {
         return false;

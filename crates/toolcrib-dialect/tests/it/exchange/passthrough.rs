@@ -1,9 +1,9 @@
-//! Requests that pass through, and why.
+//! Requests that are passed through, and the reasons.
 
 use super::*;
 
 #[test]
-fn what_passes_through_says_why() {
+fn every_passthrough_has_a_reason() {
     let hosted = json!({"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"});
     let with = |change: &dyn Fn(&mut Value)| {
         let mut body = ask(false);
@@ -30,7 +30,7 @@ fn what_passes_through_says_why() {
         ),
     ];
     for (body, setup, mode, why) in rows {
-        let answer = Answer::Whole(200, "{}".into());
+        let answer = UpstreamAnswer::Whole(200, "{}".into());
         let played = play(&body, setup, &mut HashMap::new(), vec![answer]);
         assert_eq!((played.report.mode, &*played.report.reason), (mode, why));
         assert_eq!((played.sent, &*played.body), (vec![body], &b"{}"[..]));
@@ -39,7 +39,7 @@ fn what_passes_through_says_why() {
 }
 
 #[test]
-fn off_is_off_for_namespaces_too() {
+fn mode_off_also_keeps_namespaces_unchanged() {
     let tool = json!({"type": "function", "name": "find", "parameters": {"type": "object"}});
     let body = json!({"model": "m", "input": "hi", "stream": true,
         "tools": [{"type": "namespace", "name": "crm", "tools": [tool]}]});
@@ -57,7 +57,7 @@ fn off_is_off_for_namespaces_too() {
 }
 
 #[test]
-fn a_client_with_a_search_of_its_own_is_left_to_it() {
+fn a_client_with_its_own_search_is_passed_through() {
     let own = json!({"type": "tool_search", "execution": "client", "description": "d"});
     let tool = json!({"type": "function", "name": "find", "parameters": {"type": "object"}});
     let searched = json!({"type": "tool_search_output", "execution": "client",

@@ -1,4 +1,4 @@
-//! Streams that do not end: what is held of them is bounded, and what is forwarded is not held.
+//! Streams without an end: held data is bounded, and forwarded data is not held.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use toolcrib_dialect::{LimitExceeded, ResponseLimits};
 
 const LIMITS: ResponseLimits = ResponseLimits { response: 100_000, turn: 50_000, call: 20_000 };
 
-/// A stream of an upstream: how it begins, and what it repeats, with a number for `@`.
-struct Stream {
+/// A stream of an upstream: its first events, and an event that it repeats, with a counter for `@`.
+struct UpstreamStream {
     api: Api,
     speaks: Option<Api>,
     start: Vec<String>,
@@ -39,14 +39,15 @@ fn body(api: Api) -> (&'static str, &'static str) {
     }
 }
 
-/// Plays a stream until the exchange is over, `times` at most; what the client got, and how it ended.
-fn play(stream: &Stream, times: usize) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
+/// Plays a stream until the exchange is over, repeating its event at most `times` times. Returns what the
+/// client got, how the exchange ended, and the held bytes after each step.
+fn play(stream: &UpstreamStream, times: usize) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     play_within(LIMITS, stream, times)
 }
 
 fn play_within(
     limits: ResponseLimits,
-    stream: &Stream,
+    stream: &UpstreamStream,
     times: usize,
 ) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     let (target, body) = body(stream.api);
@@ -85,14 +86,14 @@ fn chat(delta: &str) -> String {
     format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
 }
 
-fn own(api: Api, start: &[&str], again: &str) -> Stream {
+fn own(api: Api, start: &[&str], again: &str) -> UpstreamStream {
     let start = start.iter().map(|data| (*data).to_owned()).collect();
-    Stream { api, speaks: None, start, again: again.to_owned() }
+    UpstreamStream { api, speaks: None, start, again: again.to_owned() }
 }
 
 /// Streams that hold more and more, and the limit that ends each.
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn growing() -> Vec<(&'static str, Stream, LimitExceeded)> {
+fn streams_over_a_limit() -> Vec<(&'static str, UpstreamStream, LimitExceeded)> {
     let (turn, call) = (LimitExceeded::Turn(LIMITS.turn), LimitExceeded::Call(LIMITS.call));
     let x = "x".repeat(500);
     let held = chat(
@@ -100,7 +101,7 @@ fn growing() -> Vec<(&'static str, Stream, LimitExceeded)> {
     );
     let more =
         chat(&format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{x}"}}}}]}}"#));
-    let translated = |api, start: &[&str], again: &str| Stream {
+    let translated = |api, start: &[&str], again: &str| UpstreamStream {
         speaks: Some(Api::Chat),
         ..own(api, start, again)
     };
@@ -197,8 +198,8 @@ fn growing() -> Vec<(&'static str, Stream, LimitExceeded)> {
 }
 
 #[test]
-fn what_is_held_is_bounded_and_the_client_is_told_why() {
-    for (what, stream, exceeded) in growing() {
+fn held_data_is_bounded_and_the_client_gets_the_reason() {
+    for (what, stream, exceeded) in streams_over_a_limit() {
         let (out, done, records) = play(&stream, 100_000);
         let done = done.unwrap_or_else(|| panic!("{what}: no end"));
         assert_eq!((done.ending, done.status), (Ending::LimitExceeded(exceeded), 502), "{what}");
@@ -231,9 +232,9 @@ fn a_limit_that_is_reached_is_not_exceeded() {
     assert_eq!(done.unwrap().ending, Ending::LimitExceeded(LimitExceeded::Call(LIMITS.call)));
 }
 
-/// Everything that the client has already: text, thinking, calls of its own tools.
+/// Everything that was forwarded already: text, thinking, calls of the client's own tools.
 #[test]
-fn what_is_forwarded_passes_however_long_and_is_not_recorded() {
+fn forwarded_data_is_unbounded_and_not_recorded() {
     let x = "x".repeat(500);
     let streams = [
         own(Api::Chat, &[], &chat(&format!(r#"{{"content":"{x}","reasoning_content":"{x}"}}"#))),
@@ -273,7 +274,7 @@ fn what_is_forwarded_passes_however_long_and_is_not_recorded() {
     }
 }
 
-/// Some steps look at all calls for each piece, so their number is limited in addition to their size.
+/// Some steps look at all calls for every piece, so the number of calls is limited in addition to their size.
 #[test]
 fn a_turn_with_too_many_calls_ends() {
     let call =
@@ -308,9 +309,9 @@ fn a_turn_with_too_many_calls_ends() {
     }
 }
 
-/// The calls of one choice are checked, so a client gets no other.
+/// Only the calls of one choice are checked, so the client gets no other choice.
 #[test]
-fn choices_that_were_not_asked_for_are_left_out() {
+fn choices_that_were_not_requested_are_dropped() {
     let two = r#"{"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null},{"index":1,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"nope","arguments":"{}"}}]},"finish_reason":null}]}"#;
     let (out, ..) = play(&own(Api::Chat, &[two], &chat(r#"{"content":"."}"#)), 3);
     assert!(out.contains("Hello") && !out.contains("nope"), "{out}");

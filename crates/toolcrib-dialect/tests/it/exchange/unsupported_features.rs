@@ -1,9 +1,9 @@
-//! Features that the upstream refuses: the request is sent again in another mode.
+//! Features that the upstream does not support: the request is sent again in another mode.
 
 use super::*;
 
 #[test]
-fn a_refusal_a_fallback_and_a_hidden_round() {
+fn a_rejected_feature_a_fallback_and_a_hidden_round() {
     for stream in [false, true] {
         let mut store = HashMap::new();
         let refused = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
@@ -15,7 +15,7 @@ fn a_refusal_a_fallback_and_a_hidden_round() {
         assert_eq!(played.fell_back, [ModeFallback { from: native, unsupported: missing }]);
         assert!(played.sent[0].to_string().contains("defer_loading"));
         assert!(!played.sent[1].to_string().contains("defer_loading"));
-        // The answer to the search went up, and the client got the call of the real tool alone.
+        // The search result was sent, and the client got only the call of the real tool.
         assert_eq!(played.sent[2]["messages"].as_array().unwrap().len(), 3);
         assert!(played.sent[2]["messages"][2].to_string().contains("crm__find_customer"));
         assert!(played.text().contains("crm__find_customer"), "{}", played.text());
@@ -62,7 +62,7 @@ fn a_refusal_a_fallback_and_a_hidden_round() {
         };
         assert_eq!(played.actions, expected);
 
-        // The next request knows: it does not try what was refused, and it finds its history again.
+        // The next request does not try the rejected feature, and its records are still found.
         let mut setup = setup();
         setup.learned = played.learned.unwrap();
         let messages = json!([
@@ -82,11 +82,11 @@ fn a_refusal_a_fallback_and_a_hidden_round() {
 }
 
 #[test]
-fn a_refusal_in_a_hidden_round() {
+fn a_feature_rejected_in_a_hidden_round() {
     for stream in [false, true] {
         let refused =
             refusal("messages.2.content.0", "Input tag 'tool_reference' found using 'type'");
-        // The first round searched in the native mode; the second search begins again over the bridge.
+        // The first round searched in the native mode; the second search starts again through the bridge.
         let answers = vec![searches(stream), refused, searches(stream), wrapped(stream)];
         let played = play(&ask(stream), setup(), &mut HashMap::new(), answers);
         assert!(played.sent[1].to_string().contains("tool_reference"));
@@ -100,7 +100,7 @@ fn a_refusal_in_a_hidden_round() {
 }
 
 #[test]
-fn two_refusals_in_a_row() {
+fn two_features_rejected_in_a_row() {
     let deferring = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
     let bound =
         "Invalid `signature` in `thinking` block. The block is bound to a different conversation";
@@ -123,9 +123,9 @@ fn two_refusals_in_a_row() {
 }
 
 #[test]
-fn a_refusal_of_a_request_that_only_counts_tokens() {
+fn a_feature_rejected_for_a_request_that_only_counts_tokens() {
     let refused = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
-    let counted = Answer::Whole(200, r#"{"input_tokens": 7}"#.to_owned());
+    let counted = UpstreamAnswer::Whole(200, r#"{"input_tokens": 7}"#.to_owned());
     let target = "/v1/messages/count_tokens";
     let mut store = HashMap::new();
     let played = play_at(target, &ask(false), setup(), &mut store, vec![refused, counted]);
@@ -135,11 +135,11 @@ fn a_refusal_of_a_request_that_only_counts_tokens() {
 }
 
 #[test]
-fn an_error_that_is_no_refusal_is_the_clients() {
+fn any_other_error_is_forwarded_to_the_client() {
     for status in [400, 401, 429, 500] {
         for stream in [false, true] {
             let body = r#"{"type":"error","error":{"type":"x","message":"max_tokens: too large"}}"#;
-            let answer = Answer::Whole(status, body.to_owned());
+            let answer = UpstreamAnswer::Whole(status, body.to_owned());
             let played = play(&ask(stream), setup(), &mut HashMap::new(), vec![answer]);
             assert_eq!((played.status, played.text()), (Some(status), body.to_owned()));
             assert_eq!(played.done.unwrap().status, status);

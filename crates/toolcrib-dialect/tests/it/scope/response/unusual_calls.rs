@@ -7,8 +7,8 @@ use toolcrib_dialect::exchange::action::Ending;
 use toolcrib_dialect::{Api, WithheldReason};
 
 use super::{
-    Answer, chat, chat_call, chunk, content, events, is_refused, message, passes, play, request,
-    response, streamed, whole,
+    UpstreamAnswer, chat, chat_call, chunk, content, events, is_refused, message, passes, play,
+    request, response, streamed, whole,
 };
 
 #[test]
@@ -76,7 +76,7 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
 #[test]
 fn each_line_of_an_event_is_checked() {
     let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [chat_call("hide_a")]}}]});
-    let event = |inner: &Value| Answer {
+    let event = |inner: &Value| UpstreamAnswer {
         status: 200,
         is_events: true,
         body: format!("data: {{\"metadata\":\ndata: {inner}\ndata: }}\n\n").into_bytes(),
@@ -132,7 +132,7 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
         (item["id"], item["call_id"]) = (json!("i"), json!("c"));
         item
     };
-    // Without tools there are no hidden rounds, which answer some of them.
+    // Without tools there are no hidden rounds, which would answer some of them.
     let without = |mut body: Value| {
         body["tools"] = json!([]);
         body
@@ -173,7 +173,7 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
 }
 
 #[test]
-fn blocks_are_refused_wherever_they_are() {
+fn calls_in_any_block_are_refused() {
     let undeclared = WithheldReason::UndeclaredTool;
     let tool_use = |kind: &str| json!({"type": kind, "id": "t", "server_name": "s", "name": "hide_a", "input": {}});
     for (kind, why) in [
@@ -193,7 +193,7 @@ fn blocks_are_refused_wherever_they_are() {
 }
 
 #[test]
-fn parts_are_refused_in_every_candidate() {
+fn calls_in_any_candidate_are_refused() {
     let undeclared = WithheldReason::UndeclaredTool;
     let call = json!({"functionCall": {"name": "hide_a", "args": {}}});
     let text = json!({"text": "Hi"});

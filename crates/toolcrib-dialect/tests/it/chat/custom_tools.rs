@@ -1,4 +1,4 @@
-//! Custom tools: their input is no JSON, and their calls are always the client's.
+//! Custom tools: their input is not JSON, and their calls are always forwarded.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn chunks(calls: &[Value]) -> String {
 }
 
 #[test]
-fn a_call_passes_as_it_came() {
+fn a_call_of_a_custom_tool_is_forwarded_unchanged() {
     let more = json!({"index": 0, "custom": {"input": " Patch"}});
     let upstream = chunks(&[custom(), more]);
     assert_eq!(talk().ask(TARGET, &asked(true), std::slice::from_ref(&upstream)).text, upstream);
@@ -40,7 +40,7 @@ fn a_call_passes_as_it_came() {
 }
 
 #[test]
-fn a_call_beside_a_search_ends_the_turn_and_goes_back_up_whole() {
+fn a_call_next_to_a_search_ends_the_turn_and_is_restored_completely() {
     let search = json!({"id": "call_search000001", "type": "function",
         "function": {"name": "tool_search", "arguments": r#"{"query":"customer"}"#}});
     for stream in [false, true] {

@@ -1,4 +1,4 @@
-//! What is no conversation at all.
+//! Input that is not a conversation.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use toolcrib_dialect::translate::adapter;
 
 use super::{CLIENTS, events, wire};
 
-/// JSON that looks almost like something.
+/// JSON that is almost valid input.
 fn almost() -> impl Strategy<Value = Value> {
     let keys = select(vec![
         "type",
@@ -88,7 +88,7 @@ fn almost() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn nothing_that_comes_makes_it_panic(
+    fn arbitrary_input_never_causes_a_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
         values in proptest::collection::vec(almost(), 1..6),
         status in 100u16..600,

@@ -1,4 +1,4 @@
-//! Clients that defer by themselves.
+//! Clients that defer tools themselves.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::messages::deferral_emulation::without_deferral;
@@ -29,7 +29,7 @@ fn translated(body: &str) -> Value {
     serde_json::from_str(&without_deferral(body).unwrap()).unwrap()
 }
 
-/// A search of the client's own, as its history has it.
+/// A search by the client itself, as in its history.
 fn searched(id: &str, names: &[&str]) -> [Value; 2] {
     let references: Vec<Value> =
         names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect();
@@ -41,7 +41,7 @@ fn searched(id: &str, names: &[&str]) -> [Value; 2] {
 }
 
 #[test]
-fn a_client_that_does_not_defer_is_left_alone() {
+fn a_request_without_deferral_is_unchanged() {
     let plain = body(json!([tool("a")]), json!([user("what is a tool_reference?")]));
     assert_eq!(defers(&plain), None);
     assert_eq!(without_deferral(&plain), None);
@@ -51,7 +51,7 @@ fn a_client_that_does_not_defer_is_left_alone() {
 }
 
 #[test]
-fn references_become_words_and_tools_that_grow() {
+fn references_become_text_and_loaded_tools_are_appended() {
     let tools = json!([tool("ToolSearch"), deferred("a"), deferred("b"), tool("z"), deferred("c")]);
     let mut messages = vec![user("hi")];
     let first = body(tools.clone(), json!(messages));
@@ -85,7 +85,7 @@ fn references_become_words_and_tools_that_grow() {
 }
 
 #[test]
-fn references_alone_are_enough_to_know_it_by() {
+fn references_alone_show_that_a_client_defers() {
     let mut messages = vec![user("hi")];
     messages.extend(searched("toolu_1", &["a"]));
     let body = body(json!([tool("a")]), json!(messages));
@@ -94,7 +94,7 @@ fn references_alone_are_enough_to_know_it_by() {
 }
 
 #[test]
-fn a_search_of_the_providers_goes_and_all_tools_stay() {
+fn the_hosted_search_is_removed_and_all_tools_are_kept() {
     for kind in [
         "tool_search_tool_bm25_20251119",
         "tool_search_tool_regex",
@@ -131,7 +131,7 @@ fn a_search_of_the_providers_goes_and_all_tools_stay() {
 }
 
 #[test]
-fn whatever_else_is_there_keeps_its_bytes() {
+fn everything_else_keeps_its_bytes() {
     let text = r#"{"x": 1.00, "tools": [{"name":"a", "input_schema":{"z": 1e2}}, {"name":"b","defer_loading":true, "k": [ ]}],
         "messages": [{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"b","cache_control":{"type":"ephemeral"}}, {"type":"text", "text":"n"}], "is_error": false}]}], "y" : null }"#;
     assert_eq!(

@@ -1,16 +1,16 @@
-//! A search, through a turn in the client's API and a backend of another.
+//! A hidden search with a client of one API and a backend of another.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Mode};
 
 use super::{CLIENTS, call_chunk, chunk, counted, piece, usage, wire};
-use crate::support::{Next, Talk, begins_with, tools};
+use crate::conversation::{Next, TestConversation, begins_with, tools};
 
 /// Id, name and arguments of a call.
 type Call<'a> = (&'a str, &'a str, Value);
 
-/// The backend's answer to round `n`.
+/// The backend's response in round `n`.
 fn says(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
     let finish = if call.is_some() { "tool_calls" } else { "stop" };
     if stream {
@@ -41,8 +41,9 @@ fn says(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
     .to_string()
 }
 
-/// A client's request against these answers: what went to the backend, and what the client got.
-fn play(talk: &mut Talk, body: &Value, answers: &[String]) -> (Vec<Value>, String) {
+/// Sends a client's request and plays these responses. Returns what was sent to the backend, and what the
+/// client got.
+fn play(talk: &mut TestConversation, body: &Value, answers: &[String]) -> (Vec<Value>, String) {
     let target = if talk.api == Api::Messages { "/v1/messages" } else { "/v1/responses" };
     let mut turn = talk.turn(target, &body.to_string());
     let mut adapter = adapter(talk.api, Api::Chat).unwrap();
@@ -83,7 +84,7 @@ fn request(api: Api, history: &[Value], stream: bool) -> Value {
     }
 }
 
-/// The client's message out of what it got.
+/// Returns the client's message from its response.
 fn message(api: Api, got: &str, stream: bool) -> Vec<Value> {
     if !stream {
         let got: Value = serde_json::from_str(got).unwrap();
@@ -102,10 +103,10 @@ fn message(api: Api, got: &str, stream: bool) -> Vec<Value> {
 }
 
 #[test]
-fn a_search_is_hidden_and_stays_in_the_history_of_the_backend() {
+fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
     for api in CLIENTS {
         for stream in [false, true] {
-            let mut talk = Talk::new(api, Mode::Bridge);
+            let mut talk = TestConversation::new(api, Mode::Bridge);
             let user = json!({"role": "user", "content": "Find Ada."});
             let search = ("call_search001", "tool_search", json!({"query": "find customer"}));
             let found = (
@@ -160,7 +161,7 @@ fn a_search_is_hidden_and_stays_in_the_history_of_the_backend() {
     }
 }
 
-/// The history as the backend knows it after both rounds, less the text of the search's result.
+/// Returns the backend's history after both rounds, without the text of the search result.
 fn backend_history(calls: [&Call<'_>; 2]) -> Value {
     let [search, found] = calls.map(|(id, name, arguments)| {
         json!([{"id": id, "type": "function",

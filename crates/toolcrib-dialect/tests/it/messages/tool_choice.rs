@@ -1,13 +1,15 @@
-//! Which tools may be called, as the client says; and requests that only count.
+//! Tool choice, and requests that only count tokens.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 
-use super::{BOTH, call, extends, forty, play, request, result, search, talk, text, user};
+use super::{
+    BOTH, assert_extends_previous, call, forty, play, request, result, search, talk, text, user,
+};
 
 #[test]
-fn a_deferred_tool_that_is_forced_is_loaded_and_stays_so() {
+fn a_forced_tool_is_sent_in_full_from_then_on() {
     for (mode, stream) in [
         (Mode::Bridge, false),
         (Mode::Bridge, true),
@@ -27,12 +29,12 @@ fn a_deferred_tool_that_is_forced_is_loaded_and_stays_so() {
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
-        extends(&talk, 1);
+        assert_extends_previous(&talk, 1);
     }
 }
 
 #[test]
-fn none_and_any_go_up_as_they_came_and_change_no_tool() {
+fn none_and_any_do_not_change_the_tools() {
     for stream in BOTH {
         let mut sent: Vec<Value> = Vec::new();
         for kind in ["auto", "none", "any"] {
@@ -56,7 +58,7 @@ fn none_and_any_go_up_as_they_came_and_change_no_tool() {
 }
 
 #[test]
-fn tokens_are_counted_of_what_would_go_up_less_the_providers_search() {
+fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
     let body = request(&json!([user("hi")]), false);
     let counted = |mode: Mode, body: &Value| -> Value {
         let turn = talk(mode).turn("/v1/messages/count_tokens?beta=true", &body.to_string());
@@ -68,12 +70,12 @@ fn tokens_are_counted_of_what_would_go_up_less_the_providers_search() {
     };
     assert_eq!(counted(Mode::Bridge, &body), asked(Mode::Bridge, &body));
     let hosted = Mode::Hosted(HostedSearch::Regex);
-    // Every tool is deferred, which is refused without another.
+    // Every tool is deferred, which the API rejects unless there is another tool.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 41);
     assert!(tools.iter().all(|tool| tool.get("type").is_none()));
     assert_eq!(tools[40].get("defer_loading"), None);
-    // With one that is not, nothing is added.
+    // If there is one, nothing is added.
     let mut body = body;
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
     assert_eq!(counted(hosted, &body)["tools"].as_array().unwrap().len(), 41);
@@ -81,13 +83,13 @@ fn tokens_are_counted_of_what_would_go_up_less_the_providers_search() {
         asked(hosted, &body)["tools"][41],
         json!({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"})
     );
-    // What comes back is no message, and passes as it came.
+    // The response is not a message and is forwarded unchanged.
     let mut turn = talk(hosted).turn("/v1/messages/count_tokens", &body.to_string());
     assert!(turn.whole(br#"{"input_tokens": 2095}"#).is_none());
 }
 
 #[test]
-fn a_client_that_has_our_names_keeps_them() {
+fn client_tools_with_our_names_keep_them() {
     for stream in BOTH {
         let mut talk = talk(Mode::Bridge);
         let mut body = request(&json!([user("Find Ada.")]), stream);

@@ -1,6 +1,6 @@
-//! The exchange of one request, with the upstream played by hand.
+//! Drives the exchange of one request by hand.
 //!
-//! The fuzz targets include this file, so that there is one way to do so.
+//! The fuzz targets include this file, so that there is only one such driver.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use toolcrib_dialect::exchange::action::{DecisionReport, ResponseBody};
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Action, Exchange, Mode, RecordKey, Toolset, ToolsetPlan, TurnSummary};
 
-/// What becomes of a turn after a round.
+/// What happens after a round.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Another round.
+    /// Another request was sent.
     Again,
-    /// The client has its answer.
+    /// The client has its response.
     Done(Done),
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// The response, unless it is a stream.
+    /// The response, unless it was streamed.
     pub(crate) body: Option<String>,
-    /// What is kept for the next request.
+    /// The records to store for the next request.
     pub(crate) records: Vec<(RecordKey, Vec<u8>)>,
     pub(crate) summary: TurnSummary,
 }
 
-/// Records by their place in a list of keys, and the keys.
+/// Returns the record for a key, given its position in the list of keys.
 pub(crate) type Records = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
 /// The exchange of one request, driven by hand.
@@ -40,12 +40,12 @@ pub(crate) struct Turn {
     make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     /// The body that was sent last.
     sent: String,
-    /// Whether an answer to it has begun.
+    /// Whether a response to it has begun.
     is_answered: bool,
 }
 
 impl Turn {
-    /// Drives an exchange to the point where its request is sent for the first time.
+    /// Drives an exchange until its first request is sent.
     pub(crate) fn new(
         exchange: Exchange,
         records: Records,
@@ -56,13 +56,13 @@ impl Turn {
         turn
     }
 
-    /// What was decided about the request.
+    /// Returns what was decided about the request.
     pub(crate) fn report(&self) -> &DecisionReport {
         self.exchange.report()
     }
 
-    /// Does what the exchange asks for until it waits for the upstream: `Again` if something was sent to
-    /// it. What the client gets goes to `out`.
+    /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`.
+    /// Returns `Again` if a request was sent.
     fn drive(&mut self, out: &mut Vec<u8>) -> Option<Next> {
         let mut done = Done::default();
         let mut next = None;
@@ -84,7 +84,7 @@ impl Turn {
                     ResponseBody::Complete(body) if !start.is_unmodified => {
                         done.body = Some(String::from_utf8(body.to_vec()).unwrap());
                     }
-                    // Not an answer of this API.
+                    // Not a response of this API.
                     ResponseBody::Complete(_) | ResponseBody::Passthrough => return None,
                     ResponseBody::Forwarded => {}
                 },
@@ -106,26 +106,26 @@ impl Turn {
         }
     }
 
-    /// The body that went up last.
+    /// Returns the body that was sent last.
     pub(crate) fn request(&self) -> String {
         self.sent.clone()
     }
 
-    /// Plays bytes of a streamed answer.
+    /// Feeds bytes of a streamed response.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.answer(200, true);
         self.exchange.response_bytes(Bytes::copy_from_slice(bytes));
         self.drive(out);
     }
 
-    /// The streamed answer is over.
+    /// Ends the streamed response.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
         self.answer(200, true);
         self.exchange.response_ended();
         self.drive(out).unwrap_or(Next::Done(Done::default()))
     }
 
-    /// Plays a complete answer; `None` if the client got it as it came.
+    /// Feeds a complete response. Returns `None` if the client got it unchanged.
     pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
         self.answer(200, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
@@ -133,7 +133,7 @@ impl Turn {
         self.drive(&mut Vec::new())
     }
 
-    /// Plays an error.
+    /// Feeds an error response.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         self.answer(status, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
@@ -146,9 +146,9 @@ impl Turn {
     }
 }
 
-/// An upstream and a configuration under which requests are sent in this mode.
+/// Returns a setting and capabilities with which requests are sent in this mode.
 pub(crate) fn forced(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
-    // An upstream that knows nothing would get other words.
+    // Without capabilities, a request that uses deferral would be translated.
     let knows = CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {
         Mode::Bridge => (DisclosureSetting::Bridge, knows),

@@ -1,12 +1,12 @@
-//! The nine situations, streamed and not.
+//! The nine scenarios, streamed and not.
 
 use serde_json::{Value, json};
 
 use super::{
-    BOTH, Seen, TARGET, answer, answers, bridge, call, client_tools, ended, input_of, list,
-    message, output, reasoning, request, search, seen, talk, then, user,
+    BOTH, ReceivedResponse, TARGET, answer, answers, bridge, call, client_tools, ended, input_of,
+    list, message, next_input, output, read_as_client, reasoning, request, search, talk, user,
 };
-use crate::support::begins_with;
+use crate::conversation::begins_with;
 
 fn usage(input: u32, rounds: u32) -> Value {
     json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": 5 * rounds},
@@ -53,11 +53,11 @@ fn one_search() {
             [reasoning(2), bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}))];
         let input = json!([user("Find Ada.")]);
         let got = talk.ask(TARGET, &request(&input, stream), &answers(&[&first, &second], stream));
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         let id = if stream { "resp_1" } else { "resp_2" };
         assert_eq!(
             client,
-            Seen {
+            ReceivedResponse {
                 id: id.into(),
                 status: "completed".into(),
                 output: vec![
@@ -70,7 +70,7 @@ fn one_search() {
             }
         );
 
-        // The hidden round went up with the search and its answer.
+        // The hidden round was sent with the search and its result.
         let hidden = input_of(&talk, 1);
         assert_eq!(hidden[..4], [&[user("Find Ada.")], &first[..]].concat());
         assert_eq!(hidden[4]["type"], "function_call_output");
@@ -78,8 +78,8 @@ fn one_search() {
         assert!(hidden[4]["output"].as_str().unwrap().contains("crm__find_customer"));
         assert_eq!(hidden.len(), 5);
 
-        // The client's next request has what it saw; what goes up begins with what went up before.
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        // The client's next request has what it received; the upstream's history begins with the earlier one.
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Found.")], stream)]);
         assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
         assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
@@ -89,7 +89,7 @@ fn one_search() {
 }
 
 #[test]
-fn two_rounds() {
+fn two_hidden_rounds() {
     for stream in BOTH {
         let mut talk = talk();
         let rounds: [&[Value]; 3] = [
@@ -99,14 +99,14 @@ fn two_rounds() {
         ];
         let input = json!([user("Which tools?")]);
         let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [message(3, "There are two.")]);
         assert_eq!(client.usage, usage(600, 3));
         assert_eq!(got.done.summary.rounds, 3);
         assert_eq!(got.done.summary.searches, 2);
         assert_eq!(got.done.summary.last.input, 300);
 
-        let input = then(&input, &client, &[user("Thanks.")]);
+        let input = next_input(&input, &client, &[user("Thanks.")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Bye.")], stream)]);
         assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
         assert_eq!(input_of(&talk, 3)[5..], [message(3, "There are two."), user("Thanks.")]);
@@ -114,7 +114,7 @@ fn two_rounds() {
 }
 
 #[test]
-fn the_cap_is_reached() {
+fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
         let mut talk = talk();
         talk.rounds = 1;
@@ -124,10 +124,10 @@ fn the_cap_is_reached() {
         ];
         let input = json!([user("Find Ada.")]);
         let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [message(2, "Still looking.")]);
-        // The answer that nobody asked for waits for the client.
-        let input = then(&input, &client, &[user("Go on.")]);
+        // The result of the unanswered search waits for the client's next request.
+        let input = next_input(&input, &client, &[user("Go on.")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Done.")], stream)]);
         let up = input_of(&talk, 2);
         assert_eq!(up[4], search("call_search00002", "update customer"));
@@ -137,27 +137,27 @@ fn the_cap_is_reached() {
         );
         let is_last =
             |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
-        // The last that was answered in that turn says so; this turn searches as it likes.
+        // The last search result of that turn says that it is the last; this turn may search again.
         assert!(is_last(&input_of(&talk, 1)[2]) && !is_last(&up[5]));
         assert_eq!(up[6], user("Go on."));
     }
 }
 
 #[test]
-fn nothing_matches() {
+fn no_match() {
     for stream in BOTH {
         let mut talk = talk();
         let rounds: [&[Value]; 2] =
             [&[search("call_search00001", "zebra xylophone")], &[message(2, "There is none.")]];
         let got =
             talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));
-        assert_eq!(seen(&got, stream).output, [message(2, "There is none.")]);
+        assert_eq!(read_as_client(&got, stream).output, [message(2, "There is none.")]);
         assert!(!input_of(&talk, 1)[2]["output"].as_str().unwrap().is_empty());
     }
 }
 
 #[test]
-fn a_search_beside_a_real_call() {
+fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         let mut talk = talk();
         let items = [
@@ -167,9 +167,9 @@ fn a_search_beside_a_real_call() {
         ];
         let input = json!([user("Find Ada.")]);
         let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [find("call_find0000001", "ada"), message(1, "One moment.")]);
-        let input = then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Found.")], stream)]);
         let up = input_of(&talk, 1);
         assert_eq!(up[1..4], items);
@@ -192,7 +192,7 @@ fn two_searches_in_one_turn() {
             &request(&json!("Which tools?"), stream),
             &answers(&[&first, &[message(2, "Two.")]], stream),
         );
-        assert_eq!(seen(&got, stream).output, [message(2, "Two.")]);
+        assert_eq!(read_as_client(&got, stream).output, [message(2, "Two.")]);
         let up = input_of(&talk, 1);
         assert_eq!(up[0], json!({"type": "message", "role": "user", "content": "Which tools?"}));
         assert_eq!(up[1..3], first);
@@ -202,7 +202,7 @@ fn two_searches_in_one_turn() {
 }
 
 #[test]
-fn a_deferred_tool_called_blind() {
+fn a_deferred_tool_called_without_a_search() {
     for stream in BOTH {
         let mut talk = talk();
         let good = find("call_find0000001", "ada");
@@ -212,13 +212,13 @@ fn a_deferred_tool_called_blind() {
             &request(&input, stream),
             &[answer(1, std::slice::from_ref(&good), stream)],
         );
-        assert_eq!(seen(&got, stream).output, [good]);
+        assert_eq!(read_as_client(&got, stream).output, [good]);
 
         let bad = call("call_find0000002", "crm__find_customer", r#"{"name":7}"#);
         let rounds: [&[Value]; 2] =
             [std::slice::from_ref(&bad), &[find("call_find0000003", "ada")]];
         let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
-        assert_eq!(seen(&got, stream).output, [find("call_find0000003", "ada")]);
+        assert_eq!(read_as_client(&got, stream).output, [find("call_find0000003", "ada")]);
         let up = input_of(&talk, 2);
         assert_eq!(up[1], bad);
         assert!(up[2]["output"].as_str().unwrap().contains("\"q\""), "the schema: {}", up[2]);
@@ -226,7 +226,7 @@ fn a_deferred_tool_called_blind() {
 }
 
 #[test]
-fn a_round_that_a_limit_cut_is_not_answered() {
+fn calls_of_a_truncated_round_are_dropped() {
     for stream in BOTH {
         let mut talk = talk();
         let mut half = search("call_search00001", "find");
@@ -235,12 +235,12 @@ fn a_round_that_a_limit_cut_is_not_answered() {
         let upstream = ended(1, &[message(1, "I"), half], "incomplete", stream);
         let input = json!([user("Find Ada.")]);
         let got = talk.ask(TARGET, &request(&input, stream), &[upstream]);
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(
             (client.status.as_str(), &client.output),
             ("incomplete", &vec![message(1, "I")])
         );
-        let input = then(&input, &client, &[user("Go on.")]);
+        let input = next_input(&input, &client, &[user("Go on.")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Yes.")], stream)]);
         assert_eq!(
             talk.sent[1]["input"],

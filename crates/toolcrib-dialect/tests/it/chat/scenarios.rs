@@ -1,9 +1,9 @@
-//! The nine situations, streamed and not.
+//! The nine scenarios, streamed and not.
 
 use serde_json::{Value, json};
 
-use super::{Says, TARGET, Told, answer, request, seen, talk};
-use crate::support::begins_with;
+use super::{ChatConversation, ModelOutput, TARGET, answer, read_as_client, request, talk};
+use crate::conversation::begins_with;
 
 const BOTH: [bool; 2] = [false, true];
 
@@ -11,7 +11,7 @@ const BOTH: [bool; 2] = [false, true];
 fn no_search() {
     for stream in BOTH {
         let mut talk = talk();
-        let says = Says { text: "Hello there.", calls: &[], finish: "stop" };
+        let says = ModelOutput { text: "Hello there.", calls: &[], finish: "stop" };
         let upstream = answer(1, &says, stream);
         let got = talk.ask(
             TARGET,
@@ -36,12 +36,12 @@ fn one_search() {
     for stream in BOTH {
         let mut talk = talk();
         let rounds = [
-            Says {
+            ModelOutput {
                 text: "Let me look.",
                 calls: &[("call_search00001", "tool_search", r#"{"query":"find customer"}"#)],
                 finish: "tool_calls",
             },
-            Says {
+            ModelOutput {
                 text: "",
                 calls: &[(
                     "call_find0000001",
@@ -55,7 +55,7 @@ fn one_search() {
             rounds.iter().zip(1..).map(|(says, n)| answer(n, says, stream)).collect();
         let mut messages = json!([{"role": "user", "content": "Find Ada."}]);
         let got = talk.ask(TARGET, &request(&messages, stream), &answers);
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.id, "chatcmpl-1");
         assert_eq!(client.finish, "tool_calls");
         assert_eq!(client.message["content"], "Let me look.");
@@ -67,20 +67,20 @@ fn one_search() {
         assert_eq!(client.usage["prompt_tokens"], 300);
         assert_eq!(client.usage["prompt_tokens_details"]["cached_tokens"], 10);
 
-        // The hidden round went up with the search and its answer.
+        // The hidden round was sent with the search and its result.
         let hidden = &talk.sent[1]["messages"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(hidden[1]["tool_calls"][0]["function"]["name"], "tool_search");
         assert_eq!(hidden[2]["tool_call_id"], "call_search00001");
         assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
 
-        // The client's next request has what it saw; what goes up begins with what went up before.
+        // The client's next request has what it received; the upstream's history begins with the earlier one.
         messages.as_array_mut().unwrap().push(client.message.clone());
         messages
             .as_array_mut()
             .unwrap()
             .push(json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"}));
-        let says = Says { text: "Found.", calls: &[], finish: "stop" };
+        let says = ModelOutput { text: "Found.", calls: &[], finish: "stop" };
         talk.ask(TARGET, &request(&messages, stream), &[answer(3, &says, stream)]);
         assert!(begins_with(&talk.sent[2]["messages"], &talk.sent[1]["messages"]));
         assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
@@ -103,15 +103,15 @@ const REAL: (&str, &str, &str) = ("call_find0000001", "crm__find_customer", r#"{
 fn calls(
     text: &'static str,
     calls: &'static [(&'static str, &'static str, &'static str)],
-) -> Says<'static> {
-    Says { text, calls, finish: "tool_calls" }
+) -> ModelOutput<'static> {
+    ModelOutput { text, calls, finish: "tool_calls" }
 }
 
-fn text(text: &'static str) -> Says<'static> {
-    Says { text, calls: &[], finish: "stop" }
+fn text(text: &'static str) -> ModelOutput<'static> {
+    ModelOutput { text, calls: &[], finish: "stop" }
 }
 
-/// The client's answer to [`REAL`].
+/// The client's result for [`REAL`].
 fn found() -> Value {
     json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"})
 }
@@ -121,34 +121,34 @@ fn bridged() -> Value {
 }
 
 #[test]
-fn two_rounds() {
+fn two_hidden_rounds() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
+        let mut conversation = ChatConversation::new(stream);
         let other =
             calls("Once more.", &[("call_search00002", "tool_search", r#"{"query":"update"}"#)]);
-        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), other, text("Nobody.")]);
-        saw.is("Let me look.\n\nOnce more.\n\nNobody.", &[], "stop", 3);
-        let tail = told.reply(&saw, &[json!({"role": "user", "content": "A pity."})]);
+        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), other, text("Nobody.")]);
+        saw.assert_is("Let me look.\n\nOnce more.\n\nNobody.", &[], "stop", 3);
+        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "A pity."})]);
         assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("Nobody.")));
     }
 }
 
 #[test]
-fn the_cap_is_reached() {
+fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        told.talk.rounds = 2;
+        let mut conversation = ChatConversation::new(stream);
+        conversation.talk.rounds = 2;
         let look = || calls("Looking.", &[SEARCH]);
-        let saw = told.ask(&[look(), look(), look()]);
-        saw.is("Looking.\n\nLooking.\n\nLooking.", &[], "stop", 3);
-        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        let saw = conversation.ask(&[look(), look(), look()]);
+        saw.assert_is("Looking.\n\nLooking.\n\nLooking.", &[], "stop", 3);
+        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
         assert_eq!(tail[0]["tool_calls"][0]["id"], SEARCH.0);
         assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
         let is_last = |answer: &Value| {
             answer["content"].as_str().unwrap().contains("last search of this turn")
         };
-        // The last that was answered in this turn says so; the next turn searches as it likes.
-        assert!(is_last(&told.talk.sent[2]["messages"][4]) && !is_last(&tail[1]));
+        // The last search result of a turn says that it is the last; the next turn may search again.
+        assert!(is_last(&conversation.talk.sent[2]["messages"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [json!({"role": "user", "content": "Go on."})]);
     }
 }
@@ -156,12 +156,15 @@ fn the_cap_is_reached() {
 #[test]
 fn no_match() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
+        let mut conversation = ChatConversation::new(stream);
         let nothing =
             calls("", &[("call_search00001", "tool_search", r#"{"query":"zzyzx qqqq"}"#)]);
-        let saw = told.ask(&[nothing, text("There is none.")]);
-        saw.is("There is none.", &[], "stop", 2);
-        assert_eq!(told.reply(&saw, &[json!({"role": "user", "content": "A pity."})]).len(), 2);
+        let saw = conversation.ask(&[nothing, text("There is none.")]);
+        saw.assert_is("There is none.", &[], "stop", 2);
+        assert_eq!(
+            conversation.reply(&saw, &[json!({"role": "user", "content": "A pity."})]).len(),
+            2
+        );
     }
 }
 
@@ -169,10 +172,10 @@ fn no_match() {
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         for both in [&[SEARCH, BRIDGED], &[BRIDGED, SEARCH]] {
-            let mut told = Told::new(stream);
-            let saw = told.ask(&[calls("", both)]);
-            saw.is("", &[REAL], "tool_calls", 1);
-            let tail = told.reply(&saw, &[found()]);
+            let mut conversation = ChatConversation::new(stream);
+            let saw = conversation.ask(&[calls("", both)]);
+            saw.assert_is("", &[REAL], "tool_calls", 1);
+            let tail = conversation.reply(&saw, &[found()]);
             let names: Vec<&Value> = (0..2).map(|at| &tail[0]["tool_calls"][at]["id"]).collect();
             assert_eq!(names, [both[0].0, both[1].0]);
             assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
@@ -181,7 +184,7 @@ fn a_search_and_a_real_call_in_one_turn() {
     }
 }
 
-/// A tool that is never deferred is called live, and all the same waits for one before it that is held.
+/// A tool that is never deferred is called live, but still waits for an earlier call that is held.
 #[test]
 fn calls_keep_their_order() {
     const READ: (&str, &str, &str) = ("call_read0000001", "read_file", r#"{"path":"a"}"#);
@@ -195,132 +198,132 @@ fn calls_keep_their_order() {
                 "properties": {"path": {"type": "string"}}}}});
         body["tools"].as_array_mut().unwrap().push(read);
         let got = talk.ask(TARGET, &body, &[answer(1, &calls("", order), stream)]);
-        seen(&got, stream).is("", &visible, "tool_calls", 1);
+        read_as_client(&got, stream).assert_is("", &visible, "tool_calls", 1);
     }
 }
 
 #[test]
 fn two_searches_in_one_turn() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let saw = told.ask(&[calls("", &[SEARCH, OTHER]), calls("", &[BRIDGED])]);
-        saw.is("", &[REAL], "tool_calls", 2);
-        let hidden = &told.talk.sent[1]["messages"];
+        let mut conversation = ChatConversation::new(stream);
+        let saw = conversation.ask(&[calls("", &[SEARCH, OTHER]), calls("", &[BRIDGED])]);
+        saw.assert_is("", &[REAL], "tool_calls", 2);
+        let hidden = &conversation.talk.sent[1]["messages"];
         assert_eq!(hidden[2]["tool_call_id"], SEARCH.0);
         assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
         assert_eq!(hidden[3]["tool_call_id"], OTHER.0);
         assert!(hidden[3]["content"].as_str().unwrap().contains("list_invoice"));
-        assert_eq!(told.reply(&saw, &[found()])[1..], [found()]);
+        assert_eq!(conversation.reply(&saw, &[found()])[1..], [found()]);
     }
 }
 
 #[test]
-fn a_deferred_tool_called_blind_with_good_arguments() {
+fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
         for blind in [&[REAL], &[BRIDGED]] {
-            let mut told = Told::new(stream);
-            let saw = told.ask(&[calls("", blind)]);
-            saw.is("", &[REAL], "tool_calls", 1);
-            let tail = told.reply(&saw, &[found()]);
+            let mut conversation = ChatConversation::new(stream);
+            let saw = conversation.ask(&[calls("", blind)]);
+            saw.assert_is("", &[REAL], "tool_calls", 1);
+            let tail = conversation.reply(&saw, &[found()]);
             assert_eq!(tail[0]["tool_calls"][0]["function"]["name"], blind[0].1);
         }
     }
 }
 
 #[test]
-fn a_deferred_tool_called_blind_with_bad_arguments() {
+fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
+        let mut conversation = ChatConversation::new(stream);
         let bad = calls("", &[("call_bad00000001", "crm__find_customer", r#"{"name":"ada"}"#)]);
-        let saw = told.ask(&[bad, calls("", &[BRIDGED])]);
-        saw.is("", &[REAL], "tool_calls", 2);
-        let hidden = &told.talk.sent[1]["messages"];
+        let saw = conversation.ask(&[bad, calls("", &[BRIDGED])]);
+        saw.assert_is("", &[REAL], "tool_calls", 2);
+        let hidden = &conversation.talk.sent[1]["messages"];
         assert_eq!(hidden[2]["tool_call_id"], "call_bad00000001");
         assert!(hidden[2]["content"].as_str().unwrap().contains("\"q\""));
-        assert_eq!(told.reply(&saw, &[found()])[1..], [found()]);
+        assert_eq!(conversation.reply(&saw, &[found()])[1..], [found()]);
     }
 }
 
 #[test]
-fn a_call_in_a_round_that_is_cut_short_is_lost() {
+fn a_call_in_a_truncated_round_is_dropped() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let cut = Says {
+        let mut conversation = ChatConversation::new(stream);
+        let cut = ModelOutput {
             text: "I will",
             calls: &[("call_cut00000001", "tool_call", r#"{"name":"crm__fi"#)],
             finish: "length",
         };
-        let saw = told.ask(&[calls("", &[SEARCH]), cut]);
-        saw.is("I will", &[], "length", 2);
-        // No call goes up that nobody answers.
-        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        let saw = conversation.ask(&[calls("", &[SEARCH]), cut]);
+        saw.assert_is("I will", &[], "length", 2);
+        // No call without a result is sent upstream.
+        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
         assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("I will")));
         assert_eq!(tail[0].get("tool_calls"), None);
     }
 }
 
 #[test]
-fn a_lost_record_costs_the_search_and_nothing_else() {
+fn without_its_record_a_turn_loses_only_the_search() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        told.talk.kept.clear();
-        told.messages.extend([saw.message.clone(), found()]);
-        let saw = told.ask(&[text("Found.")]);
-        let sent = &told.talk.sent[2]["messages"];
+        let mut conversation = ChatConversation::new(stream);
+        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        conversation.talk.kept.clear();
+        conversation.messages.extend([saw.message.clone(), found()]);
+        let saw = conversation.ask(&[text("Found.")]);
+        let sent = &conversation.talk.sent[2]["messages"];
         assert_eq!(sent[1]["tool_calls"], bridged());
         assert_eq!(sent[2], found());
-        let tail = told.reply(&saw, &[json!({"role": "user", "content": "Thanks."})]);
+        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Thanks."})]);
         assert_eq!(tail.len(), 2);
     }
 }
 
 #[test]
-fn a_shortened_history_still_has_its_records_by_their_ids() {
+fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        told.messages.extend([saw.message.clone(), found()]);
-        told.ask(&[text("Found.")]);
-        told.messages[0] = json!({"role": "user", "content": "Summary: we look for Ada."});
-        told.ask(&[text("Found.")]);
+        let mut conversation = ChatConversation::new(stream);
+        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        conversation.messages.extend([saw.message.clone(), found()]);
+        conversation.ask(&[text("Found.")]);
+        conversation.messages[0] = json!({"role": "user", "content": "Summary: we look for Ada."});
+        conversation.ask(&[text("Found.")]);
         let [before, after] =
-            [2, 3].map(|at| told.talk.sent[at]["messages"].as_array().unwrap().clone());
+            [2, 3].map(|at| conversation.talk.sent[at]["messages"].as_array().unwrap().clone());
         assert_eq!(after[1..], before[1..], "the search is still there");
     }
 }
 
-/// Another conversation of the same caller may have begun with the same words and the same call.
+/// Another conversation of the same caller may have begun with the same text and the same call.
 #[test]
-fn another_id_of_the_provider_is_another_conversation() {
+fn a_call_with_another_id_belongs_to_another_conversation() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let mut conversation = ChatConversation::new(stream);
+        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
         let (mut message, mut result) = (saw.message.clone(), found());
         let id = message["tool_calls"][0]["id"].as_str().unwrap().to_owned();
         let other = format!("{}Z", &id[..id.len() - 1]);
         message["tool_calls"][0]["id"] = json!(other);
         result["tool_call_id"] = json!(other);
-        told.messages.extend([message, result]);
-        told.ask(&[text("Found.")]);
-        let sent = told.talk.sent[2]["messages"].to_string();
+        conversation.messages.extend([message, result]);
+        conversation.ask(&[text("Found.")]);
+        let sent = conversation.talk.sent[2]["messages"].to_string();
         assert!(!sent.contains("call_search"), "{sent}");
     }
 }
 
 #[test]
-fn a_client_may_rewrite_ids() {
+fn a_client_may_change_call_ids() {
     for stream in BOTH {
-        let mut told = Told::new(stream);
-        let saw = told.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        let before = told.talk.sent[1]["messages"].clone();
+        let mut conversation = ChatConversation::new(stream);
+        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let before = conversation.talk.sent[1]["messages"].clone();
         let (mut message, mut result) = (saw.message.clone(), found());
         message["tool_calls"][0]["id"] = json!("a1B2c3D4e");
         result["tool_call_id"] = json!("a1B2c3D4e");
-        told.messages.extend([message, result]);
-        told.ask(&[text("Found.")]);
-        let sent = &told.talk.sent[2]["messages"];
-        assert!(crate::support::begins_with(sent, &before), "the search is still there");
+        conversation.messages.extend([message, result]);
+        conversation.ask(&[text("Found.")]);
+        let sent = &conversation.talk.sent[2]["messages"];
+        assert!(crate::conversation::begins_with(sent, &before), "the search is still there");
         assert_eq!(sent.as_array().unwrap().last(), Some(&found()), "under the id that was given");
     }
 }

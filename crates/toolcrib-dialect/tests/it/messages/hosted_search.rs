@@ -1,13 +1,13 @@
-//! The provider's own search: hidden from the client, kept for the upstream.
+//! The hosted search: hidden from the client, restored for the upstream.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::HostedSearch;
 
-use super::{BOTH, call, extends, forty, play, request, result, talk, text, user};
-use crate::support::Talk;
+use super::{BOTH, assert_extends_previous, call, forty, play, request, result, talk, text, user};
+use crate::conversation::TestConversation;
 
-fn hosted() -> Talk {
+fn hosted() -> TestConversation {
     talk(Mode::Hosted(HostedSearch::Bm25))
 }
 
@@ -28,7 +28,7 @@ fn find(id: &str) -> Value {
 }
 
 #[test]
-fn the_client_sees_none_of_it_and_the_upstream_all_of_it() {
+fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
     for stream in BOTH {
         let mut talk = hosted();
         let said = vec![
@@ -59,14 +59,14 @@ fn the_client_sees_none_of_it_and_the_upstream_all_of_it() {
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut talk, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
-        extends(&talk, 1);
+        assert_extends_previous(&talk, 1);
         assert_eq!(talk.sent[1]["messages"][1]["content"], json!(said));
         assert_eq!(talk.sent[1]["messages"][2], messages[2]);
     }
 }
 
 #[test]
-fn a_result_that_comes_one_turn_late_stays_there() {
+fn a_search_result_in_the_next_turn_stays_there() {
     for stream in BOTH {
         let mut talk = hosted();
         let first = vec![
@@ -92,12 +92,12 @@ fn a_result_that_comes_one_turn_late_stays_there() {
         let client =
             play(&mut talk, &request(&json!(messages), stream), &[(second.clone(), "tool_use")]);
         assert_eq!(client["content"], json!(second[1..]));
-        extends(&talk, 1);
+        assert_extends_previous(&talk, 1);
 
         messages.push(json!({"role": "assistant", "content": client["content"]}));
         messages.push(json!({"role": "user", "content": [result("toolu_upd00001", "done")]}));
         play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
-        extends(&talk, 2);
+        assert_extends_previous(&talk, 2);
         let sent = &talk.sent[2]["messages"];
         assert_eq!(sent[1]["content"], json!(first));
         assert_eq!(sent[3]["content"], json!(second));
@@ -105,12 +105,12 @@ fn a_result_that_comes_one_turn_late_stays_there() {
 }
 
 #[test]
-fn a_pause_is_gone_on_from_without_the_client() {
+fn a_paused_turn_is_continued_without_the_client() {
     for stream in BOTH {
         let mut talk = hosted();
         let paused = vec![text("Looking."), asks("srvtoolu_1"), finds("srvtoolu_1", &[])];
         let body = request(&json!([user("Find Ada.")]), stream);
-        // Also where nothing had to be hidden.
+        // Also if nothing was hidden.
         let again = vec![text("Still looking.")];
         let rounds = [
             (again.clone(), "pause_turn"),
@@ -122,8 +122,8 @@ fn a_pause_is_gone_on_from_without_the_client() {
         assert_eq!(client["content"], json!(said));
         assert_eq!(client["stop_reason"], "end_turn");
         assert_eq!(client["usage"]["output_tokens"], 30);
-        extends(&talk, 1);
-        extends(&talk, 2);
+        assert_extends_previous(&talk, 1);
+        assert_extends_previous(&talk, 2);
         let sent = talk.sent[2]["messages"].as_array().unwrap();
         assert_eq!(sent.len(), 3);
         assert_eq!(sent[1]["content"], json!(again));
@@ -132,7 +132,7 @@ fn a_pause_is_gone_on_from_without_the_client() {
 }
 
 #[test]
-fn a_pause_before_a_word_is_the_clients_to_go_on_from() {
+fn a_pause_without_content_is_left_to_the_client() {
     for stream in BOTH {
         let mut talk = hosted();
         let body = request(&json!([user("Find Ada.")]), stream);
@@ -144,7 +144,7 @@ fn a_pause_before_a_word_is_the_clients_to_go_on_from() {
 }
 
 #[test]
-fn a_search_that_is_lost_loads_its_tool() {
+fn without_its_record_a_searched_tool_is_sent_in_full() {
     let mut talk = hosted();
     let said = vec![
         asks("srvtoolu_1"),
@@ -165,11 +165,11 @@ fn a_search_that_is_lost_loads_its_tool() {
     messages.push(json!({"role": "assistant", "content": client["content"]}));
     messages.push(user("Thanks."));
     play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
-    extends(&talk, 2);
+    assert_extends_previous(&talk, 2);
 }
 
 #[test]
-fn what_was_found_and_is_gone_is_no_longer_referred_to() {
+fn references_to_removed_tools_are_dropped() {
     let mut talk = hosted();
     let said = vec![
         asks("srvtoolu_1"),

@@ -1,4 +1,4 @@
-//! The nine situations, streamed and not.
+//! The nine scenarios, streamed and not.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn no_search() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let parts = json!([{"text": "I think.", "thought": true}, {"text": "Hello there."}]);
         let upstream = answer(1, &parts, "STOP", stream);
         let got = chat.talk.ask(
@@ -35,13 +35,13 @@ fn no_search() {
 #[test]
 fn one_search() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let signed = json!({"functionCall": bridged()["functionCall"], "thoughtSignature": "dHdv"});
         let saw = chat.ask(&[json!([{"text": "Let me look."}, search()]), json!([signed])]);
         let visible = json!({"functionCall": real()["functionCall"], "thoughtSignature": "dHdv"});
         assert_eq!(saw, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
 
-        // The hidden round went up as it came, signature and all, with its answer.
+        // The hidden round was sent back unchanged, including the signature, with its result.
         let hidden = &chat.last()["contents"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(
@@ -52,7 +52,7 @@ fn one_search() {
         assert_eq!(hidden[2]["parts"][0]["functionResponse"]["name"], "tool_search");
         assert!(outputs(&hidden[2])[0].contains("crm__find_customer"));
 
-        // The client answers the tool it knows; the upstream gets the answer to what it called.
+        // The client answers the tool that it knows; the upstream gets the result for the call that it made.
         let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(
             tail,
@@ -65,9 +65,9 @@ fn one_search() {
 }
 
 #[test]
-fn two_rounds() {
+fn two_hidden_rounds() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let other = call("tool_search", &json!({"query": "update customer"}));
         let saw = chat.ask(&[
             json!([{"text": "Let me look."}, search()]),
@@ -93,9 +93,9 @@ fn two_rounds() {
 }
 
 #[test]
-fn the_cap_is_reached() {
+fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         chat.talk.rounds = 2;
         let look = json!([{"text": "Looking."}, search()]);
         let saw = chat.ask(&[look.clone(), look.clone(), look.clone()]);
@@ -106,11 +106,11 @@ fn the_cap_is_reached() {
             json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
         assert_eq!(saw, expected(&parts, "STOP", 3));
-        // The search that nobody answered any more is answered before the client's next words.
+        // The search that was not answered in its turn is answered before the client's next message.
         let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
         assert_eq!(tail[0], json!({"role": "model", "parts": look}));
         let is_last = |answer: &Value| outputs(answer)[0].contains("last search of this turn");
-        // The last that was answered in this turn says so; the next turn searches as it likes.
+        // The last search result of a turn says that it is the last; the next turn may search again.
         assert!(is_last(&chat.talk.sent[2]["contents"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [user("Go on.")]);
     }
@@ -119,7 +119,7 @@ fn the_cap_is_reached() {
 #[test]
 fn no_match() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let nothing = call("tool_search", &json!({"query": "zzyzx qqqq"}));
         let saw = chat.ask(&[json!([nothing]), json!([{"text": "There is none."}])]);
         assert_eq!(saw, expected(&json!([{"text": "There is none."}]), "STOP", 2));
@@ -132,9 +132,9 @@ fn no_match() {
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
-            let mut chat = Chat::new(stream);
+            let mut chat = GeminiConversation::new(stream);
             let saw = chat.ask(&[json!(calls)]);
-            // No round is spent; the signature is the hidden call's, and the record's to restore.
+            // No extra round is needed. The signature belongs to the hidden call, and the record restores it.
             assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
             let told = json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
             let tail = chat.reply(&saw, &told);
@@ -151,7 +151,7 @@ fn a_search_and_a_real_call_in_one_turn() {
 #[test]
 fn two_searches_in_one_turn() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let other = call("tool_search", &json!({"query": "list invoice"}));
         let saw = chat.ask(&[json!([search(), other]), json!([bridged()])]);
         assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
@@ -167,10 +167,10 @@ fn two_searches_in_one_turn() {
 }
 
 #[test]
-fn a_deferred_tool_called_blind_with_good_arguments() {
+fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
         for blind in [real(), bridged()] {
-            let mut chat = Chat::new(stream);
+            let mut chat = GeminiConversation::new(stream);
             let saw = chat.ask(&[json!([blind])]);
             assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
             let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
@@ -182,9 +182,9 @@ fn a_deferred_tool_called_blind_with_good_arguments() {
 }
 
 #[test]
-fn a_deferred_tool_called_blind_with_bad_arguments() {
+fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
-        let mut chat = Chat::new(stream);
+        let mut chat = GeminiConversation::new(stream);
         let bad = call("crm__find_customer", &json!({"name": "ada"}));
         let saw = chat.ask(&[json!([bad]), json!([bridged()])]);
         assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
@@ -198,14 +198,15 @@ fn a_deferred_tool_called_blind_with_bad_arguments() {
     }
 }
 
-/// The same tool twice, one of them refused: without ids only the place tells which is whose.
+/// The same tool twice, and one call is refused: without ids, only the position shows which result belongs to
+/// which call.
 #[test]
-fn answers_find_their_calls_by_place() {
+fn results_without_ids_are_matched_by_position() {
     for stream in BOTH {
         let bad = call("tool_call", &json!({"name": "crm__find_customer", "arguments": {}}));
         for (calls, at) in [([bad.clone(), bridged()], 0), ([bridged(), bad], 1)] {
-            let mut chat = Chat::new(stream);
-            // The place is counted anew in each round.
+            let mut chat = GeminiConversation::new(stream);
+            // Positions are counted per round.
             let saw = chat.ask(&[json!([search()]), json!(calls)]);
             assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
             let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
@@ -216,25 +217,25 @@ fn answers_find_their_calls_by_place() {
     }
 }
 
-/// A client may answer in any order; beside a hidden answer all stand in the order of the calls.
+/// A client may send results in any order. If there is a hidden result, all are put in the order of the calls.
 #[test]
-fn answers_stand_in_the_order_of_their_calls() {
+fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});
     let update = call("tool_call", &update);
     // By name.
-    let mut chat = Chat::new(false);
+    let mut chat = GeminiConversation::new(false);
     let saw = chat.ask(&[json!([bridged(), search(), update])]);
     let told = [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
     let tail = chat.reply(&saw, &json!(told));
     assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
     assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
     assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
-    // By id, in contents of their own.
+    // By id, in separate contents.
     let with_id = |mut part: Value, key: &str, id: &str| {
         part[key]["id"] = json!(id);
         part
     };
-    let mut chat = Chat::new(false);
+    let mut chat = GeminiConversation::new(false);
     let calls = ["a", "b"].map(|id| with_id(bridged(), "functionCall", id));
     let saw = chat.ask(&[json!([search(), calls[0], calls[1]])]);
     chat.contents.push(saw.content);
@@ -251,12 +252,12 @@ fn answers_stand_in_the_order_of_their_calls() {
     }
 }
 
-/// Models have other words for the name inside; the next call of the bridge is meant then.
+/// Models misspell the name inside a bridge call. The result then belongs to the next bridge call.
 #[test]
-fn an_answer_to_a_call_in_other_words() {
+fn a_result_for_a_bridge_call_with_a_misspelled_name() {
     let odd = json!({"tool_name": "crm__find_customer", "args": {"q": "ada"}});
     let odd = call("tool_call", &odd);
-    let mut chat = Chat::new(false);
+    let mut chat = GeminiConversation::new(false);
     let saw = chat.ask(&[json!([odd])]);
     assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
     let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));

@@ -1,4 +1,4 @@
-//! Responses that the API keeps, choices of tools, and what is left alone.
+//! Stored responses, tool choices, and requests that are passed through.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::mode::ReferenceKind;
@@ -6,10 +6,10 @@ use toolcrib_dialect::request::{ClientDeferral, ToolChoice};
 use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
 use super::{
-    BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, output, request,
-    search, seen, talk, user,
+    BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, output,
+    read_as_client, request, search, talk, user,
 };
-use crate::support::Talk;
+use crate::conversation::TestConversation;
 
 fn stored(input: &Value, previous: Option<&str>, stream: bool) -> Value {
     let mut body = request(input, stream);
@@ -21,7 +21,7 @@ fn stored(input: &Value, previous: Option<&str>, stream: bool) -> Value {
 }
 
 #[test]
-fn a_client_that_names_the_response_it_continues() {
+fn a_client_continues_a_stored_response() {
     for stream in BOTH {
         let mut talk = talk();
         let rounds: [&[Value]; 2] = [
@@ -36,14 +36,14 @@ fn a_client_that_names_the_response_it_continues() {
             &stored(&json!([user("Find Ada.")]), None, stream),
             &answers(&rounds, stream),
         );
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         let input = json!([output("call_find0000001", "Ada, 7")]);
         let next = talk.ask(
             TARGET,
             &stored(&input, Some(&client.id), stream),
             &[answer(3, &[message(3, "Seven.")], stream)],
         );
-        // Whichever round the client knows, the last one has all of it but the answer that waited.
+        // Whichever response the client names, the last one has everything but the result that waited.
         assert_eq!(talk.sent[2]["previous_response_id"], "resp_2");
         let up = input_of(&talk, 2);
         assert_eq!(
@@ -53,7 +53,7 @@ fn a_client_that_names_the_response_it_continues() {
         assert_eq!(up[1..], [output("call_find0000001", "Ada, 7")]);
         assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
 
-        // What the upstream repeats is what the client said.
+        // The response repeats the client's fields.
         let repeated: Vec<Value> = if stream {
             next.events().iter().filter_map(|event| event.get("response").cloned()).collect()
         } else {
@@ -66,19 +66,19 @@ fn a_client_that_names_the_response_it_continues() {
 }
 
 #[test]
-fn what_is_known_goes_from_one_kept_response_to_the_next() {
+fn known_tools_carry_over_between_stored_responses() {
     for stream in BOTH {
         let mode = Mode::Reference(ReferenceKind::AdditionalTools);
-        let mut talk = Talk::new(Api::Responses, mode);
+        let mut talk = TestConversation::new(Api::Responses, mode);
         let rounds: [&[Value]; 2] =
             [&[search("call_search00001", "select:crm__find_customer")], &[message(2, "Loaded.")]];
         let got =
             talk.ask(TARGET, &stored(&json!("Load it."), None, stream), &answers(&rounds, stream));
-        let mut id = seen(&got, stream).id;
+        let mut id = read_as_client(&got, stream).id;
         for n in 3..5 {
             let body = stored(&json!("Wait."), Some(&id), stream);
             let got = talk.ask(TARGET, &body, &[answer(n, &[message(n, "Waiting.")], stream)]);
-            id = seen(&got, stream).id;
+            id = read_as_client(&got, stream).id;
         }
         let rounds: [&[Value]; 2] = [
             &[search("call_search00005", "select:crm__find_customer")],
@@ -91,7 +91,7 @@ fn what_is_known_goes_from_one_kept_response_to_the_next() {
 }
 
 #[test]
-fn a_forced_tool_is_sent_in_full_and_stays() {
+fn a_forced_tool_is_sent_in_full_from_then_on() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);
@@ -101,16 +101,16 @@ fn a_forced_tool_is_sent_in_full_and_stays() {
         let got = talk.ask(TARGET, &body, &[answer(1, std::slice::from_ref(&forced), stream)]);
         assert_eq!(talk.sent[0]["tools"][0], client_tools()[0]);
         assert_eq!(talk.sent[0]["tool_choice"], body["tool_choice"]);
-        let client = seen(&got, stream);
+        let client = read_as_client(&got, stream);
         assert_eq!(client.output, [forced]);
-        let input = super::then(&input, &client, &[output("call_find0000001", "Ada, 7")]);
+        let input = super::next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
         assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
     }
 }
 
 #[test]
-fn other_choices_go_up_as_they_came() {
+fn other_choices_are_sent_unchanged() {
     for choice in [json!("none"), json!("required"), json!({"type": "web_search"})] {
         let mut talk = talk();
         let mut body = request(&json!([user("hi")]), false);
@@ -127,7 +127,7 @@ fn read(body: &Value) -> Result<Request, PassthroughReason> {
 }
 
 #[test]
-fn choices_are_read_in_all_their_forms() {
+fn tool_choices_are_read_in_all_forms() {
     let read = |choice: Value| {
         let mut body = request(&json!("hi"), false);
         body["tool_choice"] = choice;
@@ -143,7 +143,7 @@ fn choices_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn what_cannot_have_hidden_rounds_is_left_alone() {
+fn requests_that_cannot_have_hidden_rounds_are_passed_through() {
     let with = |key: &str, value: Value| {
         let mut body = request(&json!("hi"), false);
         body[key] = value;
@@ -165,7 +165,7 @@ fn what_cannot_have_hidden_rounds_is_left_alone() {
 }
 
 #[test]
-fn counting_is_told_by_where_it_is_sent() {
+fn the_path_selects_token_counting() {
     let body = request(&json!("hi"), false).to_string().into_bytes();
     for (target, counts) in
         [("/v1/responses/input_tokens?x=1", true), ("/v1/responses?x=/input_tokens", false)]
@@ -178,7 +178,7 @@ fn counting_is_told_by_where_it_is_sent() {
 }
 
 #[test]
-fn a_client_that_defers_by_itself_is_known() {
+fn clients_that_defer_themselves_are_recognised() {
     let with = |tool: Value, item: Value| {
         let mut body = request(&json!([user("hi"), item]), false);
         body["tools"].as_array_mut().unwrap().push(tool);
@@ -202,7 +202,7 @@ fn a_client_that_defers_by_itself_is_known() {
 }
 
 #[test]
-fn a_clients_own_namespaces_are_given_back() {
+fn the_clients_namespaces_are_restored() {
     for stream in BOTH {
         let mut talk = talk();
         let input = json!([user("Find Ada.")]);

@@ -1,12 +1,12 @@
-//! Servers that say it their own way.
+//! Servers that deviate from the specification.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 
-use super::{TARGET, request, seen, talk};
-use crate::support::{Got, Talk};
+use super::{TARGET, read_as_client, request, talk};
+use crate::conversation::{ClientResponse, TestConversation};
 
-/// A client with a shell, which is always in full.
+/// A request of a client with a shell tool, which is always sent in full.
 fn asked() -> Value {
     let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), true);
     let shell = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
@@ -36,8 +36,8 @@ fn call(index: usize, id: &str, name: &str, arguments: &str) -> Value {
 const WRAPPED: &str = r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#;
 const SEARCH: &str = r#"{"query":"find customer"}"#;
 
-/// Plays these answers; a message begins with its role.
-fn ask(talk: &mut Talk, answers: &[String]) -> Got {
+/// Plays these responses, each of which begins with a role.
+fn ask(talk: &mut TestConversation, answers: &[String]) -> ClientResponse {
     let mut answers = answers.to_vec();
     answers[0].insert_str(0, &role());
     talk.ask(TARGET, &asked(), &answers)
@@ -47,13 +47,14 @@ fn role() -> String {
     piece(&json!({"role": "assistant", "content": ""}))
 }
 
-fn names(got: &Got) -> Vec<String> {
-    let calls = seen(got, true).message["tool_calls"].as_array().cloned().unwrap_or_default();
+fn names(got: &ClientResponse) -> Vec<String> {
+    let calls =
+        read_as_client(got, true).message["tool_calls"].as_array().cloned().unwrap_or_default();
     calls.iter().map(|call| call["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn all_calls_and_the_end_in_one_chunk_keep_their_order() {
+fn calls_and_the_end_in_one_chunk_keep_their_order() {
     let calls = json!([
         call(0, "call_bash00000001", "bash", r#"{"command":"ls"}"#),
         call(1, "call_find00000001", "tool_call", WRAPPED)
@@ -65,7 +66,7 @@ fn all_calls_and_the_end_in_one_chunk_keep_their_order() {
 }
 
 #[test]
-fn a_name_said_with_every_piece_is_said_once() {
+fn a_name_repeated_in_every_piece_is_used_once() {
     let search =
         |arguments| json!({"tool_calls": [call(0, "call_search000001", "tool_search", arguments)]});
     let first = piece(&search(&SEARCH[..9])) + &piece(&search(&SEARCH[9..])) + &end();
@@ -80,7 +81,7 @@ fn a_name_said_with_every_piece_is_said_once() {
 }
 
 #[test]
-fn an_id_that_changes_on_the_way_is_the_same_call() {
+fn a_call_whose_id_changes_is_still_one_call() {
     let more = json!({"tool_calls": [{"index": 0, "id": "call_another00001", "function": {"arguments": r#""ls"}"#}}]});
     let upstream =
         piece(&json!({"tool_calls": [call(0, "call_bash00000001", "bash", r#"{"command":"#)]}))
@@ -92,7 +93,7 @@ fn an_id_that_changes_on_the_way_is_the_same_call() {
 }
 
 #[test]
-fn an_error_beside_a_choice_ends_the_turn() {
+fn an_error_next_to_a_choice_ends_the_turn() {
     let error = json!({"id": "chatcmpl-1", "error": {"message": "overloaded", "code": 502},
         "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error"}]});
     let half = piece(
@@ -104,7 +105,7 @@ fn an_error_beside_a_choice_ends_the_turn() {
 }
 
 #[test]
-fn counts_said_with_every_chunk_are_counted_once() {
+fn usage_repeated_in_every_chunk_is_counted_once() {
     let usage = |output| json!({"prompt_tokens": 100, "completion_tokens": output, "total_tokens": 100 + output});
     let round = |delta: &Value| {
         chunk(delta, &Value::Null, &usage(1))
@@ -117,14 +118,14 @@ fn counts_said_with_every_chunk_are_counted_once() {
         round(&json!({"tool_calls": [call(0, "call_find00000001", "tool_call", WRAPPED)]}));
     let got = ask(&mut talk(), &[first, second]);
     assert_eq!(
-        seen(&got, true).usage,
+        read_as_client(&got, true).usage,
         json!({"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210})
     );
 }
 
 #[test]
-fn what_is_found_twice_is_appended_once() {
-    let mut talk = Talk::new(toolcrib_dialect::Api::Chat, Mode::Append);
+fn a_tool_found_twice_is_appended_once() {
+    let mut talk = TestConversation::new(toolcrib_dialect::Api::Chat, Mode::Append);
     let search =
         |id: &str| piece(&json!({"tool_calls": [call(0, id, "tool_search", SEARCH)]})) + &end();
     let calls = piece(
