@@ -44,14 +44,14 @@ fn check_ranges(settings: &Settings) {
 fn serve(settings: Settings) {
     let crib = Crib::new(CATALOG.clone(), settings);
     let scope = every_second(crib.catalog());
-    let turn = TurnContext { context_window: Some(100_000), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(100_000);
     let mut conversation = Conversation::new();
     let shown = crib.disclose(&turn, &mut conversation);
     assert!(shown.tools.iter().all(|shown| scope.contains(shown.id)), "shown out of scope");
     let asks = [
         SearchRequest::query("open an issue in the repository"),
         SearchRequest::query("select:ping, tree/insert-node, vault__rotate_key"),
-        SearchRequest { pattern: Some("issue|node".into()), ..SearchRequest::default() },
+        SearchRequest::pattern("issue|node"),
         SearchRequest::default(),
     ];
     for ask in asks {

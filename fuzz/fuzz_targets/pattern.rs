@@ -18,7 +18,7 @@ static BARE: LazyLock<Crib> = LazyLock::new(|| without_the_hidden(&CRIB, &SCOPE)
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let ask = SearchRequest { pattern: Some(text.to_owned()), ..SearchRequest::default() };
+    let ask = SearchRequest::pattern(text);
     let reply = CRIB.search(&TurnContext::new(&SCOPE), &mut Conversation::new(), &ask);
     check_reply(&CRIB, &SCOPE, &reply);
     // A pattern that finds nothing has a reason for it, and the model is told.

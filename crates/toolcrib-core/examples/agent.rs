@@ -24,11 +24,7 @@ fn main() -> Result<(), Error> {
     let mut messages = vec!["Tell the team that the build is green.".to_owned()];
     loop {
         // Each turn: what the model is sent.
-        let turn = TurnContext {
-            context_window: Some(200_000),
-            model: Some("gpt-5"),
-            ..TurnContext::new(&scope)
-        };
+        let turn = TurnContext::new(&scope).with_context_window(200_000).with_model("gpt-5");
         let shown = crib.disclose(&turn, &mut conversation);
         let tools = crib.tools_json(&shown, TOOLS, DefinitionFormat::Anthropic);
         messages.extend(shown.announcement.clone());

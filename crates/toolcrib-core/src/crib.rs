@@ -1,7 +1,8 @@
-//! The engine: one catalog, indexed, with the settings it is served under.
+//! The engine: an indexed catalog with its settings.
 //!
-//! A crib is immutable and shared. What differs between callers comes in with each call: the scope
-//! and the rest of the [`TurnContext`](crate::Turn), and the [`Conversation`](crate::Conversation).
+//! A crib is immutable and can be shared between threads and callers. What differs between callers is passed to
+//! each method: the [`TurnContext`](crate::TurnContext) with the scope, and the
+//! [`Conversation`](crate::Conversation).
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -15,8 +16,8 @@ use crate::conversation::{Conversation, Ledger};
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
-    self, EmbeddingWork, Explanation, FitDecision, Hit, RankInputs, Ranker, RankerKind, Ranking,
-    Vectors,
+    self, CheckedRanker, CustomRanker, EmbeddingWork, Explanation, Hit, FitDecision, RankInputs,
+    Ranker, RankerKind, Ranking, Vectors,
 };
 use crate::scope::Scope;
 use crate::settings::{SearchedTools, Settings};
@@ -26,41 +27,49 @@ use crate::tool::{DeferPolicy, Tool};
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::compact;
 
-/// A catalog ready to be served.
+/// An indexed catalog with its settings: the engine that discloses, searches and checks calls.
 #[derive(Debug)]
 pub struct Crib {
     catalog: Arc<Catalog>,
     settings: Settings,
-    counter: Arc<dyn TokenCounter>,
+    plugins: Plugins,
     ranker: Arc<dyn Ranker>,
     vectors: Arc<Vectors>,
     pub(crate) spellings: Arc<Spellings>,
-    /// What a caller with another catalog's scope may know of.
-    nothing: Scope,
+    /// The empty scope, used instead of a scope that belongs to another catalog.
+    empty_scope: Scope,
     policies: Vec<DeferPolicy>,
     /// Compiled when a tool is first called.
     validators: Vec<OnceLock<Validator>>,
-    /// Tokens of each definition, counted when they are first asked for.
-    sizes: OnceLock<Vec<usize>>,
+    /// Tokens of each definition, counted on first use.
+    definition_tokens: OnceLock<Vec<usize>>,
     fingerprint: u64,
 }
 
-/// What of a crib depends on the catalog alone, and is shared between settings.
-struct Ready {
+/// What the user of the library plugs in. A crib for another catalog or with other settings keeps it.
+#[derive(Debug, Clone)]
+struct Plugins {
+    counter: Arc<dyn TokenCounter>,
+    ranker: Option<Arc<dyn CustomRanker>>,
+}
+
+/// The indices of a catalog. Cribs with different settings can share them.
+struct Indices {
     ranker: Arc<dyn Ranker>,
     vectors: Arc<Vectors>,
     spellings: Arc<Spellings>,
 }
 
 impl Crib {
-    /// Indexes a catalog. Tokens are estimated until [`with_counter`](Self::with_counter) says how.
+    /// Indexes a catalog. Tokens are estimated; [`with_counter`](Self::with_counter) sets an exact counter.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
         let vectors = Vectors::of(&settings.vector_table);
-        Self::over(catalog, vectors, settings, Arc::new(FourCharsPerToken))
+        let plugins = Plugins { counter: Arc::new(FourCharsPerToken), ranker: None };
+        Self::index(catalog, vectors, settings, plugins)
     }
 
-    /// The crib of the catalog that takes this one's place, with the same counter. Of the tools that
-    /// stayed as they were, the vectors are kept.
+    /// A crib for the catalog that replaces this one, with the same counter and ranker. Tools that did not
+    /// change keep their vectors.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
         let vectors = if self.vectors.are_of(&settings.vector_table) {
@@ -68,91 +77,102 @@ impl Crib {
         } else {
             Vectors::of(&settings.vector_table)
         };
-        Self::over(catalog, vectors, settings, Arc::clone(&self.counter))
+        Self::index(catalog, vectors, settings, self.plugins.clone())
     }
 
-    fn over(
-        catalog: Catalog,
-        vectors: Vectors,
-        settings: Settings,
-        counter: Arc<dyn TokenCounter>,
-    ) -> Self {
-        let ready = Ready {
-            ranker: rank::build(&catalog, &settings.rank, &settings.limits),
+    fn index(catalog: Catalog, vectors: Vectors, settings: Settings, plugins: Plugins) -> Self {
+        let indices = Indices {
+            ranker: build_ranker(&catalog, &settings, &plugins),
             vectors: Arc::new(vectors),
             spellings: Arc::new(Spellings::of(&catalog)),
         };
-        Self::assemble(Arc::new(catalog), ready, settings, counter)
+        Self::assemble(Arc::new(catalog), indices, settings, plugins)
     }
 
-    /// The same catalog under other settings. It is indexed and embedded anew only where they rank another
-    /// way or have other limits.
+    /// The same catalog with other settings. It is indexed and embedded again only if the ranker or the limits
+    /// differ.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         let same_limits = settings.limits == self.settings.limits;
-        let ranker = if same_limits && settings.rank.same_index(&self.settings.rank) {
+        let same_index = settings.rank.same_index(&self.settings.rank)
+            && settings.vector_table.is_available() == self.settings.vector_table.is_available();
+        let ranker = if same_limits && same_index {
             Arc::clone(&self.ranker)
         } else {
-            rank::build(&self.catalog, &settings.rank, &settings.limits)
+            build_ranker(&self.catalog, &settings, &self.plugins)
         };
-        let (catalog, counter) = (Arc::clone(&self.catalog), Arc::clone(&self.counter));
         let vectors = if same_limits && self.vectors.are_of(&settings.vector_table) {
             Arc::clone(&self.vectors)
         } else {
             Arc::new(Vectors::of(&settings.vector_table))
         };
-        let ready = Ready { ranker, vectors, spellings: Arc::clone(&self.spellings) };
-        let crib = Self::assemble(catalog, ready, settings, counter);
-        // Settings do not change what a definition weighs, and counting is slow.
-        Self { sizes: self.sizes.clone(), ..crib }
+        let indices = Indices { ranker, vectors, spellings: Arc::clone(&self.spellings) };
+        let catalog = Arc::clone(&self.catalog);
+        let crib = Self::assemble(catalog, indices, settings, self.plugins.clone());
+        // Token counts do not depend on settings, and counting is slow.
+        Self { definition_tokens: self.definition_tokens.clone(), ..crib }
     }
 
     fn assemble(
         catalog: Arc<Catalog>,
-        ready: Ready,
+        indices: Indices,
         settings: Settings,
-        counter: Arc<dyn TokenCounter>,
+        plugins: Plugins,
     ) -> Self {
         let mut hasher = FxHasher::default();
         for tool in catalog.tools() {
             (tool.name(), tool.definition()).hash(&mut hasher);
         }
         catalog.generation().hash(&mut hasher);
-        // Settings hold floats, which do not hash; their text does, and it is made once.
-        format!("{settings:?}").hash(&mut hasher);
+        settings.hash_into(&mut hasher);
         Self {
             policies: catalog.tools().iter().map(|tool| settings.rules.policy(tool).0).collect(),
             validators: catalog.ids().map(|_| OnceLock::new()).collect(),
-            sizes: OnceLock::new(),
-            nothing: Scope::none(&catalog),
+            definition_tokens: OnceLock::new(),
+            empty_scope: Scope::none(&catalog),
             fingerprint: hasher.finish(),
             catalog,
             settings,
-            counter,
-            ranker: ready.ranker,
-            vectors: ready.vectors,
-            spellings: ready.spellings,
+            plugins,
+            ranker: indices.ranker,
+            vectors: indices.vectors,
+            spellings: indices.spellings,
         }
     }
 
-    /// The same crib, counting tokens another way.
+    /// The same crib with another token counter.
     #[must_use]
     pub fn with_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
-        self.counter = counter;
-        self.sizes = OnceLock::new();
+        self.plugins.counter = counter;
+        self.definition_tokens = OnceLock::new();
         self
     }
 
-    /// Makes the vectors that the first search would make, unless they are made, and says what work that
-    /// was; none where the ranker asks for none.
+    /// The same crib with a ranker of your own in place of the one that the settings choose.
+    #[must_use]
+    pub fn with_ranker(mut self, ranker: Arc<dyn CustomRanker>) -> Self {
+        self.ranker = Arc::new(CheckedRanker(Arc::clone(&ranker)));
+        self.plugins.ranker = Some(ranker);
+        self
+    }
+
+    /// Embeds the tools now instead of in the first search, and returns how much work that was: none if they
+    /// are embedded already or the ranker uses no vectors.
     pub fn prepare(&self) -> EmbeddingWork {
-        match self.settings.rank.ranker {
-            RankerKind::Hybrid => self.vectors.prepare(&self.catalog, &self.settings.limits),
-            RankerKind::Words | RankerKind::Bm25 | RankerKind::Overlap => EmbeddingWork::default(),
+        if self.uses_vectors() {
+            self.vectors.prepare(&self.catalog, &self.settings.limits)
+        } else {
+            EmbeddingWork::default()
         }
     }
 
-    /// The tools.
+    fn uses_vectors(&self) -> bool {
+        self.plugins.ranker.is_none()
+            && self.settings.rank.ranker == RankerKind::Hybrid
+            && self.settings.vector_table.is_available()
+    }
+
+    /// The catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -175,29 +195,29 @@ impl Crib {
         if !self.settings.limits_revealed() {
             return tools.into_iter().for_each(|tool| ledger.reveal(tool));
         }
-        // Where room is short, the best is to be the newest.
+        // If the number of shown tools is limited, the newest are shown, so the best is recorded last.
         tools.reverse();
         for tool in tools {
             ledger.renew(tool);
         }
     }
 
-    /// How tokens are counted.
+    /// The token counter.
     pub fn counter(&self) -> &dyn TokenCounter {
-        &*self.counter
+        &*self.plugins.counter
     }
 
-    /// Tokens of each tool's definition, by position in the catalog. How a file is indented costs
-    /// nothing: no client sends that.
+    /// Tokens of each tool's definition, by position in the catalog. White space between JSON values does not
+    /// count, because clients do not send it.
     pub fn definition_tokens(&self) -> &[usize] {
-        let count = |tool: &crate::Tool| self.counter.count(&compact(tool.definition()));
-        self.sizes.get_or_init(|| self.catalog.tools().iter().map(count).collect())
+        let count = |tool: &Tool| self.counter().count(&compact(tool.definition()));
+        self.definition_tokens.get_or_init(|| self.catalog.tools().iter().map(count).collect())
     }
 
-    /// What a query means to this ranker and this caller.
+    /// Parses a query for this crib's ranker. A word names a server only if the server has tools in scope.
     pub fn parse(&self, text: &str, scope: &Scope) -> Query {
         let limits = &self.settings.limits;
-        if !self.settings.rank.ranker.knows_operators() {
+        if !self.knows_operators() {
             return Query::plain(text, limits);
         }
         let scope = self.checked_scope(scope);
@@ -208,8 +228,23 @@ impl Crib {
         })
     }
 
-    /// The tools that fit the words best, with nothing cut off but the count: what `eval` measures
-    /// and every search starts from.
+    fn knows_operators(&self) -> bool {
+        match &self.plugins.ranker {
+            Some(ranker) => ranker.knows_operators(),
+            None => self.settings.rank.ranker.knows_operators(),
+        }
+    }
+
+    /// Whether hits have a confidence, and replies a fit.
+    pub(crate) fn has_confidence(&self) -> bool {
+        match &self.plugins.ranker {
+            Some(ranker) => ranker.has_confidence(),
+            None => self.settings.rank.ranker.has_confidence(),
+        }
+    }
+
+    /// The tools that match the words best. Every search starts from this list and may then drop tools; `eval`
+    /// measures the list itself.
     pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
         self.ranking(words, scope, limit).hits
     }
@@ -219,11 +254,11 @@ impl Crib {
             0 => limit,
             cap => limit.min(cap),
         };
-        self.ranker.search(&self.inputs(), words, &self.searched(self.checked_scope(scope)), limit)
+        let scope = self.searched(self.checked_scope(scope));
+        self.ranker.search(&self.rank_inputs(), words, &scope, limit)
     }
 
-    /// What the ranker reads of this crib.
-    fn inputs(&self) -> RankInputs<'_> {
+    fn rank_inputs(&self) -> RankInputs<'_> {
         RankInputs {
             catalog: &self.catalog,
             spellings: &self.spellings,
@@ -234,20 +269,25 @@ impl Crib {
         }
     }
 
-    /// Whether these hits, best first as [`rank`](Self::rank) gives them, are an answer, and why. `None`
-    /// where another system's ranker ranks: what its scores mean has not been measured.
+    /// Decides whether these hits, sorted as [`rank`](Self::rank) returns them, answer the query, and why.
+    /// `None` if the ranker gives no confidence: the scores of other systems' rankers have not been calibrated.
     pub fn decide_fit(&self, ranked: &[Hit]) -> Option<FitDecision> {
-        let rates = self.settings.rank.ranker.has_confidence();
-        rates.then(|| rank::decide_fit(ranked, self.settings.search.refuse))
+        self.has_confidence().then(|| rank::decide_fit(ranked, self.settings.search.refuse))
     }
 
     /// Every number behind a tool's rank; `None` for a tool that is not searched.
     pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
         let scope = self.searched(self.checked_scope(scope));
-        scope.contains(id).then(|| self.ranker.explain(&self.inputs(), words, &scope, id))
+        scope.contains(id).then(|| {
+            let explanation = self.ranker.explain(&self.rank_inputs(), words, &scope, id);
+            let wants_vectors = self.settings.rank.ranker == RankerKind::Hybrid;
+            let vectors_missing =
+                wants_vectors && self.plugins.ranker.is_none() && !self.uses_vectors();
+            Explanation { vectors_missing, ..explanation }
+        })
     }
 
-    /// The tools of a scope that a search looks at.
+    /// The tools in scope that a search covers.
     pub(crate) fn searched<'a>(&self, scope: &'a Scope) -> Cow<'a, Scope> {
         match self.settings.search.searched {
             SearchedTools::All => Cow::Borrowed(scope),
@@ -258,17 +298,17 @@ impl Crib {
         }
     }
 
-    /// Bytes the index takes, beside the catalog itself.
+    /// Size of the index in bytes, without the catalog itself.
     pub fn index_bytes(&self) -> usize {
         self.ranker.bytes() + self.vectors.bytes()
     }
 
-    /// The scope, if it is one of this catalog: ids of another mean other tools, or none.
+    /// The scope if it belongs to this catalog, else the empty scope: ids of another catalog mean other tools.
     pub(crate) fn checked_scope<'a>(&'a self, scope: &'a Scope) -> &'a Scope {
-        if scope.is_of(&self.catalog) { scope } else { &self.nothing }
+        if scope.is_of(&self.catalog) { scope } else { &self.empty_scope }
     }
 
-    /// The turn, with a scope that is one of this catalog and with the context window as far as it is known.
+    /// The turn with a scope of this catalog, and with the context window if it is known.
     pub(crate) fn checked_turn<'a>(&'a self, turn: &TurnContext<'a>) -> TurnContext<'a> {
         let context_window =
             turn.context_window.or_else(|| self.settings.context_window_for(turn.model));
@@ -286,8 +326,18 @@ impl Crib {
         })
     }
 
-    /// Changes with anything that could change what the model sees: catalog, settings, counter.
+    /// Changes with everything that could change what the model sees: catalog, settings, counter.
     pub(crate) fn fingerprint(&self) -> (u64, &str) {
-        (self.fingerprint, self.counter.label())
+        (self.fingerprint, self.counter().label())
+    }
+}
+
+fn build_ranker(catalog: &Catalog, settings: &Settings, plugins: &Plugins) -> Arc<dyn Ranker> {
+    match &plugins.ranker {
+        Some(ranker) => Arc::new(CheckedRanker(Arc::clone(ranker))),
+        None => {
+            let has_table = settings.vector_table.is_available();
+            rank::build(catalog, &settings.rank, &settings.limits, has_table)
+        }
     }
 }

@@ -87,7 +87,10 @@ impl From<DisclosureKind> for DisclosureSetting {
 }
 
 /// How the engine shows deferred tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// Not `#[non_exhaustive]`: a program that writes requests must decide what to do with each kind, so a new kind
+/// should not compile unnoticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {
     /// Three stable tools, search, describe and call; the rest is a listing.
@@ -104,8 +107,9 @@ pub enum DisclosureKind {
 ///
 /// Always an object with `properties`, even if empty: grammar converters of local servers refuse a
 /// bare object. Always open: capable models often guess right, and a valid guess is run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Stub {
     /// Nothing more: a sentence per tool would grow with the catalog and eat the saving.
     #[default]
@@ -129,8 +133,9 @@ impl Stub {
 }
 
 /// How hard the model is told to search.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Guidance {
     /// By the model's name: strong unless its family is known to search without being told.
     #[default]
@@ -162,6 +167,7 @@ fn is_of(model: Option<&str>, families: &[&str]) -> bool {
 
 /// A tool of ours, ready to be written in any shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OwnTool {
     /// Its name.
     pub name: &'static str,
@@ -180,6 +186,7 @@ impl OwnTool {
 
 /// One tool as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DisclosedTool {
     /// Which tool.
     pub id: ToolId,
@@ -191,6 +198,7 @@ pub struct DisclosedTool {
 
 /// What the model sees this turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Disclosure {
     /// Whether anything is deferred, and why.
     pub decision: Decision,

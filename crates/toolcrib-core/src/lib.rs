@@ -65,6 +65,7 @@ pub use reply::Reply;
 pub use scope::Scope;
 pub use search::SearchRequest;
 pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
+pub use settings_toml::SettingsReader;
 pub use signature::signature;
 pub use tokens::{FourCharsPerToken, TokenCounter};
 pub use tool::{DeferPolicy, DefinitionFormat, EMPTY_SCHEMA, Fingerprint, Tool, ToolAnnotations};
@@ -73,6 +74,6 @@ pub use turn_context::TurnContext;
 pub use weakness::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "vectors", feature = "presets"))]
 #[doc = include_str!("../../../docs/harness.md")]
 struct HarnessPage;

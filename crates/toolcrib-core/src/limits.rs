@@ -7,8 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Bounds on catalogs, queries and patterns. The defaults suit catalogs from strangers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of a tool's name, server prefix included. Over it the tool is held.
     pub name_bytes: usize,

@@ -23,6 +23,7 @@ pub const DEFAULT_TOKENS: usize = 4_000;
 /// How much room the listing has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct ListingSettings {
     /// The most telling form it may have.
     pub form: ListingForm,
@@ -54,8 +55,9 @@ impl Default for ListingSettings {
 }
 
 /// Where the listing stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ListingPlacement {
     /// In the search tool's description, where it stays as it is for a whole conversation; what
     /// comes later is announced.
@@ -68,8 +70,9 @@ pub enum ListingPlacement {
 }
 
 /// How far the listing had to degrade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ListingForm {
     /// Names and first sentences.
     Full,
@@ -87,6 +90,7 @@ pub enum ListingForm {
 
 /// The listing as the model gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listing {
     /// How far it had to degrade.
     pub form: ListingForm,

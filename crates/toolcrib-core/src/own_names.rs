@@ -18,6 +18,7 @@ pub const PROVIDER_SEARCH_NAMES: [&str; 2] = ["tool_search_tool_regex", "tool_se
 
 /// One of our tools, by what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OwnToolKind {
     /// Finds tools by words or by name.
     Search,
@@ -30,7 +31,7 @@ pub enum OwnToolKind {
 }
 
 /// A set of names for our own tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnNames {
     /// The search tool.
     pub search: &'static str,

@@ -4,6 +4,8 @@
 //! ranges. A preset is nothing but another value of [`Settings`]. How they are written in a file is in
 //! `settings_toml`.
 
+mod fingerprint;
+
 use serde::{Deserialize, Serialize};
 
 use crate::context_window;
@@ -19,6 +21,7 @@ use toolcrib_text::clean;
 
 /// The settings of an engine.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// When deferral sets in.
     pub activation: Activation,
@@ -132,6 +135,7 @@ impl Settings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[non_exhaustive]
 pub struct SearchSettings {
     /// Results when the model names no number.
     pub limit: usize,
@@ -164,8 +168,9 @@ pub struct SearchSettings {
 }
 
 /// What the search tool says it takes. It understands all of it, whatever it says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SearchInput {
     /// `query`, `queries`, `limit`, and what a query may hold.
     #[default]
@@ -179,8 +184,9 @@ pub enum SearchInput {
 }
 
 /// Which tools are searched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum SearchedTools {
     /// All in scope.
     #[default]

@@ -22,7 +22,7 @@ use crate::settings::{SearchSettings, Settings};
 use crate::tool::DeferPolicy;
 
 impl Settings {
-    /// Reads settings from TOML: over the preset that the text names, or over our own.
+    /// Reads settings from TOML, on top of the preset that the text names or of our defaults.
     ///
     /// ```
     /// use toolcrib_core::Settings;
@@ -33,34 +33,73 @@ impl Settings {
     /// # Ok::<(), toolcrib_core::Error>(())
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Self::from_shared_toml(text, &[])
-    }
-
-    /// Reads settings from TOML that has other readers too. `others` are the top-level keys that
-    /// belong to those: whatever they hold is ignored. Any other unknown key is an error.
-    ///
-    /// ```
-    /// use toolcrib_core::Settings;
-    /// let text = "mark = '…'\n[window]\nwidth = 80";
-    /// assert_eq!(Settings::from_shared_toml(text, &["window"])?.mark, "…");
-    /// assert!(Settings::from_toml(text).is_err());
-    /// # Ok::<(), toolcrib_core::Error>(())
-    /// ```
-    pub fn from_shared_toml(text: &str, others: &[&str]) -> Result<Self, Error> {
-        read(None, text, others)
+        SettingsReader::new().read(text)
     }
 }
 
 impl Preset {
-    /// Its settings under a TOML file of ours, whichever preset the file names.
+    /// Reads settings from TOML on top of this preset, whichever preset the text names.
     pub fn with_toml(self, text: &str) -> Result<Settings, Error> {
-        self.with_shared_toml(text, &[])
+        SettingsReader::new().over(self).read(text)
+    }
+}
+
+/// Reads settings from a TOML file under conditions that [`Settings::from_toml`] does not have.
+///
+/// ```
+/// use toolcrib_core::{Settings, SettingsReader};
+/// let text = "mark = '…'\n[window]\nwidth = 80";
+/// assert_eq!(SettingsReader::new().ignoring(&["window"]).read(text)?.mark, "…");
+/// assert!(Settings::from_toml(text).is_err());
+/// # Ok::<(), toolcrib_core::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SettingsReader<'a> {
+    preset: Option<Preset>,
+    other_keys: &'a [&'a str],
+    loads_vector_tables: bool,
+}
+
+impl<'a> SettingsReader<'a> {
+    /// Reads a file that holds settings of this engine and nothing else.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// The same for a file that has other readers too: [`Settings::from_shared_toml`] says what
-    /// `others` are.
-    pub fn with_shared_toml(self, text: &str, others: &[&str]) -> Result<Settings, Error> {
-        read(Some(self), text, others)
+    /// Reads the file on top of this preset, whichever preset the file names.
+    #[must_use]
+    pub fn over(self, preset: impl Into<Option<Preset>>) -> Self {
+        Self { preset: preset.into(), ..self }
+    }
+
+    /// Ignores these top-level keys, whatever their values: they belong to other readers of the same file. Any
+    /// other unknown key is an error.
+    #[must_use]
+    pub fn ignoring(self, other_keys: &'a [&'a str]) -> Self {
+        Self { other_keys, ..self }
+    }
+
+    /// Accepts `rank.embedding_model`. The caller promises to load the table in that folder into
+    /// [`Settings::vector_table`]; this crate does no I/O. Otherwise the key is an error.
+    #[must_use]
+    pub fn loading_vector_tables(self) -> Self {
+        Self { loads_vector_tables: true, ..self }
+    }
+
+    /// Reads the settings.
+    pub fn read(&self, text: &str) -> Result<Settings, Error> {
+        let settings = read(self.preset, text, self.other_keys)?;
+        match &settings.rank.embedding_model {
+            Some(_) if !self.loads_vector_tables => Err(Error::Settings {
+                problem: "`rank.embedding_model` is set, but this program loads no vector tables"
+                    .into(),
+                hint: "remove the key; in a program that uses the library, load the table and set \
+                       `Settings::vector_table`, and read the file with \
+                       `SettingsReader::loading_vector_tables`"
+                    .into(),
+            }),
+            _ => Ok(settings),
+        }
     }
 }
 
@@ -245,17 +284,37 @@ mod tests {
     fn keys_of_other_readers_are_ignored_whatever_they_hold() {
         let text = "theme = 'dark'\nmark = '…'\n[window]\nmark = 7\n[[window.tab]]\nlimit = -1";
         let expected = Settings { mark: "…".into(), ..Settings::default() };
-        assert_eq!(Settings::from_shared_toml(text, &OTHERS).unwrap(), expected);
-        let expected = Settings { mark: "…".into(), ..Preset::Hermes.settings() };
-        assert_eq!(Preset::Hermes.with_shared_toml(text, &OTHERS).unwrap(), expected);
+        assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(text).unwrap(), expected);
+        let expected = Settings { mark: "…".into(), ..Preset::Words.settings() };
+        assert_eq!(
+            SettingsReader::new().ignoring(&OTHERS).over(Preset::Words).read(text).unwrap(),
+            expected
+        );
         assert!(Settings::from_toml(text).is_err(), "here they are nobody's");
-        let nested = Settings::from_shared_toml("[search]\nwindow = 1", &OTHERS).unwrap_err();
+        let nested =
+            SettingsReader::new().ignoring(&OTHERS).read("[search]\nwindow = 1").unwrap_err();
         assert!(nested.to_string().ends_with("at line 2, column 1"), "{nested}");
     }
 
     #[test]
+    fn an_embedding_model_is_an_error_unless_the_caller_loads_it() {
+        let text = "[rank]\nembedding_model = 'models/potion'";
+        for read in [Settings::from_toml(text), Preset::Default.with_toml(text)] {
+            let error = read.unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "`rank.embedding_model` is set, but this program loads no vector tables"
+            );
+            assert!(error.hint().contains("`Settings::vector_table`"), "{}", error.hint());
+        }
+        let settings = SettingsReader::new().loading_vector_tables().read(text).unwrap();
+        assert_eq!(settings.rank.embedding_model.unwrap().to_str(), Some("models/potion"));
+    }
+
+    #[test]
     fn an_error_names_the_line_of_the_whole_file_and_the_keys_of_all_readers() {
-        let error = |text| Settings::from_shared_toml(text, &OTHERS).unwrap_err().to_string();
+        let error =
+            |text| SettingsReader::new().ignoring(&OTHERS).read(text).unwrap_err().to_string();
         assert_eq!(
             error("theme = 1\n[window]\nx = 1\n[activation]\n tools = 'many'"),
             "invalid type: string \"many\", expected usize at line 5, column 10"

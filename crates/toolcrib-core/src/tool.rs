@@ -16,7 +16,7 @@ use toolcrib_text::json::{self, Fields};
 pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
 /// Whether its owner lets a tool be deferred.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeferPolicy {
     /// Its full schema is always shown.
@@ -31,6 +31,7 @@ pub enum DeferPolicy {
 /// The shapes a tool definition comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum DefinitionFormat {
     /// MCP: `{name, title, description, inputSchema}`.
     Mcp,
@@ -126,6 +127,7 @@ impl DefinitionFormat {
 /// What a tool's owner says it does to the world: MCP's four hints. A stranger's word, and no more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolAnnotations {
     /// It changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]

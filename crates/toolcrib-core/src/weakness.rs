@@ -11,6 +11,7 @@ const ENOUGH: usize = 3;
 
 /// What little there is to find a tool by.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
 pub struct Weakness {
     /// The tool.
     pub name: String,

@@ -137,11 +137,7 @@ impl Toolset {
         settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib, window));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
-        let turn = CoreTurn {
-            context_window: plan.context,
-            model: Some(&plan.model),
-            ..CoreTurn::new(&scope)
-        };
+        let turn = CoreTurn::new(&scope).with_context_window(plan.context).with_model(&*plan.model);
         let mut conversation = if plan.sticky {
             Conversation::with_ledger(Ledger::from_names([], DEFAULT_MAX_REVEALS))
         } else {
@@ -259,11 +255,9 @@ impl Toolset {
     }
 
     pub(crate) fn turn(&self) -> CoreTurn<'_> {
-        CoreTurn {
-            context_window: self.plan.context,
-            model: Some(&self.plan.model),
-            ..CoreTurn::new(&self.scope)
-        }
+        CoreTurn::new(&self.scope)
+            .with_context_window(self.plan.context)
+            .with_model(&*self.plan.model)
     }
 
     pub(crate) fn names(&self) -> OwnNames {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::LazyLock;
 
 use crate::segmenter::Segmenter;
 use crate::simd::Kernel;
@@ -34,8 +33,9 @@ pub struct EmbeddingModel {
 
 impl EmbeddingModel {
     /// The table inside the binary. The first call parses its vocabulary; the vectors are not copied.
+    #[cfg(feature = "builtin-table")]
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<EmbeddingModel> = LazyLock::new(|| {
+        static BUILTIN: std::sync::LazyLock<EmbeddingModel> = std::sync::LazyLock::new(|| {
             let bytes: &'static [u8] = include_bytes!("../weights/table.bin");
             // The bytes are part of the binary and a test parses them, so this cannot fail at run time.
             EmbeddingModel::parse(Cow::Borrowed(bytes))

@@ -77,7 +77,8 @@ pub fn evaluate(
 ) -> (DatasetReport, Vec<RunLine>) {
     let begin = Instant::now();
     // Every tool of a dataset must be searchable, so rules that would exclude tools are removed.
-    let settings = Settings { rules: Rules::default(), ..settings.clone() };
+    let mut settings = settings.clone();
+    settings.rules = Rules::default();
     let crib = Crib::new(dataset.catalog, settings);
     crib.prepare();
     let build_ms = begin.elapsed().as_secs_f64() * 1e3;

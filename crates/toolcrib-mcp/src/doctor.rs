@@ -98,7 +98,7 @@ impl Gateway {
         let rules = &snapshot.crib.settings().rules;
         // A preset names tools that its system may have; nobody mistyped those.
         let presets: Vec<Glob> =
-            Preset::ALL.into_iter().flat_map(|preset| preset.settings().rules.never).collect();
+            Preset::ALL.iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
             for glob in globs.iter().filter(|glob| !presets.contains(glob)) {
                 remark(key.to_owned(), glob, fits_rule(glob), "tool");

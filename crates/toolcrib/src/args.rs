@@ -110,7 +110,7 @@ fn mode() -> impl TypedValueParser<Value = RequestedMode> {
 
 /// Parses the name of a preset. clap lists the names in its help and errors.
 fn preset() -> impl TypedValueParser<Value = Preset> {
-    let names = Preset::ALL.map(Preset::name);
+    let names = Preset::ALL.iter().map(|preset| preset.name());
     // clap accepts only these names, so the default is never used.
     PossibleValuesParser::new(names).map(|name| Preset::named(&name).unwrap_or_default())
 }

@@ -11,7 +11,7 @@ pub(crate) mod yaml;
 use std::path::Path;
 
 use serde_json::Value;
-use toolcrib_core::{Error, Preset, Settings};
+use toolcrib_core::{Error, Preset, Settings, SettingsReader};
 use toolcrib_server::HttpSettings;
 
 use crate::args::SourceArgs;
@@ -27,10 +27,7 @@ const OTHER_SECTIONS: [&str; 5] = {
 /// Reads the engine's settings from Toolcrib's own config. They override those of `preset`, or of the preset that the file
 /// names.
 fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error> {
-    match preset {
-        Some(preset) => preset.with_shared_toml(text, &OTHER_SECTIONS),
-        None => Settings::from_shared_toml(text, &OTHER_SECTIONS),
-    }
+    SettingsReader::new().over(preset).ignoring(&OTHER_SECTIONS).loading_vector_tables().read(text)
 }
 
 /// Resolves a relative folder of vectors against the folder of the config. The working folder would be wrong: it may

@@ -31,6 +31,7 @@ use toolcrib_text::shorten;
 
 /// A call to be run: the real tool, the real arguments.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The tool.
     pub id: ToolId,

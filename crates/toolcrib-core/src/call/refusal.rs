@@ -9,6 +9,7 @@ use crate::reply::UnavailableServer;
 /// Why a call was not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RefusalCode {
     /// No tool of this name. The same for a tool out of scope: there is no difference to see.
     UnknownTool,
@@ -26,6 +27,7 @@ pub enum RefusalCode {
 
 /// An answer in place of a result: what is wrong, where, and what would be right.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Refusal {
     /// Which kind of wrong.
     #[serde(rename = "error")]

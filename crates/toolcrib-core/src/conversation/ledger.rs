@@ -182,6 +182,7 @@ impl Ledger {
 
 /// A piece of a transcript that tells what was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TranscriptEntry<'a> {
     /// The text of a reply of ours, in any of its forms.
     Reply(&'a str),

@@ -6,6 +6,7 @@ use toolcrib_text::clean::Hidden;
 
 /// One remark about one tool, or about the place where a tool should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Where it stood: `tools[3]`, `line 12`.
     pub place: String,

@@ -25,6 +25,7 @@ use toolcrib_text::shorten;
 
 /// What came in, and what is to be said about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestedTools {
     /// The usable tools, in the order they stood in.
     pub tools: Vec<Tool>,
@@ -61,6 +62,7 @@ impl IngestedTools {
 
 /// Where a list comes from, and what that says about its tools' server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin<'a> {
     /// Nothing is known: a tool's own word or the prefix of its name tells.
     #[default]

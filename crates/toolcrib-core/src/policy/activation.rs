@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::activation_reason::{ActivationReason, ThresholdSource};
 
 /// Whether deferral is up to the numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationMode {
     /// The numbers decide.
@@ -45,6 +45,7 @@ impl<'de> Deserialize<'de> for ActivationMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[non_exhaustive]
 pub struct Activation {
     /// On, off, or by the numbers.
     pub mode: ActivationMode,

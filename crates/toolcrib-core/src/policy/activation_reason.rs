@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Why a conversation defers or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ActivationReason {
     /// Configured off.
     Off,
@@ -53,6 +54,7 @@ pub enum ActivationReason {
 
 /// What a threshold of tokens is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ThresholdSource {
     /// A number in the settings.
     Fixed,

@@ -18,6 +18,7 @@ pub enum Verdict {
 
 /// Why.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VerdictReason {
     /// Nothing is deferred in this conversation.
     NotActive,

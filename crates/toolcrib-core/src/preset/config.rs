@@ -1,5 +1,5 @@
-//! Reading a stranger's configuration forgivingly: every value is used, clamped or replaced, and
-//! whatever was not used as it stands is said.
+//! Reading another system's configuration leniently: every value is used, clamped or replaced, and a value that
+//! was not used as written is reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,11 +8,70 @@ use std::ops::RangeInclusive;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::{Preset, claude_code, everruns, everruns_050, hermes, opencode};
+use crate::error::Error;
 use crate::settings::Settings;
 use toolcrib_text::shorten;
 
+impl Preset {
+    /// Its settings with that system's own configuration applied, parsed from whatever format it is written in.
+    ///
+    /// ```
+    /// use toolcrib_core::Preset;
+    /// let config = serde_json::json!({"tools": {"tool_search": {"threshold_pct": 150}}});
+    /// let configured = Preset::Hermes.configured(&config)?;
+    /// assert_eq!(configured.settings.activation.context_percent, 100.0);
+    /// assert_eq!(
+    ///     configured.warnings[0].to_string(),
+    ///     "`tools.tool_search.threshold_pct`: 150 is not within 0 to 100, 100 is used"
+    /// );
+    /// # Ok::<(), toolcrib_core::Error>(())
+    /// ```
+    pub fn configured(self, config: &Value) -> Result<Configured, Error> {
+        let mut config = Config::new(config);
+        let settings = match self {
+            Self::Default | Self::Words => {
+                return Err(Error::Settings {
+                    problem: format!("the preset `{self}` has no configuration of its own"),
+                    hint: "write the settings as TOML: docs/settings.md".into(),
+                });
+            }
+            Self::Everruns => everruns::read(&mut config),
+            Self::Everruns050 => everruns_050::read(&mut config),
+            Self::Hermes => hermes::read(&mut config),
+            Self::Opencode => opencode::read(&mut config),
+            Self::ClaudeCode => claude_code::read(&mut config),
+        };
+        Ok(Configured { settings, warnings: config.warnings })
+    }
+
+    /// The system that a configuration belongs to, recognised by its keys.
+    pub fn of_config(config: &Value) -> Option<Self> {
+        let has = |paths: &[&str]| paths.iter().any(|path| config.pointer(path).is_some());
+        // opencode also has a map called `tools`, so its own keys are checked first.
+        if has(&["/plugin", "/toolSearch"]) || config.is_array() {
+            Some(Self::Opencode)
+        } else if let Some(capabilities) = config.get("capabilities") {
+            // A key or a capability that release 0.50 added, at any depth.
+            let text = capabilities.to_string();
+            let has_key = |key: &&str| text.contains(&format!("\"{key}\":"));
+            let has_capability = |id: &&str| text.contains(&format!("\"{id}\""));
+            let is_new = everruns_050::NEW_KEYS.iter().any(has_key)
+                || everruns_050::HOSTED.iter().any(has_capability);
+            Some(if is_new { Self::Everruns050 } else { Self::Everruns })
+        } else if has(&["/tools/tool_search"]) {
+            Some(Self::Hermes)
+        } else if has(&["/env/ENABLE_TOOL_SEARCH", "/mcpServers", "/permissions"]) {
+            Some(Self::ClaudeCode)
+        } else {
+            None
+        }
+    }
+}
+
 /// Settings that were read from another system's configuration.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Configured {
     /// The settings.
     pub settings: Settings,

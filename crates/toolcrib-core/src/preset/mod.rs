@@ -1,79 +1,100 @@
-//! Other systems' behaviour, as plain settings of this engine.
+//! Other systems' behaviour, as settings of this engine.
 //!
-//! "Behave like that one" is a value of [`Settings`] and nothing else: no code runs under a preset
-//! that no setting could reach. Beside its settings each preset knows the configuration its own
-//! users have already written, and reads it the way that system does: a bad value is clamped or
-//! falls back as documented there, and said so in a [`Warning`].
+//! A preset is a value of [`Settings`] and nothing else: it does nothing that a setting could not do. Each
+//! preset also reads the configuration that users of that system already have, the way that system does: a bad
+//! value is clamped or replaced as documented there, and reported in a [`Warning`].
+//!
+//! Only [`Preset::Default`] and [`Preset::Words`] exist without the feature `presets`.
 
+#[cfg(feature = "presets")]
 mod claude_code;
+#[cfg(feature = "presets")]
 mod config;
+#[cfg(feature = "presets")]
 mod everruns;
+#[cfg(feature = "presets")]
 mod everruns_050;
+#[cfg(feature = "presets")]
 mod hermes;
+#[cfg(feature = "presets")]
 mod opencode;
 mod words;
 
+#[cfg(feature = "presets")]
 pub use config::{Configured, Warning};
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::error::Error;
 use crate::settings::Settings;
-use config::Config;
 
 /// A named set of settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Preset {
-    /// Ours.
+    /// Toolcrib's own defaults.
     #[default]
     Default,
-    /// Ours, ranking by words alone.
+    /// The same, ranking by words alone.
     Words,
     /// everruns' `tool_search` capability, as its documentation describes it.
+    #[cfg(feature = "presets")]
     Everruns,
-    /// The same as of release 0.50.
+    /// everruns' `tool_search` capability as of release 0.50.
+    #[cfg(feature = "presets")]
     #[serde(rename = "everruns@0.50")]
     Everruns050,
     /// Hermes' bridge.
+    #[cfg(feature = "presets")]
     Hermes,
     /// The opencode-tool-search plugin.
+    #[cfg(feature = "presets")]
     Opencode,
     /// Claude Code's `ToolSearch`.
+    #[cfg(feature = "presets")]
     ClaudeCode,
 }
 
 impl Preset {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
+    /// All presets in this build.
+    pub const ALL: &'static [Self] = &[
         Self::Default,
         Self::Words,
+        #[cfg(feature = "presets")]
         Self::Everruns,
+        #[cfg(feature = "presets")]
         Self::Everruns050,
+        #[cfg(feature = "presets")]
         Self::Hermes,
+        #[cfg(feature = "presets")]
         Self::Opencode,
+        #[cfg(feature = "presets")]
         Self::ClaudeCode,
     ];
 
-    /// Its name.
+    /// Its name in configuration files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Words => "words",
+            #[cfg(feature = "presets")]
             Self::Everruns => "everruns",
+            #[cfg(feature = "presets")]
             Self::Everruns050 => "everruns@0.50",
+            #[cfg(feature = "presets")]
             Self::Hermes => "hermes",
+            #[cfg(feature = "presets")]
             Self::Opencode => "opencode",
+            #[cfg(feature = "presets")]
             Self::ClaudeCode => "claude-code",
         }
     }
 
     /// The preset of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|preset| preset.name() == name)
+        Self::ALL.iter().copied().find(|preset| preset.name() == name)
     }
 
     /// Its settings.
@@ -81,65 +102,16 @@ impl Preset {
         match self {
             Self::Default => Settings::default(),
             Self::Words => words::settings(),
+            #[cfg(feature = "presets")]
             Self::Everruns => everruns::settings(),
+            #[cfg(feature = "presets")]
             Self::Everruns050 => everruns_050::settings(),
+            #[cfg(feature = "presets")]
             Self::Hermes => hermes::settings(),
+            #[cfg(feature = "presets")]
             Self::Opencode => opencode::settings(),
+            #[cfg(feature = "presets")]
             Self::ClaudeCode => claude_code::settings(),
-        }
-    }
-
-    /// Its settings under that system's own configuration, parsed from whatever it is written in.
-    ///
-    /// ```
-    /// use toolcrib_core::Preset;
-    /// let config = serde_json::json!({"tools": {"tool_search": {"threshold_pct": 150}}});
-    /// let configured = Preset::Hermes.configured(&config)?;
-    /// assert_eq!(configured.settings.activation.context_percent, 100.0);
-    /// assert_eq!(
-    ///     configured.warnings[0].to_string(),
-    ///     "`tools.tool_search.threshold_pct`: 150 is not within 0 to 100, 100 is used"
-    /// );
-    /// # Ok::<(), toolcrib_core::Error>(())
-    /// ```
-    pub fn configured(self, config: &Value) -> Result<Configured, Error> {
-        let mut config = Config::new(config);
-        let settings = match self {
-            Self::Default | Self::Words => {
-                return Err(Error::Settings {
-                    problem: format!("the preset `{self}` has no configuration of its own"),
-                    hint: "write settings of ours as TOML: docs/settings.md".into(),
-                });
-            }
-            Self::Everruns => everruns::read(&mut config),
-            Self::Everruns050 => everruns_050::read(&mut config),
-            Self::Hermes => hermes::read(&mut config),
-            Self::Opencode => opencode::read(&mut config),
-            Self::ClaudeCode => claude_code::read(&mut config),
-        };
-        Ok(Configured { settings, warnings: config.warnings })
-    }
-
-    /// Whose configuration this is, by what it says.
-    pub fn of_config(config: &Value) -> Option<Self> {
-        let has = |paths: &[&str]| paths.iter().any(|path| config.pointer(path).is_some());
-        // opencode has a map called `tools` too, so its own keys are looked for first.
-        if has(&["/plugin", "/toolSearch"]) || config.is_array() {
-            Some(Self::Opencode)
-        } else if let Some(capabilities) = config.get("capabilities") {
-            // A key or a capability that came with the release, however deep it is.
-            let text = capabilities.to_string();
-            let has_key = |key: &&str| text.contains(&format!("\"{key}\":"));
-            let has_capability = |id: &&str| text.contains(&format!("\"{id}\""));
-            let is_new = everruns_050::NEW_KEYS.iter().any(has_key)
-                || everruns_050::HOSTED.iter().any(has_capability);
-            Some(if is_new { Self::Everruns050 } else { Self::Everruns })
-        } else if has(&["/tools/tool_search"]) {
-            Some(Self::Hermes)
-        } else if has(&["/env/ENABLE_TOOL_SEARCH", "/mcpServers", "/permissions"]) {
-            Some(Self::ClaudeCode)
-        } else {
-            None
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::tool::Tool;
 /// Why a tool has the score it has. The points of the words and the bonuses add up to it; where vectors
 /// count too, they add up to the word score, and [`Similarity`] says what became of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Explanation {
     /// The tool.
     pub name: String,
@@ -45,6 +46,13 @@ pub struct Explanation {
     /// How much of what the query's words weigh the tool has: 1 for about all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f32>,
+    /// The score that a [`CustomRanker`](super::CustomRanker) gave. Then all other parts of the score are zero.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_score: Option<f32>,
+    /// Whether vectors are configured but there is no table, so that the words decided alone. Only in a build
+    /// without the feature `vectors`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub vectors_missing: bool,
     /// Words of the query that no tool in scope has, nor anything like them.
     pub unknown: Vec<String>,
 }
@@ -52,6 +60,7 @@ pub struct Explanation {
 /// Words and vectors, and what each gave: `words`, `vectors`, `cover` and the bonus for being named
 /// outright add up to the score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Similarity {
     /// The points of the words and their bonuses, but for being named outright.
     pub word_score: f32,
@@ -84,6 +93,7 @@ pub struct Similarity {
 
 /// What one word of the query gave one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ScorePart {
     /// The word as it was asked.
     pub word: String,
@@ -122,6 +132,8 @@ impl Explanation {
             similarity: None,
             confidence: None,
             coverage: None,
+            custom_score: None,
+            vectors_missing: false,
             unknown: Vec::new(),
         }
     }

@@ -13,6 +13,7 @@ use crate::tool::Tool;
 /// A field of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Field {
     /// Its name, without its server's.
     Name,

@@ -52,6 +52,7 @@ pub struct FitDecision {
 
 /// The reason for a [`Fit`]. Confidences are those of the first hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum FitReason {
     /// There are no hits.
     NoHits,

@@ -17,6 +17,7 @@ mod bm25;
 mod bonus;
 mod confidence;
 mod coverage_bonus;
+mod custom;
 mod explain;
 mod fields;
 mod filter;
@@ -33,6 +34,7 @@ mod vector_table;
 mod vectors;
 mod word_ranker;
 
+pub use custom::{CustomRanker, RankRequest, ScoredTool};
 pub use explain::{Explanation, ScorePart, Similarity};
 pub use fields::Field;
 pub use fit::{Fit, FitDecision, FitReason};
@@ -40,6 +42,7 @@ pub use query_plan::TermMatch;
 pub use vector_table::VectorTable;
 pub use vectors::EmbeddingWork;
 
+pub(crate) use custom::CheckedRanker;
 pub(crate) use fit::{decide_fit, is_confident_enough_to_show};
 pub(crate) use vectors::Vectors;
 
@@ -62,6 +65,7 @@ use overlap::Overlap;
 /// How tools are ranked.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct RankSettings {
     /// Which ranker.
     #[serde(rename = "by")]
@@ -86,6 +90,7 @@ impl RankSettings {
 /// What plain BM25 is told.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Bm25Settings {
     /// How soon more of the same word stops counting.
     pub k1: f32,
@@ -104,8 +109,9 @@ impl Default for Bm25Settings {
 }
 
 /// Which ranker.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum RankerKind {
     /// Ours: words and vectors.
     #[default]
@@ -178,10 +184,12 @@ pub(crate) fn build(
     catalog: &Catalog,
     settings: &RankSettings,
     limits: &Limits,
+    has_table: bool,
 ) -> Arc<dyn Ranker> {
     match settings.ranker {
-        RankerKind::Hybrid => Arc::new(Hybrid::build(catalog, limits)),
-        RankerKind::Words => Arc::new(Index::build(catalog, limits)),
+        RankerKind::Hybrid if has_table => Arc::new(Hybrid::build(catalog, limits)),
+        // Without a table of vectors, the words decide alone.
+        RankerKind::Hybrid | RankerKind::Words => Arc::new(Index::build(catalog, limits)),
         RankerKind::Bm25 => Arc::new(Bm25::build(catalog, settings.bm25.parameters)),
         RankerKind::Overlap => Arc::new(Overlap::build(catalog)),
     }
@@ -189,6 +197,7 @@ pub(crate) fn build(
 
 /// A ranked tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Hit {
     /// Which tool.
     pub id: ToolId,

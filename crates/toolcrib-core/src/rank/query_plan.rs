@@ -38,6 +38,7 @@ const MIN_RELATED_LIMIT: usize = 20;
 /// How a term came to serve a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TermMatch {
     /// It is the word, up to inflection.
     Word,

@@ -20,7 +20,8 @@ use toolcrib_embed::EmbeddingModel;
 /// use toolcrib_core::rank::VectorTable;
 /// use toolcrib_core::{EmbeddingModel, Settings};
 /// let model = EmbeddingModel::parse(file.into())?;
-/// let settings = Settings { vector_table: VectorTable::from(model), ..Settings::default() };
+/// let mut settings = Settings::default();
+/// settings.vector_table = VectorTable::from(model);
 /// # Ok(())
 /// # }
 /// ```
@@ -28,9 +29,20 @@ use toolcrib_embed::EmbeddingModel;
 pub struct VectorTable(Option<Arc<EmbeddingModel>>);
 
 impl VectorTable {
-    /// The model. The built-in one is parsed on first use.
-    pub(super) fn model(&self) -> &EmbeddingModel {
-        self.0.as_deref().unwrap_or_else(|| EmbeddingModel::builtin())
+    /// The loaded table, else the built-in one, which is parsed on first use. `None` in a build without the
+    /// feature `vectors` if no table was loaded.
+    pub(super) fn model(&self) -> Option<&EmbeddingModel> {
+        #[cfg(feature = "vectors")]
+        let builtin = || Some(EmbeddingModel::builtin());
+        #[cfg(not(feature = "vectors"))]
+        let builtin = || None;
+        self.0.as_deref().or_else(builtin)
+    }
+
+    /// Whether there is a table to rank with. Without one, [`RankerKind::Hybrid`](super::RankerKind::Hybrid)
+    /// ranks by words alone, and [`Explanation::vectors_missing`](super::Explanation::vectors_missing) is set.
+    pub fn is_available(&self) -> bool {
+        self.0.is_some() || cfg!(feature = "vectors")
     }
 }
 

@@ -51,14 +51,19 @@ impl Vectors {
         self.table == *table
     }
 
+    fn model(&self) -> &EmbeddingModel {
+        // `rank::build` builds the hybrid ranker, the only user of vectors, only if there is a table.
+        self.table.model().unwrap_or_else(|| unreachable!("vectors without a table"))
+    }
+
     /// Embeds a query.
     pub(super) fn query(&self, text: &str) -> QuantisedVector {
-        self.table.model().embed(text).quantised()
+        self.model().embed(text).quantised()
     }
 
     /// Whether the table has the word as a single piece.
     pub(super) fn has_word(&self, word: &str) -> bool {
-        self.table.model().pieces(word).len() == 1
+        self.model().pieces(word).len() == 1
     }
 
     /// The vectors of the tools of `catalog`, which must be the catalog these vectors belong to. Computes them if
@@ -74,7 +79,7 @@ impl Vectors {
 
     fn computed(&self, catalog: &Catalog, limits: &Limits) -> &CatalogVectors {
         self.computed
-            .get_or_init(|| CatalogVectors::of(self.table.model(), catalog, limits, |_| None))
+            .get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
     }
 
     /// The vectors of the catalog that replaces `before`, the catalog of these vectors. If these were never
@@ -90,7 +95,7 @@ impl Vectors {
                 (before.tool(id) == tool).then_some((&computed.index, id.index()))
             };
             next.computed
-                .get_or_init(|| CatalogVectors::of(self.table.model(), catalog, limits, kept));
+                .get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, kept));
         }
         next
     }

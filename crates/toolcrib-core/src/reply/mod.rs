@@ -18,8 +18,9 @@ use crate::rank::Fit;
 use crate::tool::ToolAnnotations;
 
 /// How replies are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ReplyFormat {
     /// One JSON object.
     #[default]
@@ -43,6 +44,7 @@ impl ReplyFormat {
 
 /// The answer to one search or description.
 #[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
 pub struct Reply {
     /// What was asked.
     pub query: String,
@@ -91,6 +93,7 @@ pub struct Reply {
 
 /// One tool of a reply.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct FoundTool {
     /// Its name.
     pub name: String,
@@ -149,6 +152,7 @@ pub enum AvailableTools {
 
 /// A server and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ServerSize {
     /// The server; empty for tools without one.
     pub server: String,

@@ -18,22 +18,57 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::shorten;
 
 /// What one call of a search tool asks for.
+///
+/// ```
+/// use toolcrib_core::SearchRequest;
+/// let request = SearchRequest::query("send a message").with_limit(3);
+/// assert_eq!(request.limit, Some(3));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SearchRequest {
-    /// Queries, in words or `select:`.
+    /// Queries, in words or as `select:NAME`.
     pub queries: Vec<String>,
-    /// Names to load.
+    /// Names of tools to load.
     pub names: Vec<String>,
-    /// A pattern, where that is asked for.
+    /// A regular expression, for the pattern search.
     pub pattern: Option<String>,
-    /// How many results; clamped to what is allowed.
+    /// Number of results; clamped to what the settings allow.
     pub limit: Option<usize>,
 }
 
 impl SearchRequest {
-    /// One query.
+    /// Asks for the answer to one query.
     pub fn query(text: &str) -> Self {
-        Self { queries: vec![text.to_owned()], ..Self::default() }
+        Self::queries([text])
+    }
+
+    /// Asks for the answers to several queries, interleaved.
+    pub fn queries<S: Into<String>>(queries: impl IntoIterator<Item = S>) -> Self {
+        Self { queries: queries.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Asks for the tools that match a regular expression.
+    pub fn pattern(pattern: &str) -> Self {
+        Self::default().with_pattern(pattern)
+    }
+
+    /// Also asks for the tools with these names.
+    #[must_use]
+    pub fn with_names<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
+        Self { names: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Also asks for the tools that match a regular expression.
+    #[must_use]
+    pub fn with_pattern(self, pattern: &str) -> Self {
+        Self { pattern: Some(pattern.to_owned()), ..self }
+    }
+
+    /// Sets the number of results.
+    #[must_use]
+    pub fn with_limit(self, limit: impl Into<Option<usize>>) -> Self {
+        Self { limit: limit.into(), ..self }
     }
 }
 
@@ -183,7 +218,7 @@ impl Crib {
 
     /// Whether hits have a confidence and replies a fit.
     fn rates(&self) -> bool {
-        self.settings().rank.ranker.has_confidence()
+        self.has_confidence()
     }
 
     fn ambiguous(&self, name: &str, ids: &[ToolId]) -> MissingTool {

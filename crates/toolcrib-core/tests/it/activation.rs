@@ -75,7 +75,7 @@ fn rules_come_from_code_and_from_configuration() {
 fn without_the_search_tool_everything_is_exposed() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { search_allowed: false, ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_search_allowed(false);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     assert!(shown.passes_through());
     assert_eq!(shown.decision.reason, ActivationReason::NoSearch);

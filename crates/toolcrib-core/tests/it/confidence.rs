@@ -4,12 +4,11 @@ use serde_json::{Value, json};
 use toolcrib_core::rank::{Fit, FitDecision, FitReason};
 use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{
-    CallOutcome, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, Settings,
-    TurnContext,
+    CallOutcome, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, TurnContext,
 };
 
 use crate::hybrid;
-use crate::support::{Chat, catalog, crib, crib_with, names, office, tool};
+use crate::support::{Chat, catalog, changed, crib, crib_with, names, office, tool};
 
 /// Of the words of this one, the office has `state`, a parameter, and that is little.
 const LOST: &str = "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
@@ -29,10 +28,7 @@ fn json_of(reply: &Reply) -> Value {
 }
 
 fn ask(queries: &[&str]) -> SearchRequest {
-    SearchRequest {
-        queries: queries.iter().map(ToString::to_string).collect(),
-        ..SearchRequest::default()
-    }
+    SearchRequest::queries(queries.iter().copied())
 }
 
 #[test]
@@ -79,7 +75,7 @@ fn what_means_the_same_fits_without_a_word_in_common() {
     assert_eq!((near.fit, names(&near)), (Some(Fit::Strong), vec!["sky__cyclone"]));
     let words = Crib::new(
         catalog(&hybrid::post()),
-        Settings { rank: Preset::Words.settings().rank, ..hybrid::settings() },
+        changed(hybrid::settings(), |settings| settings.rank = Preset::Words.settings().rank),
     );
     assert_eq!(Chat::new(&words).search("drizzle").fit, Some(Fit::None));
 }
@@ -133,8 +129,8 @@ fn of_several_queries_the_best_fit_counts_and_those_without_one_are_named() {
 #[test]
 fn a_pattern_and_a_look_around_are_not_judged() {
     let crib = by_words();
-    let pattern = SearchRequest { pattern: Some("issue".into()), ..SearchRequest::default() };
-    let mixed = SearchRequest { pattern: Some("issue".into()), ..ask(&[LOST]) };
+    let pattern = SearchRequest::pattern("issue");
+    let mixed = ask(&[LOST]).with_pattern("issue");
     for ask in [pattern, mixed] {
         let reply = Chat::new(&crib).ask(&ask);
         assert_eq!((reply.fit, reply.hits.len()), (None, 2));
@@ -152,6 +148,7 @@ fn who_will_not_have_it_refused_gets_what_is_nearest() {
 }
 
 /// Claude Code gives what it has. How it writes that has no place for a fit.
+#[cfg(feature = "presets")]
 #[test]
 fn claude_code_refuses_nothing() {
     let settings = Preset::ClaudeCode.settings();
@@ -162,6 +159,7 @@ fn claude_code_refuses_nothing() {
     assert!(!text.contains("fit") && !text.contains("confidence"), "{text}");
 }
 
+#[cfg(feature = "presets")]
 #[test]
 fn rankers_of_other_systems_say_nothing_about_it() {
     for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode] {
@@ -203,10 +201,7 @@ fn every_form_says_that_nothing_fits() {
 fn a_fit_does_not_hang_on_how_many_are_asked_for() {
     let crib = by_words();
     let of = |limit| {
-        let ask = SearchRequest {
-            limit: Some(limit),
-            ..SearchRequest::query("post the minutes to a channel")
-        };
+        let ask = SearchRequest::query("post the minutes to a channel").with_limit(limit);
         let reply = Chat::new(&crib).ask(&ask);
         (reply.fit, reply.hits[0].confidence)
     };
@@ -229,7 +224,7 @@ fn a_server_that_is_still_connecting_may_have_it() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
-    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_connecting(&connecting);
     let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query(LOST));
     assert_eq!((reply.fit, &reply.connecting[..]), (Some(Fit::None), &connecting[..]));
     assert_eq!(reply.notes[1], "Some servers are still connecting: search again in a moment.");

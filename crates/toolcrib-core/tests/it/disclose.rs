@@ -201,7 +201,7 @@ fn weak_models_are_told_more() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
     let instruction = |model| {
-        let turn = TurnContext { model, ..TurnContext::new(&scope) };
+        let turn = TurnContext::new(&scope).with_model(model);
         crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
     };
     assert!(instruction(Some("qwen3-14b")).contains("Example:"));
@@ -219,10 +219,8 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
                 .unwrap(),
         );
     }
-    let settings = Settings {
-        disclosure: DisclosureSetting::Reveal,
-        ..Settings::from_toml("[activation]\nmode = 'on'").unwrap()
-    };
+    let mut settings = Settings::from_toml("[activation]\nmode = 'on'").unwrap();
+    settings.disclosure = DisclosureSetting::Reveal;
     let crib = Crib::new(builder.build(), settings);
     assert_eq!(shown_names(&show(&mut Chat::new(&crib)))[..2], ["github__search", "slack__search"]);
 }

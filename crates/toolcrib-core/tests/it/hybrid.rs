@@ -6,7 +6,7 @@ use toolcrib_core::{
     Catalog, Crib, EmbeddingModel, Limits, Query, Scope, Settings, ToolId, Words, ingest,
 };
 
-use crate::support::{Chat, catalog, lines, names, tool};
+use crate::support::{Chat, catalog, changed, lines, names, tool};
 
 /// Two directions: mail and weather. Three words for each, no two of which are relatives or synonyms.
 fn table() -> VectorTable {
@@ -38,7 +38,7 @@ fn table_where(word: &'static str, way: [i8; 2]) -> VectorTable {
 }
 
 pub(crate) fn settings() -> Settings {
-    Settings { vector_table: table(), ..Settings::default() }
+    changed(Settings::default(), |settings| settings.vector_table = table())
 }
 
 fn described(name: &str, description: &str) -> Value {
@@ -65,10 +65,9 @@ fn ranked(crib: &Crib, query: &str) -> Vec<String> {
 fn what_means_the_same_is_found_without_a_word_in_common() {
     let crib = Crib::new(catalog(&post()), settings());
     assert_eq!(ranked(&crib, "drizzle"), ["sky__cyclone"]);
-    let words = crib.with_settings(Settings {
-        rank: toolcrib_core::Preset::Words.settings().rank,
-        ..settings()
-    });
+    let words = crib.with_settings(changed(settings(), |settings| {
+        settings.rank = toolcrib_core::Preset::Words.settings().rank;
+    }));
     assert_eq!(ranked(&words, "drizzle"), [""; 0]);
 }
 
@@ -136,12 +135,15 @@ fn another_table_or_another_bound_embeds_all_again() {
     let all = EmbeddingWork { embedded: 4, reused: 0 };
     // The same numbers, and still another table.
     assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
-    let otherwise = Settings { vector_table: table_where("cyclone", [100, 0]), ..settings() };
+    let otherwise = changed(settings(), |settings| {
+        settings.vector_table = table_where("cyclone", [100, 0]);
+    });
     assert_eq!(ranked(&crib, "courier")[..2], ["post__courier", "post__stamp"]);
     let other = crib.with_settings(otherwise);
     assert_eq!(ranked(&other, "courier"), ["post__courier", "post__stamp", "sky__cyclone"]);
-    let limits = Limits { indexed_description_bytes: 3, ..Limits::default() };
-    let shorter = Settings { limits, ..crib.settings().clone() };
+    let shorter = changed(crib.settings().clone(), |settings| {
+        settings.limits.indexed_description_bytes = 3;
+    });
     assert_eq!(crib.next(catalog(&post()), shorter.clone()).prepare(), all);
     // A name that says nothing; of the description `Dri` is left, which the table does not have.
     let crib = Crib::new(catalog(&[described("x", "Drizzle.")]), settings());

@@ -14,7 +14,7 @@ use toolcrib_core::{
     Scope, SearchRequest, Settings, TurnContext, ingest, wire_name,
 };
 
-use crate::support::{catalog, crib_with, lines};
+use crate::support::{crib_with, lines};
 
 const WORDS: [&str; 16] = [
     "create",
@@ -97,6 +97,7 @@ fn rule(tools: &[(Value, bool)], at: usize) -> String {
     }
 }
 
+#[cfg(feature = "presets")]
 fn leaf() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),
@@ -138,8 +139,7 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
     lenient.search.refuse = false;
     let lenient = crib.with_settings(lenient).search(&turn, &mut Conversation::new(), &ask);
     out.push(lenient.text(ReplyFormat::Json));
-    let pattern =
-        SearchRequest { pattern: Some(question.replace(' ', "|")), ..SearchRequest::default() };
+    let pattern = SearchRequest::pattern(&question.replace(' ', "|"));
     out.push(crib.search(&turn, &mut Conversation::new(), &pattern).text(ReplyFormat::Json));
     let shown = crib.disclose(&turn, &mut Conversation::new());
     out.extend(shown.definitions(DefinitionFormat::Own).iter().map(ToString::to_string));
@@ -221,10 +221,15 @@ proptest! {
         }
         let _ = Settings::from_toml(&text);
         let _ = Ledger::import(&text, 8);
-        let limits = Limits { query_bytes: 7, description_bytes: 5, indexed_description_bytes: 3, ..Limits::default() };
+        let limits = crate::support::limits(|limits| {
+            (limits.query_bytes, limits.description_bytes) = (7, 5);
+            limits.indexed_description_bytes = 3;
+        });
         Query::parse(&text, &limits, |_| true);
         let tool = json!({"name": "t", "description": text, "input_schema": {"description": text}});
-        Crib::new(Catalog::from_json(tool.to_string().as_bytes()).unwrap(), Settings { limits: limits.clone(), ..Settings::default() });
+        let mut settings = Settings::default();
+        settings.limits = limits.clone();
+        Crib::new(Catalog::from_json(tool.to_string().as_bytes()).unwrap(), settings);
         let _ = ingest(tool.to_string().as_bytes(), Some(other.as_str()), &limits);
     }
 
@@ -238,6 +243,7 @@ proptest! {
 
     /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or
     /// replaced, and an engine serves under what comes out.
+    #[cfg(feature = "presets")]
     #[test]
     fn any_configuration_is_read(value in leaf(), other in leaf(), at in 0..12usize) {
         let config = [
@@ -254,7 +260,7 @@ proptest! {
             json!({"env": {"ENABLE_TOOL_SEARCH": value}, "mcpServers": {"a": {"alwaysLoad": other}}}),
             value.clone(),
         ][at].clone();
-        let tools = catalog(&crate::support::office());
+        let tools = crate::support::catalog(&crate::support::office());
         for preset in [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode] {
             let settings = preset.configured(&config).unwrap().settings;
             prop_assert!((1..=50).contains(&settings.search.max_limit));

@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolcrib_core::{Limits, Problem, SearchRequest, Words, ingest};
 
-use crate::support::{Chat, crib, crib_with, office, tool};
+use crate::support::{Chat, crib, crib_with, limits, office, tool};
 
 /// What a document gives under a limit: the tools that came in, and the first problem.
 fn came(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
@@ -13,7 +13,7 @@ fn came(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
 
 #[test]
 fn names() {
-    let limits = Limits { name_bytes: 4, ..Limits::default() };
+    let limits = limits(|limits| limits.name_bytes = 4);
     let named =
         |name: &str| came(&json!([{"name": name, "input_schema": {}}]).to_string(), &limits);
     assert_eq!(named("abc"), (1, None));
@@ -23,7 +23,7 @@ fn names() {
 
 #[test]
 fn descriptions_are_cut_at_a_character_and_the_definition_is_kept() {
-    let limits = Limits { description_bytes: 4, ..Limits::default() };
+    let limits = limits(|limits| limits.description_bytes = 4);
     let described = |text: &str| {
         let text = json!([{"name": "a", "description": text, "input_schema": {}}]).to_string();
         let came = ingest(text.as_bytes(), None, &limits).unwrap();
@@ -44,7 +44,7 @@ fn schemas() {
     let schema = |schema: &str, limits: &Limits| {
         came(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#), limits)
     };
-    let bytes = |limit| Limits { schema_bytes: limit, ..Limits::default() };
+    let bytes = |limit| limits(|limits| limits.schema_bytes = limit);
     let text = r#"{"type":"object"}"#;
     assert_eq!(schema(text, &bytes(18)), (1, None));
     assert_eq!(schema(text, &bytes(17)), (1, None));
@@ -52,17 +52,17 @@ fn schemas() {
         schema(text, &bytes(16)),
         (0, Some(Problem::SchemaTooLarge { bytes: 17, limit: 16 }))
     );
-    let depth = |limit| Limits { schema_depth: limit, ..Limits::default() };
+    let depth = |limit| limits(|limits| limits.schema_depth = limit);
     let text = r#"{"a":{"b":{}}}"#;
     assert_eq!(schema(text, &depth(4)).0, 1);
     assert_eq!(schema(text, &depth(3)).0, 1);
     assert_eq!(schema(text, &depth(2)), (0, Some(Problem::SchemaTooDeep { depth: 3, limit: 2 })));
-    let nodes = |limit| Limits { schema_nodes: limit, ..Limits::default() };
+    let nodes = |limit| limits(|limits| limits.schema_nodes = limit);
     let text = r#"{"a":[1,2,3]}"#;
     assert_eq!(schema(text, &nodes(6)).0, 1);
     assert_eq!(schema(text, &nodes(5)).0, 1);
     assert_eq!(schema(text, &nodes(4)), (0, Some(Problem::SchemaTooMany { nodes: 5, limit: 4 })));
-    let values = |limit| Limits { enum_values: limit, ..Limits::default() };
+    let values = |limit| limits(|limits| limits.enum_values = limit);
     let text = r#"{"enum":["a","b"]}"#;
     assert_eq!(schema(text, &values(3)).0, 1);
     assert_eq!(schema(text, &values(2)).0, 1);
@@ -74,7 +74,7 @@ fn a_schema_of_a_million_levels_or_values_is_held_and_costs_nothing_else() {
     let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
     let wide = format!("[{}1]", "1,".repeat(1_000_000));
     for bomb in [deep, wide] {
-        let limits = Limits { schema_bytes: usize::MAX, ..Limits::default() };
+        let limits = limits(|limits| limits.schema_bytes = usize::MAX);
         let text = format!(
             r#"[{{"name":"a","input_schema":{{"x":{bomb}}}}},{{"name":"b","input_schema":{{}}}}]"#
         );
@@ -101,9 +101,8 @@ fn the_number_of_results_is_clamped() {
     let tools: Vec<_> =
         (0..60).map(|i| tool(&format!("s__mail_{i:02}"), "Mail.", &json!({}))).collect();
     let crib = crib(&tools);
-    let hits = |limit| {
-        Chat::new(&crib).ask(&SearchRequest { limit, ..SearchRequest::query("mail") }).hits.len()
-    };
+    let hits =
+        |limit| Chat::new(&crib).ask(&SearchRequest::query("mail").with_limit(limit)).hits.len();
     assert_eq!(hits(None), 5);
     for (asked, got) in [(0, 1), (1, 1), (19, 19), (20, 20), (21, 20), (usize::MAX, 20)] {
         assert_eq!(hits(Some(asked)), got, "{asked}");
@@ -115,7 +114,7 @@ fn queries_in_one_call() {
     let crib = crib_with(&office(), "[limits]\nasks = 2\n");
     let notes = |count: usize| {
         let queries = vec!["issue".to_owned(); count];
-        Chat::new(&crib).ask(&SearchRequest { queries, ..SearchRequest::default() }).notes
+        Chat::new(&crib).ask(&SearchRequest::queries(queries)).notes
     };
     assert_eq!(notes(2), Vec::<String>::new());
     assert_eq!(notes(3), ["3 queries were asked, the first 2 are answered."]);
@@ -156,7 +155,7 @@ fn words_of_a_tool_that_reach_the_index() {
 fn patterns() {
     let ask = |toml: &str, pattern: &str| {
         let crib = crib_with(&office(), toml);
-        let ask = SearchRequest { pattern: Some(pattern.into()), ..SearchRequest::default() };
+        let ask = SearchRequest::pattern(pattern);
         Chat::new(&crib).ask(&ask)
     };
     let short = "[limits]\npattern_bytes = 5\n";

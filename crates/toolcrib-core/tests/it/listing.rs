@@ -7,7 +7,8 @@ use toolcrib_core::{Catalog, FourCharsPerToken};
 use crate::support::{catalog, office, tool};
 
 fn fit(catalog: &Catalog, tokens: usize, chars: usize, context: Option<usize>) -> Listing {
-    let settings = ListingSettings { tokens: Some(tokens), chars, ..ListingSettings::default() };
+    let mut settings = ListingSettings::default();
+    (settings.tokens, settings.chars) = (Some(tokens), chars);
     Listing::fit(catalog, catalog.ids(), &settings, context, &FourCharsPerToken).unwrap()
 }
 

@@ -8,7 +8,9 @@
 mod activation;
 mod call;
 mod confidence;
+mod custom_ranker;
 mod disclose;
+#[cfg(feature = "presets")]
 mod docs;
 mod hybrid;
 mod ingest;
@@ -18,6 +20,7 @@ mod ledger;
 mod limits;
 mod listing;
 mod names;
+#[cfg(feature = "presets")]
 mod presets;
 mod purity;
 mod search;

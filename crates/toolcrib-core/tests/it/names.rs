@@ -16,7 +16,8 @@ use toolcrib_core::{
 use crate::support::{Chat, office, strings, tool};
 
 fn second() -> Settings {
-    let mut settings = Settings { own_names: OwnNames::alternative(), ..Settings::default() };
+    let mut settings = Settings::default();
+    settings.own_names = OwnNames::alternative();
     settings.activation.mode = ActivationMode::On;
     settings
 }
@@ -111,7 +112,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
     let crib = Crib::new(crate::support::catalog(&office()), settings);
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { model, ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_model(model);
     let mut conversation = Conversation::new();
     let names = crib.settings().own_names.all();
     let mut said = format!("{:?}", crib.own_tools());
@@ -172,7 +173,8 @@ proptest! {
     ) {
         let (ours, others) = (OwnNames::alternative(), OwnNames::default());
         let (ours, others) = if swap { (others, ours) } else { (ours, others) };
-        let settings = Settings { own_names: ours, ..second() };
+        let mut settings = second();
+        settings.own_names = ours;
         let crib = Crib::new(crate::support::catalog(&office()), settings);
         let name = others.all()[which];
         let refusal = Chat::new(&crib).refused(name, &input);

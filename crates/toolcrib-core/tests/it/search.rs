@@ -113,8 +113,7 @@ fn a_typo_is_read_and_the_reply_says_as_what() {
 fn operators_filter_before_the_limit() {
     let crib = crib(&office());
     let found = |query: &str| {
-        let reply =
-            Chat::new(&crib).ask(&SearchRequest { limit: Some(2), ..SearchRequest::query(query) });
+        let reply = Chat::new(&crib).ask(&SearchRequest::query(query).with_limit(2));
         names(&reply).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(found("messages -slack +search"), ["mail__search_messages"]);
@@ -154,11 +153,7 @@ fn several_queries_take_turns_and_name_no_tool_twice() {
     let crib = crib(&office());
     let queries =
         vec!["create issue".to_owned(), "send email".to_owned(), "select:mail__send".to_owned()];
-    let reply = Chat::new(&crib).ask(&SearchRequest {
-        queries,
-        limit: Some(2),
-        ..SearchRequest::default()
-    });
+    let reply = Chat::new(&crib).ask(&SearchRequest::queries(queries).with_limit(2));
     let got = names(&reply);
     assert_eq!(got[0], "mail__send", "what was asked by name comes first");
     assert_eq!(got[1], "github__create_issue");
@@ -186,7 +181,7 @@ fn a_miss_says_what_there_is_and_who_is_still_connecting() {
     let crib = crib_with(&office(), "[rank]\nby = 'words'\n");
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
-    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_connecting(&connecting);
     let reply =
         crib.search(&turn, &mut Conversation::new(), &SearchRequest::query("xylophone quartet"));
     assert_eq!(reply.hits.len(), 0);
@@ -217,8 +212,7 @@ fn schemas_give_way_to_signatures_and_those_to_names_within_the_budget() {
     let tools: Vec<_> =
         (0..6).map(|i| tool(&format!("s__mail_{i}"), "Mail.", &strings(&wide, 1))).collect();
     let crib = crib_with(&tools, "[search]\nreply_tokens = 2600\n");
-    let reply =
-        Chat::new(&crib).ask(&SearchRequest { limit: Some(6), ..SearchRequest::query("mail") });
+    let reply = Chat::new(&crib).ask(&SearchRequest::query("mail").with_limit(6));
     let full = reply.hits.iter().filter(|hit| hit.input_schema.is_some()).count();
     let brief = reply.hits.iter().filter(|hit| hit.signature.is_some()).count();
     assert_eq!((full, brief, reply.omitted.len()), (1, 4, 1), "{}", reply.text(ReplyFormat::Json));
@@ -400,7 +394,7 @@ fn what_a_call_cannot_load_is_named() {
     let crib = crib_with(&office(), "[search]\nlimit = 2\nmax_limit = 2\n");
     let names = vec!["mail__send".to_owned(), "mail__delete_message".to_owned()];
     let queries = vec!["merge pull request".to_owned()];
-    let reply = Chat::new(&crib).ask(&SearchRequest { names, queries, ..SearchRequest::default() });
+    let reply = Chat::new(&crib).ask(&SearchRequest::queries(queries).with_names(names));
     assert_eq!(reply.loaded, ["mail__send", "mail__delete_message"]);
     assert_eq!(reply.omitted[0], "github__merge_pull_request");
     assert_eq!(reply.notes, ["At most 2 tools are loaded at once; ask again for the rest."]);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::{
-    CallOutcome, Catalog, Conversation, Crib, Refusal, Reply, Scope, SearchRequest, Settings,
-    TurnContext,
+    CallOutcome, Catalog, Conversation, Crib, Limits, Refusal, Reply, Scope, SearchRequest,
+    Settings, TurnContext,
 };
 
 /// A tool in our own form.
@@ -124,4 +124,17 @@ impl<'a> Chat<'a> {
 /// The names of a reply's hits.
 pub(crate) fn names(reply: &Reply) -> Vec<&str> {
     reply.hits.iter().map(|hit| hit.name.as_str()).collect()
+}
+
+/// The default limits with some of them changed.
+pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// These settings with some of them changed.
+pub(crate) fn changed(mut settings: Settings, change: impl FnOnce(&mut Settings)) -> Settings {
+    change(&mut settings);
+    settings
 }

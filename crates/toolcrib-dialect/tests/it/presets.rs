@@ -159,7 +159,8 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
         let (api, target) = APIS[at];
         let body = body(api, &tools(api, 40));
         for (reveals, mode) in [(true, "reference: "), (false, "append: ")] {
-            let settings = Settings { reveals, ..Preset::ClaudeCode.settings() };
+            let mut settings = Preset::ClaudeCode.settings();
+            settings.reveals = reveals;
             let way = (api, target);
             let (sent, report) =
                 bytes_sent(way, &body, &settings, DisclosureSetting::Reference, native.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolcrib_core::{DeferPolicy, Settings};
+use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::{Config, ConfigError, OAuth, Server, Transport, check};
@@ -123,7 +123,9 @@ impl Config {
     /// ```
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
         let file = ConfigFile::parse(text)?;
-        let settings = Settings::from_shared_toml(text, &SECTIONS)
+        let settings = SettingsReader::new()
+            .ignoring(&SECTIONS)
+            .read(text)
             .map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
         Self::read(&file, settings)
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
-use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId, TurnContext};
+use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId};
 
 use super::client::Client;
 use super::forwarded_request::ForwardError;
@@ -148,7 +148,7 @@ impl Gateway {
                 .filter(|server| visible.view.can_see_server(server))
                 .map(ToString::to_string)
                 .collect();
-            let turn = TurnContext { connecting: &awaited, ..visible.view.turn() };
+            let turn = visible.view.turn().with_connecting(&awaited);
             let outcome = visible.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 CallOutcome::Answer(reply) => reply,

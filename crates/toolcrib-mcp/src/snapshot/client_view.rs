@@ -75,7 +75,7 @@ impl ClientView {
         let is_complete = snapshot.have_all_answered(|name| servers.contains(name));
         // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
         // deferred.
-        let turn = TurnContext { incomplete: !is_complete, ..TurnContext::new(&scope) };
+        let turn = TurnContext::new(&scope).with_incomplete(!is_complete);
         let shown = crib.disclose(&turn, &mut Conversation::new());
         let awaits_servers = awaits_servers(crib, &shown, !is_complete);
         let listed = list_definitions(crib, &shown, awaits_servers);
@@ -124,7 +124,7 @@ impl ClientView {
 
     /// The context of one of its clients' turns.
     pub(crate) fn turn(&self) -> TurnContext<'_> {
-        TurnContext { unlisted: &self.unlisted, ..TurnContext::new(&self.scope) }
+        TurnContext::new(&self.scope).with_unlisted(&self.unlisted)
     }
 
     /// Whether a session gets all definitions in full, which depends on whether its client has a tool search of its

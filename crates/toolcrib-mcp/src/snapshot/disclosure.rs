@@ -31,8 +31,11 @@ pub(super) fn settings(config: &Config) -> Settings {
 /// The settings for requests without a session; `None` if they are the same. Without a session, a list cannot depend
 /// on earlier requests.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
-    has_session_lists(settings)
-        .then(|| Settings { disclosure: DisclosureSetting::Bridge, ..settings.clone() })
+    has_session_lists(settings).then(|| {
+        let mut settings = settings.clone();
+        settings.disclosure = DisclosureSetting::Bridge;
+        settings
+    })
 }
 
 /// Whether a session's list depends on what it has found.

@@ -52,7 +52,8 @@ fn output_schema(format: ReplyFormat, describes: bool) -> Option<Value> {
             let properties = json!({"query": text(), "total_available": total, "matches": matches});
             (properties, vec!["query", "total_available", "matches"])
         }
-        ReplyFormat::Functions | ReplyFormat::Markdown => return None,
+        // A reply in any other format is not a JSON object.
+        _ => return None,
     };
     Some(json!({"type": "object", "properties": properties, "required": required}))
 }

@@ -16,7 +16,7 @@ mod toolcrib_toml;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use toolcrib_core::{Preset, Settings};
+use toolcrib_core::{Preset, SettingsReader};
 use toolcrib_mcp::config::import::{ImportSource, ImportedConfig, read};
 use toolcrib_mcp::config::{OAuth, Server, Transport};
 use toolcrib_mcp::{Config, Secret};
@@ -37,10 +37,7 @@ fn read_file_over(
 ) -> Result<(Config, HttpSettings), ConfigError> {
     let file = ConfigFile::parse(text)?;
     let http = HttpSettings::read(&file)?;
-    let settings = match preset {
-        Some(preset) => preset.with_shared_toml(text, &OTHERS),
-        None => Settings::from_shared_toml(text, &OTHERS),
-    };
+    let settings = SettingsReader::new().over(preset).ignoring(&OTHERS).read(text);
     let settings = settings.map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
     Ok((Config::read(&file, settings)?, http))
 }

@@ -87,7 +87,7 @@ fn errors_tell_nothing() {
             let error = read_file(text).unwrap_err();
             silent(&format!("{error} {error:?}"), text);
             // The engine's own reader meets the same file.
-            if let Err(error) = toolcrib_core::Settings::from_shared_toml(text, &OTHERS) {
+            if let Err(error) = toolcrib_core::SettingsReader::new().ignoring(&OTHERS).read(text) {
                 silent(&format!("{error} {error:?}"), text);
             }
         }

@@ -1,6 +1,6 @@
 //! `toolcrib.toml`: all of it, and what is wrong with it.
 
-use toolcrib_core::{DeferPolicy, Preset, Settings};
+use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::Config;
 use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
@@ -137,7 +137,7 @@ fn every_key_is_read() {
     assert!(read.0 == expected);
     assert_eq!(read.1, http);
     // The engine reads the same text and leaves these tables alone.
-    assert_eq!(Settings::from_shared_toml(ALL, &OTHERS).unwrap(), expected.settings);
+    assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(ALL).unwrap(), expected.settings);
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
     assert_eq!(read_file_over(Some(Preset::Everruns), ALL).unwrap().0.settings, over);

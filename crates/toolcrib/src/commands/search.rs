@@ -14,7 +14,7 @@ pub(crate) fn run(args: &SearchArgs, output: &mut Output) -> Result<bool, Failur
     let crib = load::crib_with_vectors(&args.source, &args.vectors)?;
     let crib = crib.with_counter(VocabularyCounter::exact(Vocabulary::O200k).shared());
     let scope = Scope::all(crib.catalog());
-    let ask = SearchRequest { limit: args.limit, ..SearchRequest::query(&args.query) };
+    let ask = SearchRequest::query(&args.query).with_limit(args.limit);
     let reply = crib.search(&TurnContext::new(&scope), &mut Conversation::new(), &ask);
     let browsed = reply.available.is_some() && reply.notes.is_empty() && reply.missing.is_empty();
     if output.is_json() {

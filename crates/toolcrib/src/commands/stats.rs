@@ -77,7 +77,7 @@ pub(crate) fn run(args: &StatsArgs, output: &mut Output) -> Result<bool, Failure
 
 fn report(crib: &Crib, counter: &VocabularyCounter, context: usize) -> StatsReport {
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(context);
     let tokens: usize = crib.definition_tokens().iter().sum();
     let decided = crib.disclose(&turn, &mut Conversation::new());
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;

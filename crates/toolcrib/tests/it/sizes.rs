@@ -20,7 +20,7 @@ fn first_turn(catalog: &str, settings: Settings) -> (Crib, std::sync::Arc<Disclo
     let counter = VocabularyCounter::exact(Vocabulary::O200k).shared();
     let crib = Crib::new(catalog, settings).with_counter(counter);
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { context_window: Some(200_000), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(200_000);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     (crib, shown)
 }
@@ -126,7 +126,7 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
 fn two_schemas_later_it_is_still_a_tenth() {
     let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { context_window: Some(200_000), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(200_000);
     let mut conversation = Conversation::new();
     let ask = SearchRequest::query("select:github__create_issue,slack__post_message");
     let reply = crib.search(&turn, &mut conversation, &ask).for_model();

@@ -108,7 +108,7 @@ fn only_the_count_decides_whatever_the_tools_cost() {
         (0..14).map(|i| tool(&format!("t{i}"), &long, &strings(&["a"], 1))).collect();
     let few = everruns(&large);
     let scope = Scope::all(few.catalog());
-    let turn = TurnContext { context_window: Some(8_000), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(8_000);
     assert!(few.disclose(&turn, &mut Conversation::new()).passes_through());
     let tiny: Vec<Value> = (0..15).map(|i| tool(&format!("t{i}"), "", &json!({}))).collect();
     let many = everruns(&tiny);
@@ -201,7 +201,7 @@ fn every_model_is_served_alike() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
     let shown = |model| {
-        crib.disclose(&TurnContext { model, ..TurnContext::new(&scope) }, &mut Conversation::new())
+        crib.disclose(&TurnContext::new(&scope).with_model(model), &mut Conversation::new())
     };
     for model in ["gemini-3-pro", "gpt-4o", "gpt-5.4", "claude-opus-4-8", "my-local-model"] {
         assert_eq!(shown(Some(model)), shown(None), "{model}");

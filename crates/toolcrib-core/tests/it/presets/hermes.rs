@@ -53,7 +53,7 @@ fn auto(tools: &[Value]) -> Crib {
 }
 
 fn show(chat: &mut Chat<'_>, context: Option<usize>) -> Arc<Disclosure> {
-    let turn = TurnContext { context_window: context, ..TurnContext::new(&chat.scope) };
+    let turn = TurnContext::new(&chat.scope).with_context_window(context);
     chat.crib.disclose(&turn, &mut chat.conversation)
 }
 

@@ -128,7 +128,7 @@ fn where_every_tool_is_always_loaded_nothing_is_added() {
 fn the_system_prompt_sends_the_model_to_tool_search() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { model: Some("claude-sonnet-4-5"), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_model("claude-sonnet-4-5");
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let instruction = shown.instruction.as_ref().unwrap();
     for said in ["a mark", "get them from `tool_search` before the first use"] {
@@ -142,7 +142,7 @@ fn models_of_other_providers_are_told_not_to_call_before_they_have_searched() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
     let told = |model| {
-        let turn = TurnContext { model, ..TurnContext::new(&scope) };
+        let turn = TurnContext::new(&scope).with_model(model);
         crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
     };
     let anthropic = told(Some("claude-sonnet-4-5"));

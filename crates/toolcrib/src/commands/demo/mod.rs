@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
     let label = counter.label().to_owned();
     let crib = load::sample(args.preset.settings())?.with_counter(counter.shared());
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(CONTEXT);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let turns = play(&crib);
     // Without tool search, the model makes the same calls but does not search.

@@ -123,7 +123,7 @@ impl ScriptedModel<'_> {
     /// Makes one call. Returns the names of the tools in the reply.
     fn turn(&mut self, tool: &str, input: Value) -> Vec<String> {
         let (crib, tokens) = (self.crib, self.tokens());
-        let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
+        let turn = TurnContext::new(&self.scope).with_context_window(CONTEXT);
         let arguments = input.to_string();
         let count = |text: &str| crib.counter().count(text);
         let call_tokens = count(&arguments);
@@ -158,7 +158,7 @@ impl ScriptedModel<'_> {
 
     /// Tokens of tools in the context now.
     fn tokens(&mut self) -> usize {
-        let turn = TurnContext { context_window: Some(CONTEXT), ..TurnContext::new(&self.scope) };
+        let turn = TurnContext::new(&self.scope).with_context_window(CONTEXT);
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens
     }
 

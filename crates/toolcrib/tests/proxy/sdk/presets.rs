@@ -91,7 +91,7 @@ fn no_preset_sends_what_is_sent_without_one_or_by_another() {
     for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {
         let without = sent(client, None);
         let mut texts = Vec::new();
-        for preset in Preset::ALL.into_iter().filter(|preset| *preset != Preset::Words) {
+        for preset in Preset::ALL.iter().copied().filter(|preset| *preset != Preset::Words) {
             let expected = fs::read_to_string(golden(client, preset)).unwrap();
             assert_eq!(without == expected, preset == Preset::Default, "{client:?} {preset}");
             texts.push(expected);

@@ -42,7 +42,7 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
     let tokens: usize = crib.definition_tokens().iter().sum();
     let scope = Scope::all(crib.catalog());
     let decide = |context| {
-        let turn = TurnContext { context_window: Some(context), ..TurnContext::new(&scope) };
+        let turn = TurnContext::new(&scope).with_context_window(context);
         crib.disclose(&turn, &mut Conversation::new()).decision.reason
     };
     assert_eq!(
@@ -64,7 +64,7 @@ fn auto_never_defers_at_a_loss() {
     let auto = configured(Preset::ClaudeCode, &enabled(&json!("auto")));
     let crib = Crib::new(catalog(&session()[..1]), auto);
     let scope = Scope::all(crib.catalog());
-    let turn = TurnContext { context_window: Some(100), ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_context_window(100);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     assert!(
         matches!(shown.decision.reason, ActivationReason::NoSaving { .. }),

@@ -79,7 +79,7 @@ fn a_miss_says_who_is_still_connecting_and_to_try_again() {
     let crib = crib(&session()[..4]);
     let scope = Scope::all(crib.catalog());
     let connecting = ["github".to_owned()];
-    let turn = TurnContext { connecting: &connecting, ..TurnContext::new(&scope) };
+    let turn = TurnContext::new(&scope).with_connecting(&connecting);
     let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query("repositories"));
     assert_eq!(
         reply.for_model(),

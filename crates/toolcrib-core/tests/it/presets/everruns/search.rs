@@ -90,7 +90,7 @@ fn at_most_eight_tools_are_returned_and_revealed_by_one_search() {
         .collect();
     let crib = everruns(&tools);
     let mut chat = Chat::new(&crib);
-    let ask = SearchRequest { limit: Some(50), ..SearchRequest::query("note") };
+    let ask = SearchRequest::query("note").with_limit(50);
     let reply = chat.ask(&ask);
     assert_eq!((reply.hits.len(), reply.loaded.len()), (8, 8));
     let shown = show(&mut chat);
@@ -103,16 +103,14 @@ fn several_queries_in_one_call_share_the_eight() {
     let tools: Vec<Value> = (0..24)
         .map(|i| tool(&format!("{}_{i}", ["note", "mail", "fax"][i % 3]), "", &strings(&["a"], 1)))
         .collect();
-    let queries = ["note", "mail", "fax"].map(str::to_owned).to_vec();
-    let reply =
-        Chat::new(&everruns(&tools)).ask(&SearchRequest { queries, ..SearchRequest::default() });
+    let queries = ["note", "mail", "fax"];
+    let reply = Chat::new(&everruns(&tools)).ask(&SearchRequest::queries(queries));
     assert_eq!(
         names(&reply),
         ["note_0", "mail_1", "fax_2", "note_3", "mail_4", "fax_5", "note_6", "mail_7"]
     );
-    let queries = vec!["select:fax_2,fax_5,fax_8,fax_11,fax_14".into(), "note".into()];
-    let reply =
-        Chat::new(&everruns(&tools)).ask(&SearchRequest { queries, ..SearchRequest::default() });
+    let queries = ["select:fax_2,fax_5,fax_8,fax_11,fax_14", "note"];
+    let reply = Chat::new(&everruns(&tools)).ask(&SearchRequest::queries(queries));
     assert_eq!(names(&reply)[4..], ["fax_14", "note_0", "note_3", "note_6"], "names count too");
 }
 

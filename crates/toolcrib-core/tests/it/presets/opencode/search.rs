@@ -143,7 +143,7 @@ fn only_what_the_caller_may_use_is_found() {
     let crib = opencode();
     let mut chat = Chat::within(&crib, &["read", "bash"]);
     assert_eq!(names(&chat.search("file")), ["read"]);
-    let ask = SearchRequest { pattern: Some(".".into()), ..SearchRequest::default() };
+    let ask = SearchRequest::pattern(".");
     assert_eq!(names(&chat.ask(&ask)), ["bash", "read"]);
 }
 
