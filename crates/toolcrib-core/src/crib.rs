@@ -16,7 +16,7 @@ use crate::conversation::{Conversation, Ledger};
 use crate::query::Query;
 use crate::query::Words;
 use crate::rank::{
-    self, CheckedRanker, CustomRanker, EmbeddingWork, Explanation, Hit, FitDecision, RankInputs,
+    self, CheckedRanker, CustomRanker, EmbeddingWork, Explanation, FitDecision, Hit, RankInputs,
     Ranker, RankerKind, Ranking, Vectors,
 };
 use crate::scope::Scope;

@@ -15,7 +15,7 @@ use crate::scope::Scope;
 
 /// A ranker of your own, set with [`Crib::with_ranker`](crate::Crib::with_ranker). It replaces the built-in one
 /// for [`Crib::search`](crate::Crib::search), [`Crib::rank`](crate::Crib::rank),
-/// [`Crib::judge`](crate::Crib::judge) and [`Crib::explain`](crate::Crib::explain).
+/// [`Crib::decide_fit`](crate::Crib::decide_fit) and [`Crib::explain`](crate::Crib::explain).
 ///
 /// The same request must always get the same scores: the reply becomes part of a prompt that providers cache.
 ///

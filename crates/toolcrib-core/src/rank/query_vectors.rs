@@ -77,7 +77,7 @@ fn find_word(text: &str, from: usize, word: &str) -> Option<usize> {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "vectors"))]
 mod tests {
     use super::*;
 

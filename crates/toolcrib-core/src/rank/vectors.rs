@@ -78,8 +78,7 @@ impl Vectors {
     }
 
     fn computed(&self, catalog: &Catalog, limits: &Limits) -> &CatalogVectors {
-        self.computed
-            .get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
+        self.computed.get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
     }
 
     /// The vectors of the catalog that replaces `before`, the catalog of these vectors. If these were never
@@ -94,8 +93,7 @@ impl Vectors {
                 let id = before.find(tool.name())?;
                 (before.tool(id) == tool).then_some((&computed.index, id.index()))
             };
-            next.computed
-                .get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, kept));
+            next.computed.get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, kept));
         }
         next
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolcrib_core::rank::{CustomRanker, Fit, FitReason, Judgement, RankRequest, ScoredTool};
+use toolcrib_core::rank::{CustomRanker, Fit, FitDecision, FitReason, RankRequest, ScoredTool};
 use toolcrib_core::{Crib, Query, Scope, Settings, ToolId, Words};
 
 use crate::support::{Chat, catalog, names, office};
@@ -84,12 +84,12 @@ fn an_explanation_has_the_score_of_the_custom_ranker() {
 fn without_confidence_nothing_is_judged_and_with_it_unlikely_tools_are_refused() {
     let plain = crib(None);
     let scope = Scope::all(plain.catalog());
-    assert_eq!(plain.judge(&plain.rank(&words(&plain, &scope, "x"), &scope, 5)), None);
+    assert_eq!(plain.decide_fit(&plain.rank(&words(&plain, &scope, "x"), &scope, 5)), None);
     assert_eq!(Chat::new(&plain).search("x").fit, None);
     let unlikely = crib(Some(0.0));
     let hits = unlikely.rank(&words(&unlikely, &scope, "x"), &scope, 5);
     let reason = FitReason::Unlikely { confidence: 0.0 };
-    assert_eq!(unlikely.judge(&hits), Some(Judgement { fit: Fit::None, reason }));
+    assert_eq!(unlikely.decide_fit(&hits), Some(FitDecision { fit: Fit::None, reason }));
     assert_eq!(Chat::new(&unlikely).search("x").hits.len(), 0);
     assert_eq!(Chat::new(&crib(Some(7.0))).search("x").fit, Some(Fit::Strong));
 }

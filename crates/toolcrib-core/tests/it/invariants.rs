@@ -189,6 +189,7 @@ proptest! {
 
     /// Invariant 2. The order in which tools came in reaches no answer. (With the rankers of other
     /// systems it parts ties, as it does there.)
+    #[cfg(feature = "presets")]
     #[test]
     fn the_order_of_the_catalog_reaches_no_answer(
         tools in scoped_tools(), question in question(), shift in 0..24usize, kind in 0..2usize,

@@ -15,6 +15,7 @@ mod docs;
 mod hybrid;
 mod ingest;
 mod invariants;
+#[cfg(feature = "vectors")]
 mod languages;
 mod ledger;
 mod limits;

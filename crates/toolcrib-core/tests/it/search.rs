@@ -83,6 +83,7 @@ fn an_empty_query_browses_and_loads_nothing() {
     assert!(chat.conversation.ledger().is_empty());
 }
 
+#[cfg(feature = "vectors")]
 #[test]
 fn other_words_find_the_tool() {
     let crib = crib(&office());
@@ -271,6 +272,7 @@ fn text_that_wants_out_of_its_wrapper_stays_in() {
     assert!(markdown.contains("````json"), "a fence longer than any in the text: {markdown}");
 }
 
+#[cfg(feature = "vectors")]
 #[test]
 fn every_explanation_adds_up_to_the_score_that_ranked() {
     let queries = [

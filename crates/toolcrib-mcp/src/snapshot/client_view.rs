@@ -178,8 +178,7 @@ impl ClientView {
         }
         let (crib, catalog) = (&self.crib, self.crib.catalog());
         if crib.settings().disclosure_kind() != DisclosureKind::Bridge {
-            let turn =
-                TurnContext { incomplete: self.is_incomplete, ..TurnContext::new(&self.scope) };
+            let turn = TurnContext::new(&self.scope).with_incomplete(self.is_incomplete);
             let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
             let awaits_servers = awaits_servers(crib, &shown, self.is_incomplete);
             return json!({ "tools": list_definitions(crib, &shown, awaits_servers) });
