@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolcrib_core::rank::{Fit, FitDecision, FitReason};
 use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{
-    CallOutcome, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, TurnContext,
+    CallOutcome, Conversation, Crib, Preset, Reply, Scope, SearchRequest, TurnContext,
 };
 
 use crate::hybrid;
@@ -172,7 +172,7 @@ fn rankers_of_other_systems_say_nothing_about_it() {
             let text = reply.text(ReplyFormat::Json);
             assert!(!text.contains("\"fit\"") && !text.contains("\"confidence\""), "{text}");
         }
-        let Query::Words(words) = crib.parse("issue", &scope) else { panic!() };
+        let toolcrib_core::Query::Words(words) = crib.parse("issue", &scope) else { panic!() };
         let ranked = crib.rank(&words, &scope, 5);
         assert_eq!(crib.decide_fit(&ranked), None, "{preset}");
         let why = crib.explain(&words, &scope, ranked[0].id).unwrap();
@@ -235,7 +235,7 @@ fn an_explanation_has_the_confidence_that_the_hit_has() {
     let cribs = [by_words(), Crib::new(catalog(&hybrid::post()), hybrid::settings())];
     for (crib, query) in cribs.iter().zip(["create an issue now", "cyclone parcel tomorrow"]) {
         let scope = Scope::all(crib.catalog());
-        let Query::Words(words) = crib.parse(query, &scope) else { panic!() };
+        let toolcrib_core::Query::Words(words) = crib.parse(query, &scope) else { panic!() };
         let ranked = crib.rank(&words, &scope, 10);
         assert!(ranked.len() > 1, "{query}");
         for hit in &ranked {
@@ -251,7 +251,9 @@ fn a_judgement_comes_with_its_reason_in_words() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
     let judged = |query: &str| {
-        let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
+        let toolcrib_core::Query::Words(words) = crib.parse(query, &scope) else {
+            panic!("{query}")
+        };
         crib.decide_fit(&crib.rank(&words, &scope, 1)).unwrap()
     };
     assert_eq!(judged("mail__send"), FitDecision { fit: Fit::Strong, reason: FitReason::Named });
