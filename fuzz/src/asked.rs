@@ -12,7 +12,7 @@ use toolcrib_dialect::messages::{deferral_emulation, thinking};
 use toolcrib_dialect::{Api, DeferralEmulation, Mode, Request};
 
 use crate::client::{self, begin, head, history_key, target};
-use crate::driven_turn::Next;
+use crate::driven_turn::NextStep;
 use crate::{downstream, heard, upstream};
 
 /// Reads an input as a request of this API, and checks what goes up in its place.
@@ -166,7 +166,7 @@ static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| Api::ALL.map(record).t
 fn record(api: Api) -> Vec<u8> {
     let mut turn = client::turn(api, Mode::Bridge, false);
     for answer in upstream::searched(api) {
-        if let Some(Next::Done(done)) = turn.whole(answer.as_bytes()) {
+        if let Some(NextStep::Done(done)) = turn.complete_response(answer.as_bytes()) {
             return done.records.into_iter().next().expect("something to keep").1;
         }
     }

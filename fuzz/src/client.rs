@@ -13,7 +13,7 @@ use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Exchange, Mode, ToolsetPlan, Request, Toolset};
 
-use crate::driven_turn::{Turn, forced};
+use crate::driven_turn::{DrivenTurn, forcing};
 
 /// How an input is played: `2s7`, for the third mode, a stream, and pieces of seven bytes.
 pub struct Head {
@@ -134,7 +134,7 @@ pub fn body(api: Api, stream: bool) -> String {
 }
 
 /// The turn of the request with the forty tools.
-pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
+pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> DrivenTurn {
     static READ: LazyLock<HashMap<(Api, bool), Request>> = LazyLock::new(|| {
         let pairs = Api::ALL.into_iter().flat_map(|api| [(api, false), (api, true)]);
         let read = |(api, stream): (Api, bool)| {
@@ -150,7 +150,7 @@ pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> Turn {
 }
 
 /// The turn of a request. `kept` is what a store has under every key.
-pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> Turn {
+pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> DrivenTurn {
     static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
         let mut settings = Settings::default();
         settings.rules = settings.rules.never_defer(["crm__update_customer"]);
@@ -158,12 +158,12 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
         settings.activation.mode = Activation::On;
         Arc::new(settings)
     });
-    let (requested, native) = forced(mode);
+    let (requested, native) = forcing(mode);
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     setup.settings = Arc::clone(&SETTINGS);
     (setup.requested, setup.upstream.overrides, setup.caller) = (requested.into(), Some(native), [7; 32]);
     let exchange = Exchange::new(request.api, target, Ok(request), setup);
-    Turn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
+    DrivenTurn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }
 
 fn toolset(plan: ToolsetPlan, input: &str) -> Arc<Toolset> {

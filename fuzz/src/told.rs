@@ -8,7 +8,7 @@ use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
 
 use crate::client::{self, head, history_key};
-use crate::driven_turn::{Next, Turn};
+use crate::driven_turn::{NextStep, DrivenTurn};
 use crate::{heard, upstream};
 
 /// Between two rounds.
@@ -60,8 +60,8 @@ fn stream(api: Api, mode: Mode, rounds: &[Vec<u8>], cut: usize) -> (Vec<u8>, Vec
         told.push(round);
         round.chunks(cut).for_each(|piece| turn.bytes(piece, &mut out));
         match turn.end(&mut out) {
-            Next::Again => sent = again(api, mode, &turn, &sent),
-            Next::Done(_) => return (out, told),
+            NextStep::Again => sent = again(api, mode, &turn, &sent),
+            NextStep::Done(_) => return (out, told),
         }
     }
 }
@@ -74,11 +74,11 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
         assert!(told.len() <= DEFAULT_HIDDEN_ROUNDS, "a turn without an end");
         let round = &rounds[told.len().min(rounds.len() - 1)];
         told.push(round);
-        match turn.whole(round) {
+        match turn.complete_response(round) {
             // It goes to the client as it came.
             None => return,
-            Some(Next::Again) => sent = again(api, mode, &turn, &sent),
-            Some(Next::Done(done)) => break done.body.expect("a body"),
+            Some(NextStep::Again) => sent = again(api, mode, &turn, &sent),
+            Some(NextStep::Done(done)) => break done.body.expect("a body"),
         }
     };
     assert!(heard::is_json(&body), "{body}");
@@ -87,7 +87,7 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
 }
 
 /// The request of the next round. It begins with that of the round before, byte for byte.
-fn again(api: Api, mode: Mode, turn: &Turn, before: &str) -> String {
+fn again(api: Api, mode: Mode, turn: &DrivenTurn, before: &str) -> String {
     let after = turn.request();
     let [old, new] = [before, &after].map(|body| Fields::read(body).expect("a request is JSON"));
     for ((key, old), (same, new)) in old.iter().zip(new.iter()) {

@@ -50,7 +50,7 @@ fn check_whole(api: Api, body: &[u8]) {
         assert!(serde_json::from_slice::<Value>(&answer.body).is_ok(), "{}", text(&answer.body));
         // What is an answer to the client is one to the turn between them.
         let mut turn = client::turn(api, Mode::Bridge, false);
-        let next = turn.whole(&answer.body);
+        let next = turn.complete_response(&answer.body);
         assert_eq!(next.is_some(), answer.status < 400, "{}", text(&answer.body));
     }
 }

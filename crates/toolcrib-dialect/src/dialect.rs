@@ -227,7 +227,7 @@ mod tests {
         let named = [call("u1", Some("sum"), "sum"), call("u2", Some("sum"), "sum")];
         let mut ids = CallIdMapper::new(&named);
         let all = [(); 3].map(|()| ids.upstream_id_for(Some("sum"), None));
-        assert_eq!(all, [Some("u1"), Some("u2"), Some("u1")], "the third is a repetition");
+        assert_eq!(all, [Some("u1"), Some("u2"), Some("u1")], "the third is a repeated result");
         let unnamed = [call("u1", None, "sum"), call("u2", None, "weather")];
         let mut ids = CallIdMapper::new(&unnamed);
         assert_eq!(ids.upstream_id_for(None, Some("weather")), Some("u2"));

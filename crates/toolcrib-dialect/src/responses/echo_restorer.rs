@@ -21,7 +21,7 @@ pub(super) struct EchoRestorer {
     /// The id of the previous response, as JSON.
     previous: Option<String>,
     /// Whether the API stores the response.
-    pub(super) keeps: bool,
+    pub(super) is_stored: bool,
     declared: OnceLock<Declared>,
 }
 
@@ -36,7 +36,7 @@ impl EchoRestorer {
     pub(super) fn of(request: &Request) -> Self {
         Self {
             previous: request.previous.as_ref().map(|kept| json::quote(&kept.id)),
-            keeps: request.is_stored,
+            is_stored: request.is_stored,
             declared: OnceLock::new(),
         }
     }

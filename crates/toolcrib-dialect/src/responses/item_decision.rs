@@ -42,7 +42,7 @@ pub(super) fn item_routing(raw: &str, router: &CallRouter) -> CallRoute {
     }
 }
 
-/// Decides about a complete item. If it is `live`, the client already has part of it, and it is always
+/// Decides about a complete item. If `is_forwarded`, the client already has part of it, and it is always
 /// forwarded.
 pub(super) fn decide_item(
     raw: &str,
@@ -50,7 +50,7 @@ pub(super) fn decide_item(
     echo: &EchoRestorer,
     router: &mut CallRouter,
 ) -> ItemDecision {
-    let forward = |shown| ItemDecision { entry: Some(raw.to_owned()), client: shown };
+    let forward = |client| ItemDecision { entry: Some(raw.to_owned()), client };
     let Some(item) = Item::read(raw) else { return forward(ClientItem::AsReceived) };
     if is_tool_search(&item) && !is_forwarded {
         return decide_search(raw, &item, router);
@@ -66,7 +66,7 @@ pub(super) fn decide_item(
         }
         None => {
             let unreadable =
-                item.kind == "reasoning" && !echo.keeps && !has_encrypted_content(&item);
+                item.kind == "reasoning" && !echo.is_stored && !has_encrypted_content(&item);
             let entry = (!unreadable).then(|| raw.to_owned());
             ItemDecision { entry, client: ClientItem::AsReceived }
         }
@@ -100,8 +100,9 @@ fn decide_call(
     let entry = Some(call_for_upstream(raw, item, name, router));
     if is_forwarded || router.route(name) == CallRoute::Forward {
         router.note_forwarded_call(id, name, &call.arguments);
-        let untouched = router.toolset().passes_through();
-        return match call_for_client(item, name, echo, router.toolset()).filter(|_| !untouched) {
+        let passes_through = router.toolset().passes_through();
+        return match call_for_client(item, name, echo, router.toolset()).filter(|_| !passes_through)
+        {
             Some(changed) => {
                 router.note_hidden_output();
                 ItemDecision { entry, client: ClientItem::Rewritten(changed) }
@@ -113,7 +114,7 @@ fn decide_call(
         // A truncated call that the client has not seen would never be answered.
         return ItemDecision { entry: None, client: ClientItem::Hidden };
     }
-    let shown = match router.resolve(id, name, &call.arguments) {
+    let client = match router.resolve(id, name, &call.arguments) {
         ResolvedCall::Hidden => ClientItem::Hidden,
         ResolvedCall::Forward { name, arguments } => {
             let mut edits = vec![
@@ -127,7 +128,7 @@ fn decide_call(
             ClientItem::Rewritten(item.fields.with(&edits))
         }
     };
-    ItemDecision { entry, client: shown }
+    ItemDecision { entry, client }
 }
 
 /// Returns the call as the client sees it, if that is different.

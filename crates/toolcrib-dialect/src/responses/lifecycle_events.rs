@@ -103,7 +103,7 @@ impl ResponsesStreamMerger {
         }
         if let Some(response) = &response {
             self.round.usage = super::usage::add(response, &mut self.usage);
-            self.round.response = response.string("id").filter(|_| self.echo.keeps);
+            self.round.response = response.string("id").filter(|_| self.echo.is_stored);
         }
         if self.writer.is_renumbering() && router.budget.is_full() {
             // The last event repeats all items that the client got, but not all of them were recorded.

@@ -58,7 +58,7 @@ impl ResponseMerger for ResponsesResponseMerger {
         }
         let usage = super::usage::add(&fields, &mut self.usage);
         let end = round_end(&fields.string("status").unwrap_or_default());
-        let response = fields.string("id").filter(|_| self.echo.keeps);
+        let response = fields.string("id").filter(|_| self.echo.is_stored);
         Some(Round { entries, end, usage, response })
     }
 

@@ -210,10 +210,10 @@ impl ResponsesStreamMerger {
             // Always a new item: some servers give every item the same index.
             ("response.output_item.added", Some(raw)) => {
                 let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
-                let shown = self.add_item(index, is_forwarded, router);
-                if shown.is_some() {
+                let client_index = self.add_item(index, is_forwarded, router);
+                if client_index.is_some() {
                     let changes = self.restored_call(upstream.data, raw, router);
-                    self.writer.write_edited(upstream, shown, changes, out);
+                    self.writer.write_edited(upstream, client_index, changes, out);
                 }
             }
             ("response.output_item.done", Some(raw)) => {
@@ -222,12 +222,12 @@ impl ResponsesStreamMerger {
             _ => {
                 // The server omitted the start of the item. Arguments may belong to a call that must be held.
                 let is_forwarded = !kind.starts_with("response.function_call_arguments");
-                let shown = match item {
-                    Some(item) => item.shown,
+                let client_index = match item {
+                    Some(item) => item.client_index,
                     None => self.add_item(index, is_forwarded, router),
                 };
-                if shown.is_some() {
-                    self.writer.write_edited(upstream, shown, Vec::new(), out);
+                if client_index.is_some() {
+                    self.writer.write_edited(upstream, client_index, Vec::new(), out);
                 } else {
                     // The complete item repeats this text, so it is not kept; counting it bounds the stream.
                     let more = upstream.fields.get("delta").unwrap_or_default().len();
@@ -244,9 +244,9 @@ impl ResponsesStreamMerger {
             self.writer.renumber();
             self.round.held = Some(index);
         }
-        let shown = is_forwarded.then(|| self.writer.next_index(index));
-        self.round.items.push(StreamedItem { index, shown, done: false });
-        shown
+        let client_index = is_forwarded.then(|| self.writer.next_index(index));
+        self.round.items.push(StreamedItem { index, client_index, done: false });
+        client_index
     }
 
     /// Returns the edits that give a call the client's namespace in its first event.
@@ -276,44 +276,45 @@ impl ResponsesStreamMerger {
         let known = self.round.items.iter().rfind(|item| item.index == index).copied();
         let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
         // An item that the client has part of is never held, so this is another item with the same index.
-        let known = known.filter(|item| item.shown.is_none() || is_forwarded);
+        let known = known.filter(|item| item.client_index.is_none() || is_forwarded);
         if known.is_some_and(|item| item.done) {
             return;
         }
-        let shown = match known {
-            Some(item) => item.shown,
+        let client_index = match known {
+            Some(item) => item.client_index,
             None => self.add_item(index, is_forwarded, router),
         };
-        let ItemDecision { entry, client } = decide_item(raw, shown.is_some(), &self.echo, router);
+        let ItemDecision { entry, client } =
+            decide_item(raw, client_index.is_some(), &self.echo, router);
         // What the client already has is only needed for the record, unless the end must be rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
-        let is_kept = if shown.is_some() && !self.writer.is_renumbering() {
+        let is_recorded = if client_index.is_some() && !self.writer.is_renumbering() {
             router.budget.copy(size)
         } else {
             router.budget.hold(size);
             true
         };
-        self.round.entries.extend(entry.filter(|_| is_kept).map(|entry| (index, entry)));
+        self.round.entries.extend(entry.filter(|_| is_recorded).map(|entry| (index, entry)));
         let text = match client {
             ClientItem::AsReceived => Some(Cow::Borrowed(raw)),
             ClientItem::Rewritten(text) => Some(Cow::Owned(text)),
             ClientItem::Hidden => None,
         };
         if let Some(text) = text {
-            let at = shown.unwrap_or_else(|| self.writer.next_index(index));
-            match (shown, upstream) {
+            let at = client_index.unwrap_or_else(|| self.writer.next_index(index));
+            match (client_index, upstream) {
                 (Some(_), Some(upstream)) => {
                     let changes = match &text {
                         Cow::Owned(new) => vec![(range_of(upstream.data, raw), new.clone())],
                         Cow::Borrowed(_) => Vec::new(),
                     };
-                    self.writer.write_edited(upstream, shown, changes, out);
+                    self.writer.write_edited(upstream, client_index, changes, out);
                 }
                 (None, _) => self.writer.write_item(at, &text, out),
                 // It had no events of its own; the last event contains it.
                 (Some(_), None) => {}
             }
-            if is_kept {
+            if is_recorded {
                 self.output.push((at, text.into_owned()));
             }
         }

@@ -24,6 +24,6 @@ pub(super) struct StreamedRound {
 pub(super) struct StreamedItem {
     /// The upstream's index, and the client's if the item is forwarded as it is received.
     pub(super) index: u64,
-    pub(super) shown: Option<u64>,
+    pub(super) client_index: Option<u64>,
     pub(super) done: bool,
 }

@@ -36,7 +36,7 @@ impl BackendError {
         }
         let text = text.trim();
         let message = if text.is_empty() || text.starts_with(['<', '{', '[']) {
-            format!("the backend answered {status} and nothing that could be read")
+            format!("the backend answered {status} with a body that cannot be read")
         } else {
             format!(
                 "the backend answered {status}: {}",

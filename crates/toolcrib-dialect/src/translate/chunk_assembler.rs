@@ -140,7 +140,7 @@ impl ChunkAssembler {
             return Vec::new();
         }
         if self.finish.is_none() || self.head.is_none() {
-            return self.fail(BackendError::detected("the backend's stream broke off"));
+            return self.fail(BackendError::detected("the backend's stream was cut off"));
         }
         let mut steps = Vec::new();
         self.emit(&mut steps);

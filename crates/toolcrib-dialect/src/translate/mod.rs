@@ -59,7 +59,7 @@ pub enum Untranslatable {
     NotAnObject,
     /// A field that refers to state on the API's own servers.
     #[error(
-        "`{0}` refers to what a server keeps, and this backend keeps nothing: send the whole history"
+        "`{0}` refers to state on a server, but this backend stores none: send the complete history"
     )]
     NeedsServerState(&'static str),
 }

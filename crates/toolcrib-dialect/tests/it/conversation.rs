@@ -11,8 +11,8 @@ use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Exchange, Mode, RecordKey, Request, Toolset};
 
-use crate::driven_turn::forced;
-pub(crate) use crate::driven_turn::{Done, Next, Turn};
+use crate::driven_turn::forcing;
+pub(crate) use crate::driven_turn::{DrivenTurn, NextStep, TurnOutcome};
 
 /// One conversation.
 pub(crate) struct TestConversation {
@@ -20,11 +20,11 @@ pub(crate) struct TestConversation {
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
     /// The stored records.
-    pub(crate) kept: HashMap<RecordKey, Vec<u8>>,
+    pub(crate) records: HashMap<RecordKey, Vec<u8>>,
     /// The bodies that were sent upstream, over all requests.
     pub(crate) sent: Vec<Value>,
     /// The same as raw text.
-    pub(crate) sent_text: Vec<String>,
+    pub(crate) sent_bodies: Vec<String>,
     pub(crate) caller: [u8; 32],
     pub(crate) rounds: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) struct TestConversation {
 pub(crate) struct ClientResponse {
     /// The response, or all bytes of the stream.
     pub(crate) text: String,
-    pub(crate) done: Done,
+    pub(crate) done: TurnOutcome,
 }
 
 impl ClientResponse {
@@ -53,68 +53,74 @@ impl ClientResponse {
 impl TestConversation {
     pub(crate) fn new(api: Api, mode: Mode) -> Self {
         let settings = Settings::default();
-        let (kept, sent, sent_text) = (HashMap::new(), Vec::new(), Vec::new());
+        let (records, sent, sent_bodies) = (HashMap::new(), Vec::new(), Vec::new());
         Self {
             api,
             mode,
             settings,
-            kept,
+            records,
             sent,
-            sent_text,
+            sent_bodies,
             caller: [7; 32],
             rounds: DEFAULT_HIDDEN_ROUNDS,
         }
     }
 
     /// Returns the exchange of a request after its first request was sent.
-    pub(crate) fn turn(&self, target: &str, body: &str) -> Turn {
-        let (requested, native) = forced(self.mode);
-        let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
-        setup.settings = Arc::new(self.settings.clone());
-        (setup.requested, setup.upstream.overrides) = (requested.into(), Some(native));
-        (setup.caller, setup.max_hidden_rounds) = (self.caller, self.rounds);
+    pub(crate) fn turn(&self, target: &str, body: &str) -> DrivenTurn {
+        let (requested, native) = forcing(self.mode);
+        let mut config = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
+        config.settings = Arc::new(self.settings.clone());
+        (config.requested, config.upstream.overrides) = (requested.into(), Some(native));
+        (config.caller, config.max_hidden_rounds) = (self.caller, self.rounds);
         let request = Request::read(self.api, target, body.as_bytes().to_vec());
-        let exchange = Exchange::new(self.api, target, request, setup);
-        let kept = self.kept.clone();
-        let records = Box::new(move |_, key: &RecordKey| kept.get(key).cloned());
-        let turn = Turn::new(exchange, records, |plan, tools| Arc::new(Toolset::new(plan, tools)));
+        let exchange = Exchange::new(self.api, target, request, config);
+        let stored = self.records.clone();
+        let records = Box::new(move |_, key: &RecordKey| stored.get(key).cloned());
+        let turn =
+            DrivenTurn::new(exchange, records, |plan, tools| Arc::new(Toolset::new(plan, tools)));
         let report = turn.report();
         assert_eq!(report.mode, self.mode.name(), "{report}");
         turn
     }
 
     /// Sends one client request and answers it with these responses. All of them must be used.
-    pub(crate) fn ask(&mut self, target: &str, body: &Value, answers: &[String]) -> ClientResponse {
+    pub(crate) fn send(
+        &mut self,
+        target: &str,
+        body: &Value,
+        responses: &[String],
+    ) -> ClientResponse {
         let stream = Request::read(self.api, target, body.to_string().into_bytes()).unwrap().stream;
         let mut turn = self.turn(target, &body.to_string());
         let mut out = Vec::new();
-        let mut answers = answers.iter();
+        let mut responses = responses.iter();
         let done = loop {
             let sent = turn.request();
             self.sent.push(serde_json::from_str(&sent).unwrap());
-            self.sent_text.push(sent);
-            let answer = answers.next().expect("one more answer of the upstream");
+            self.sent_bodies.push(sent);
+            let response = responses.next().expect("another response of the upstream");
             let next = if stream {
                 // In pieces of an odd size, so that events are split anywhere.
-                answer.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));
+                response.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));
                 turn.end(&mut out)
             } else {
-                turn.whole(answer.as_bytes()).expect("a response")
+                turn.complete_response(response.as_bytes()).expect("a response")
             };
             match next {
-                Next::Again => {}
-                Next::Done(done) => break done,
+                NextStep::Again => {}
+                NextStep::Done(done) => break done,
             }
         };
-        assert_eq!(answers.next(), None, "an answer was not asked for");
-        self.kept.extend(done.records.iter().cloned());
+        assert_eq!(responses.next(), None, "a response was not used");
+        self.records.extend(done.records.iter().cloned());
         let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
         ClientResponse { text, done }
     }
 }
 
 /// Feeds a turn its rounds, split into pieces of these sizes in turn. Returns all bytes that the client gets.
-pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
+pub(crate) fn feed(mut turn: DrivenTurn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sizes = pieces.iter().copied().cycle();
     for round in rounds {
@@ -124,7 +130,7 @@ pub(crate) fn feed(mut turn: Turn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<
             turn.bytes(piece, &mut out);
             rest = more;
         }
-        if matches!(turn.end(&mut out), Next::Done(_)) {
+        if matches!(turn.end(&mut out), NextStep::Done(_)) {
             break;
         }
     }

@@ -13,16 +13,16 @@ use toolcrib_dialect::{Action, Exchange, Mode, RecordKey, Toolset, ToolsetPlan, 
 
 /// What happens after a round.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Another request was sent.
     Again,
     /// The client has its response.
-    Done(Done),
+    Done(TurnOutcome),
 }
 
 /// The outcome of a turn.
 #[derive(Debug, Default)]
-pub(crate) struct Done {
+pub(crate) struct TurnOutcome {
     /// The response, unless it was streamed.
     pub(crate) body: Option<String>,
     /// The records to store for the next request.
@@ -31,12 +31,12 @@ pub(crate) struct Done {
 }
 
 /// Returns the record for a key, given its position in the list of keys.
-pub(crate) type Records = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
+pub(crate) type RecordLookup = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
 /// The exchange of one request, driven by hand.
-pub(crate) struct Turn {
+pub(crate) struct DrivenTurn {
     exchange: Exchange,
-    records: Records,
+    records: RecordLookup,
     make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     /// The body that was sent last.
     sent: String,
@@ -44,15 +44,15 @@ pub(crate) struct Turn {
     is_answered: bool,
 }
 
-impl Turn {
+impl DrivenTurn {
     /// Drives an exchange until its first request is sent.
     pub(crate) fn new(
         exchange: Exchange,
-        records: Records,
+        records: RecordLookup,
         make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     ) -> Self {
         let mut turn = Self { exchange, records, make, sent: String::new(), is_answered: false };
-        assert!(matches!(turn.drive(&mut Vec::new()), Some(Next::Again)));
+        assert!(matches!(turn.drive(&mut Vec::new()), Some(NextStep::Again)));
         turn
     }
 
@@ -63,8 +63,8 @@ impl Turn {
 
     /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`.
     /// Returns `Again` if a request was sent.
-    fn drive(&mut self, out: &mut Vec<u8>) -> Option<Next> {
-        let mut done = Done::default();
+    fn drive(&mut self, out: &mut Vec<u8>) -> Option<NextStep> {
+        let mut done = TurnOutcome::default();
         let mut next = None;
         while let Some(action) = self.exchange.next_action() {
             match action {
@@ -78,7 +78,7 @@ impl Turn {
                 }
                 Action::Send(request) => {
                     self.sent = String::from_utf8(request.body.to_vec()).unwrap();
-                    (self.is_answered, next) = (false, Some(Next::Again));
+                    (self.is_answered, next) = (false, Some(NextStep::Again));
                 }
                 Action::StartResponse(start) => match start.body {
                     ResponseBody::Complete(body) if !start.is_unmodified => {
@@ -92,7 +92,7 @@ impl Turn {
                 Action::StoreRecords(records) => done.records = records,
                 Action::Done(ended) => {
                     done.summary = ended.summary;
-                    next = Some(Next::Done(std::mem::take(&mut done)));
+                    next = Some(NextStep::Done(std::mem::take(&mut done)));
                 }
                 Action::FellBack(_) | Action::Remember(_) => {}
             }
@@ -100,7 +100,7 @@ impl Turn {
         next
     }
 
-    fn answer(&mut self, status: u16, is_events: bool) {
+    fn start_response(&mut self, status: u16, is_events: bool) {
         if !std::mem::replace(&mut self.is_answered, true) {
             self.exchange.response_started(status, is_events);
         }
@@ -113,21 +113,21 @@ impl Turn {
 
     /// Feeds bytes of a streamed response.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        self.answer(200, true);
+        self.start_response(200, true);
         self.exchange.response_bytes(Bytes::copy_from_slice(bytes));
         self.drive(out);
     }
 
     /// Ends the streamed response.
-    pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> Next {
-        self.answer(200, true);
+    pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> NextStep {
+        self.start_response(200, true);
         self.exchange.response_ended();
-        self.drive(out).unwrap_or(Next::Done(Done::default()))
+        self.drive(out).unwrap_or(NextStep::Done(TurnOutcome::default()))
     }
 
     /// Feeds a complete response. Returns `None` if the client got it unchanged.
-    pub(crate) fn whole(&mut self, body: &[u8]) -> Option<Next> {
-        self.answer(200, false);
+    pub(crate) fn complete_response(&mut self, body: &[u8]) -> Option<NextStep> {
+        self.start_response(200, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
         self.exchange.response_ended();
         self.drive(&mut Vec::new())
@@ -135,7 +135,7 @@ impl Turn {
 
     /// Feeds an error response.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
-        self.answer(status, false);
+        self.start_response(status, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
         self.exchange.response_ended();
         self.drive(out);
@@ -147,18 +147,20 @@ impl Turn {
 }
 
 /// Returns a setting and capabilities with which requests are sent in this mode.
-pub(crate) fn forced(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
+pub(crate) fn forcing(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
     // Without capabilities, a request that uses deferral would be translated.
-    let knows = CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
+    let capable =
+        CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {
-        Mode::Bridge => (DisclosureSetting::Bridge, knows),
-        Mode::Reveal => (DisclosureSetting::Reveal, knows),
-        Mode::Terse => (DisclosureSetting::Terse, knows),
-        Mode::Append => (DisclosureSetting::Append, knows),
-        Mode::Reference(ReferenceKind::ToolReference) => {
-            (DisclosureSetting::Reference, CapabilityOverrides { references: Some(true), ..knows })
-        }
-        Mode::Reference(ReferenceKind::SearchOutput) => (DisclosureSetting::Reference, knows),
+        Mode::Bridge => (DisclosureSetting::Bridge, capable),
+        Mode::Reveal => (DisclosureSetting::Reveal, capable),
+        Mode::Terse => (DisclosureSetting::Terse, capable),
+        Mode::Append => (DisclosureSetting::Append, capable),
+        Mode::Reference(ReferenceKind::ToolReference) => (
+            DisclosureSetting::Reference,
+            CapabilityOverrides { references: Some(true), ..capable },
+        ),
+        Mode::Reference(ReferenceKind::SearchOutput) => (DisclosureSetting::Reference, capable),
         Mode::Reference(ReferenceKind::AdditionalTools) => {
             let items = CapabilityOverrides {
                 additional_tools: Some(true),

@@ -93,7 +93,7 @@ fn play_at(
             played.actions.push(name);
         }
         match action {
-            None => match rest.take().expect("an answer to read") {
+            None => match rest.take().expect("a response to read") {
                 UpstreamAnswer::Events(text) => {
                     text.as_bytes().chunks(50).for_each(|piece| {
                         exchange.response_bytes(Bytes::copy_from_slice(piece));
@@ -153,7 +153,7 @@ fn play_at(
             }
         }
     }
-    assert!(answers.next().is_none(), "an answer was not asked for");
+    assert!(answers.next().is_none(), "a response was not used");
     played.report = exchange.report().clone();
     played
 }
@@ -173,7 +173,7 @@ fn request(messages: &Value, stream: bool) -> Value {
         "stream": stream})
 }
 
-fn ask(stream: bool) -> Value {
+fn first_request(stream: bool) -> Value {
     request(&json!([{"role": "user", "content": "Who is Ada?"}]), stream)
 }
 

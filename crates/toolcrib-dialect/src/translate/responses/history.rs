@@ -18,7 +18,7 @@ use crate::translate::lenient::{self, DroppedContent};
 /// Builds the messages.
 #[derive(Debug, Default)]
 pub(super) struct MessageBuilder {
-    done: Vec<ChatMessage>,
+    messages: Vec<ChatMessage>,
     /// The system texts before the first message of any other role. They become one message, because many
     /// backends accept only one system message.
     system: Option<Vec<String>>,
@@ -26,7 +26,7 @@ pub(super) struct MessageBuilder {
     text: String,
     calls: Vec<RequestCall>,
     /// Images to send after the results.
-    after: Vec<ContentPart>,
+    result_images: Vec<ContentPart>,
 }
 
 /// The arguments of the function that replaces a custom tool.
@@ -43,13 +43,13 @@ impl MessageBuilder {
 
     pub(super) fn into_messages(mut self) -> Vec<ChatMessage> {
         self.flush();
-        self.done
+        self.messages
     }
 
     /// Adds a user message.
     pub(super) fn user(&mut self, text: String) {
         self.flush();
-        self.done.push(ChatMessage::User { content: UserContent::Text(text) });
+        self.messages.push(ChatMessage::User { content: UserContent::Text(text) });
     }
 
     /// Adds the next item.
@@ -71,8 +71,8 @@ impl MessageBuilder {
             "function_call_output" | "custom_tool_call_output" => {
                 self.flush_assistant();
                 let result = tool_result(item.get("output").unwrap_or("null"), dropped);
-                let message = result.message(text("call_id"), false, &mut self.after);
-                self.done.push(message);
+                let message = result.message(text("call_id"), false, &mut self.result_images);
+                self.messages.push(message);
             }
             "reasoning" => {}
             "item_reference" => return Err(Untranslatable::NeedsServerState("item_reference")),
@@ -102,13 +102,14 @@ impl MessageBuilder {
                     None if texts.is_empty() => {}
                     None => {
                         self.flush();
-                        self.done.push(ChatMessage::System { content: texts.join(TEXT_SEPARATOR) });
+                        self.messages
+                            .push(ChatMessage::System { content: texts.join(TEXT_SEPARATOR) });
                     }
                 }
             }
             _ => {
                 self.flush();
-                self.done
+                self.messages
                     .extend(UserContent::of(parts).map(|content| ChatMessage::User { content }));
             }
         }
@@ -122,8 +123,9 @@ impl MessageBuilder {
     /// Called before anything from the model: sends the images of the results before it.
     fn flush_result_images(&mut self) {
         self.flush_system();
-        let after = std::mem::take(&mut self.after);
-        self.done.extend(UserContent::of(after).map(|content| ChatMessage::User { content }));
+        let result_images = std::mem::take(&mut self.result_images);
+        self.messages
+            .extend(UserContent::of(result_images).map(|content| ChatMessage::User { content }));
     }
 
     /// Called before anything from the client: the model's text and calls become one message.
@@ -132,7 +134,7 @@ impl MessageBuilder {
         let (text, tool_calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
         if !text.is_empty() || !tool_calls.is_empty() {
             let content = (!text.is_empty()).then_some(text);
-            self.done.push(ChatMessage::Assistant { content, tool_calls });
+            self.messages.push(ChatMessage::Assistant { content, tool_calls });
         }
     }
 
@@ -145,7 +147,7 @@ impl MessageBuilder {
     fn flush_system(&mut self) {
         let system = self.system.take().unwrap_or_default();
         if !system.is_empty() {
-            self.done.push(ChatMessage::System { content: system.join(TEXT_SEPARATOR) });
+            self.messages.push(ChatMessage::System { content: system.join(TEXT_SEPARATOR) });
         }
     }
 }

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, Request};
 
-use super::{ChatConversation, ModelOutput, TARGET, answer, read_as_client, request, talk};
+use super::{
+    ChatConversation, ModelOutput, TARGET, answer, new_conversation, read_as_client, request,
+};
 use crate::conversation::{ClientResponse, feed};
 
 const SEARCH: ModelOutput<'_> = ModelOutput {
@@ -14,9 +16,9 @@ const SEARCH: ModelOutput<'_> = ModelOutput {
 };
 const FOUND: ModelOutput<'_> = ModelOutput { text: "Found it.", calls: &[], finish: "stop" };
 
-fn ask(rounds: &[String]) -> ClientResponse {
+fn send(rounds: &[String]) -> ClientResponse {
     let messages = json!([{"role": "user", "content": "Find Ada."}]);
-    talk().ask(TARGET, &request(&messages, true), rounds)
+    new_conversation().send(TARGET, &request(&messages, true), rounds)
 }
 
 #[test]
@@ -31,9 +33,9 @@ fn a_forced_tool_is_sent_in_full_from_then_on() {
             ..SEARCH
         };
         let upstream = answer(1, &says, stream);
-        let got = conversation.talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        let got = conversation.inner.send(TARGET, &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream, "byte for byte");
-        assert_eq!(conversation.talk.sent[0]["tools"][0], body["tools"][0]);
+        assert_eq!(conversation.inner.sent[0]["tools"][0], body["tools"][0]);
         let found =
             json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"});
         conversation.reply(&read_as_client(&got, stream), &[found]);
@@ -44,16 +46,16 @@ fn a_forced_tool_is_sent_in_full_from_then_on() {
 fn none_and_required_do_not_change_the_tools() {
     for choice in ["none", "required"] {
         let mut conversation = ChatConversation::new(false);
-        conversation.ask(&[FOUND]);
+        conversation.send(&[FOUND]);
         let mut body = request(&json!(conversation.messages), false);
         body["tool_choice"] = json!(choice);
-        conversation.talk.ask(
+        conversation.inner.send(
             TARGET,
             &body,
             &[answer(1, &SEARCH, false), answer(2, &FOUND, false)],
         );
-        for sent in &conversation.talk.sent[1..] {
-            assert_eq!(sent["tools"], conversation.talk.sent[0]["tools"]);
+        for sent in &conversation.inner.sent[1..] {
+            assert_eq!(sent["tools"], conversation.inner.sent[0]["tools"]);
             assert_eq!(sent["tool_choice"], choice);
         }
     }
@@ -62,14 +64,14 @@ fn none_and_required_do_not_change_the_tools() {
 #[test]
 fn a_stream_that_is_cut_off_is_not_recorded() {
     let whole = answer(1, &FOUND, true);
-    let got = ask(&[whole[..whole.len() / 3].to_owned()]);
-    assert_eq!(got.text, whole[..whole.len() / 3], "as it came");
+    let got = send(&[whole[..whole.len() / 3].to_owned()]);
+    assert_eq!(got.text, whole[..whole.len() / 3], "unchanged");
     assert!(got.done.records.is_empty());
     // A search in a stream that never ended is neither answered nor forwarded.
     let search = answer(1, &SEARCH, true);
     let cut = search.find(r#""finish_reason":"tool_calls""#).unwrap();
     let cut = search[..cut].rfind("data: ").unwrap();
-    let got = ask(&[search[..cut].to_owned()]);
+    let got = send(&[search[..cut].to_owned()]);
     assert!(got.done.records.is_empty());
     assert!(!got.text.contains("tool_search"), "{}", got.text);
 }
@@ -77,11 +79,11 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
 #[test]
 fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     let error = "data: {\"error\": {\"message\": \"overloaded\"}}\n\n";
-    let got = ask(&[answer(1, &FOUND, true).replace("data: [DONE]\n\n", error)]);
+    let got = send(&[answer(1, &FOUND, true).replace("data: [DONE]\n\n", error)]);
     assert!(got.text.ends_with(error) && got.done.records.is_empty());
-    let got = ask(&[answer(1, &SEARCH, true).replace("data: [DONE]\n\n", error)]);
+    let got = send(&[answer(1, &SEARCH, true).replace("data: [DONE]\n\n", error)]);
     assert!(got.text.ends_with(error) && got.done.records.is_empty(), "no second round");
-    let got = ask(&[answer(1, &SEARCH, true), error.to_owned()]);
+    let got = send(&[answer(1, &SEARCH, true), error.to_owned()]);
     assert!(got.text.ends_with(error) && got.done.records.is_empty());
 }
 
@@ -90,7 +92,7 @@ fn unknown_events_are_forwarded_unchanged() {
     let strange = ": hi\n\nevent: x\ndata: {\"y\": 1.0}\n\ndata: half {\n\n\
         data: {\"choices\":[7]}\n\ndata: {\"choices\":[]}\n\n";
     let upstream = strange.to_owned() + &answer(1, &FOUND, true);
-    assert_eq!(ask(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+    assert_eq!(send(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
 }
 
 #[test]
@@ -118,20 +120,20 @@ fn interleaved_calls_are_assembled_separately() {
         chunk(&json!({}), &json!("tool_calls")),
         "data: [DONE]\n\n".to_owned(),
     ];
-    let saw = read_as_client(&ask(&[upstream.concat()]), true);
+    let received = read_as_client(&send(&[upstream.concat()]), true);
     let call = |index: usize, arguments: &str| {
         json!({"id": format!("call_find000000{index}"), "type": "function",
             "function": {"name": "crm__find_customer", "arguments": arguments}})
     };
     assert_eq!(
-        saw.message["tool_calls"],
+        received.message["tool_calls"],
         json!([call(0, r#"{"q":"a"}"#), call(1, r#"{"q":"b"}"#)])
     );
 }
 
 fn play(rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let body = request(&json!([{"role": "user", "content": "Find Ada."}]), true).to_string();
-    feed(talk().turn(TARGET, &body), rounds, pieces)
+    feed(new_conversation().turn(TARGET, &body), rounds, pieces)
 }
 
 /// Model output in undocumented shapes.
@@ -201,11 +203,11 @@ proptest! {
         for said in [&odd, &call, &message] {
             let event = format!("data: {said}\n\n").into_bytes();
             play(&[[event.clone(), flipped.clone(), event].concat(), bytes.clone()], &[7]);
-            let _ = talk().turn(TARGET, &body).whole(said.to_string().as_bytes());
+            let _ = new_conversation().turn(TARGET, &body).complete_response(said.to_string().as_bytes());
         }
         let asked = request(&json!([{"role": "assistant", "tool_calls": [odd], "content": odd}, odd]), true);
         if Request::read(Api::Chat, TARGET, asked.to_string().into_bytes()).is_ok() {
-            talk().turn(TARGET, &asked.to_string()).request();
+            new_conversation().turn(TARGET, &asked.to_string()).request();
         }
         let _ = Request::read(Api::Chat, TARGET, bytes);
     }

@@ -14,7 +14,7 @@ use crate::conversation::{TestConversation, begins_with, tools};
 
 const TARGET: &str = "/v1/chat/completions";
 
-fn talk() -> TestConversation {
+fn new_conversation() -> TestConversation {
     TestConversation::new(Api::Chat, Mode::Bridge)
 }
 
@@ -40,24 +40,24 @@ struct ModelOutput<'a> {
 }
 
 /// The upstream's response in round `n`, complete or as chunks.
-fn answer(n: u32, says: &ModelOutput<'_>, stream: bool) -> String {
+fn answer(n: u32, output: &ModelOutput<'_>, stream: bool) -> String {
     let id = format!("chatcmpl-{n}");
     let created = 1000 + n;
     let usage = json!({"prompt_tokens": 100 * n, "completion_tokens": 10, "total_tokens": 100 * n + 10,
         "prompt_tokens_details": {"cached_tokens": 5}});
     if !stream {
-        let calls: Vec<Value> = says.calls.iter().map(|(id, name, arguments)| {
+        let calls: Vec<Value> = output.calls.iter().map(|(id, name, arguments)| {
             json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
         }).collect();
-        let mut message = json!({"role": "assistant", "content": says.text, "refusal": null});
-        if says.text.is_empty() {
+        let mut message = json!({"role": "assistant", "content": output.text, "refusal": null});
+        if output.text.is_empty() {
             message["content"] = Value::Null;
         }
         if !calls.is_empty() {
             message["tool_calls"] = json!(calls);
         }
         return json!({"id": id, "object": "chat.completion", "created": created, "model": "gpt-4o-mini-2024",
-            "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": says.finish}],
+            "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": output.finish}],
             "usage": usage, "system_fingerprint": "fp_1"}).to_string();
     }
     let chunk = |delta: Value, finish: Value| {
@@ -67,10 +67,10 @@ fn answer(n: u32, says: &ModelOutput<'_>, stream: bool) -> String {
         format!("data: {chunk}\n\n")
     };
     let mut out = chunk(json!({"role": "assistant", "content": ""}), Value::Null);
-    for word in says.text.split_inclusive(' ') {
+    for word in output.text.split_inclusive(' ') {
         out += &chunk(json!({"content": word}), Value::Null);
     }
-    for (index, (id, name, arguments)) in says.calls.iter().enumerate() {
+    for (index, (id, name, arguments)) in output.calls.iter().enumerate() {
         out += &chunk(
             json!({"tool_calls": [{"index": index, "id": id, "type": "function",
             "function": {"name": name, "arguments": ""}}]}),
@@ -84,7 +84,7 @@ fn answer(n: u32, says: &ModelOutput<'_>, stream: bool) -> String {
             );
         }
     }
-    out += &chunk(json!({}), json!(says.finish));
+    out += &chunk(json!({}), json!(output.finish));
     let last = json!({"id": id, "object": "chat.completion.chunk", "created": created,
         "model": "gpt-4o-mini-2024", "choices": [], "usage": usage});
     [out, format!("data: {last}\n\n"), "data: [DONE]\n\n".to_owned()].concat()
@@ -111,7 +111,7 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
             usage: body["usage"].clone(),
         };
     }
-    let mut seen = ReceivedMessage {
+    let mut received = ReceivedMessage {
         id: String::new(),
         message: json!({"role": "assistant"}),
         finish: String::new(),
@@ -125,15 +125,15 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
             done = true;
             continue;
         }
-        if seen.id.is_empty() {
-            seen.id = event["id"].as_str().unwrap().into();
+        if received.id.is_empty() {
+            received.id = event["id"].as_str().unwrap().into();
         }
-        assert_eq!(event["id"], json!(seen.id), "one message has one id");
+        assert_eq!(event["id"], json!(received.id), "one message has one id");
         if !event["usage"].is_null() {
-            seen.usage = event["usage"].clone();
+            received.usage = event["usage"].clone();
         }
         let Some(choice) = event["choices"].get(0) else { continue };
-        assert!(seen.finish.is_empty(), "after the finish: {event}");
+        assert!(received.finish.is_empty(), "after the finish: {event}");
         roles += usize::from(choice["delta"].get("role").is_some());
         text += choice["delta"]["content"].as_str().unwrap_or_default();
         for piece in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
@@ -147,17 +147,17 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
             calls[index]["function"]["arguments"] = json!(arguments + more);
         }
         if let Some(finish) = choice["finish_reason"].as_str() {
-            seen.finish = finish.into();
+            received.finish = finish.into();
         }
     }
     assert!(done);
-    assert_eq!(roles, 1, "one message says its role once");
-    seen.message["content"] = if text.is_empty() { Value::Null } else { json!(text) };
-    seen.message["refusal"] = Value::Null;
+    assert_eq!(roles, 1, "the role is sent once");
+    received.message["content"] = if text.is_empty() { Value::Null } else { json!(text) };
+    received.message["refusal"] = Value::Null;
     if !calls.is_empty() {
-        seen.message["tool_calls"] = json!(calls);
+        received.message["tool_calls"] = json!(calls);
     }
-    seen
+    received
 }
 
 impl ReceivedMessage {
@@ -184,7 +184,7 @@ impl ReceivedMessage {
 
 /// A conversation under test.
 struct ChatConversation {
-    talk: TestConversation,
+    inner: TestConversation,
     stream: bool,
     messages: Vec<Value>,
 }
@@ -192,14 +192,14 @@ struct ChatConversation {
 impl ChatConversation {
     fn new(stream: bool) -> Self {
         let messages = vec![json!({"role": "user", "content": "Find Ada."})];
-        Self { talk: talk(), stream, messages }
+        Self { inner: new_conversation(), stream, messages }
     }
 
     /// Sends one request, with the model's output in each round.
-    fn ask(&mut self, rounds: &[ModelOutput<'_>]) -> ReceivedMessage {
+    fn send(&mut self, rounds: &[ModelOutput<'_>]) -> ReceivedMessage {
         let answers: Vec<String> =
             rounds.iter().zip(1..).map(|(says, n)| answer(n, says, self.stream)).collect();
-        let got = self.talk.ask(TARGET, &request(&json!(self.messages), self.stream), &answers);
+        let got = self.inner.send(TARGET, &request(&json!(self.messages), self.stream), &answers);
         assert!(!got.text.contains("tool_search"), "{}", got.text);
         assert!(!got.text.contains("tool_call\""), "{}", got.text);
         read_as_client(&got, self.stream)
@@ -207,13 +207,13 @@ impl ChatConversation {
 
     /// Sends the client's next request: what it received, and its new messages. Checks that the upstream's
     /// history begins with the earlier one, and returns the rest.
-    fn reply(&mut self, saw: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
-        let before = self.talk.sent.last().unwrap().clone();
-        self.messages.push(saw.message.clone());
+    fn reply(&mut self, received: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
+        let before = self.inner.sent.last().unwrap().clone();
+        self.messages.push(received.message.clone());
         self.messages.extend_from_slice(more);
-        self.ask(&[ModelOutput { text: "Very well.", calls: &[], finish: "stop" }]);
+        self.send(&[ModelOutput { text: "Very well.", calls: &[], finish: "stop" }]);
         let (now, known) =
-            (self.talk.sent.last().unwrap(), before["messages"].as_array().unwrap().len());
+            (self.inner.sent.last().unwrap(), before["messages"].as_array().unwrap().len());
         assert!(begins_with(&now["messages"], &before["messages"]), "{now:#}");
         assert_eq!(now["tools"], before["tools"]);
         now["messages"].as_array().unwrap()[known..].to_vec()

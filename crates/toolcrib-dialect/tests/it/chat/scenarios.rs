@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{ChatConversation, ModelOutput, TARGET, answer, read_as_client, request, talk};
+use super::{
+    ChatConversation, ModelOutput, TARGET, answer, new_conversation, read_as_client, request,
+};
 use crate::conversation::begins_with;
 
 const BOTH: [bool; 2] = [false, true];
@@ -10,31 +12,31 @@ const BOTH: [bool; 2] = [false, true];
 #[test]
 fn no_search() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let says = ModelOutput { text: "Hello there.", calls: &[], finish: "stop" };
         let upstream = answer(1, &says, stream);
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &request(&json!([{"role": "user", "content": "hi"}]), stream),
             std::slice::from_ref(&upstream),
         );
         assert_eq!(got.text, upstream, "byte for byte");
         assert!(got.done.records.is_empty());
-        let names: Vec<&str> = talk.sent[0]["tools"]
+        let names: Vec<&str> = conversation.sent[0]["tools"]
             .as_array()
             .unwrap()
             .iter()
             .map(|tool| tool["function"]["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
-        assert_eq!(talk.sent[0]["metadata"], json!({"trace": "t-1"}));
+        assert_eq!(conversation.sent[0]["metadata"], json!({"trace": "t-1"}));
     }
 }
 
 #[test]
 fn one_search() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let rounds = [
             ModelOutput {
                 text: "Let me look.",
@@ -54,7 +56,7 @@ fn one_search() {
         let answers: Vec<String> =
             rounds.iter().zip(1..).map(|(says, n)| answer(n, says, stream)).collect();
         let mut messages = json!([{"role": "user", "content": "Find Ada."}]);
-        let got = talk.ask(TARGET, &request(&messages, stream), &answers);
+        let got = conversation.send(TARGET, &request(&messages, stream), &answers);
         let client = read_as_client(&got, stream);
         assert_eq!(client.id, "chatcmpl-1");
         assert_eq!(client.finish, "tool_calls");
@@ -68,7 +70,7 @@ fn one_search() {
         assert_eq!(client.usage["prompt_tokens_details"]["cached_tokens"], 10);
 
         // The hidden round was sent with the search and its result.
-        let hidden = &talk.sent[1]["messages"];
+        let hidden = &conversation.sent[1]["messages"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(hidden[1]["tool_calls"][0]["function"]["name"], "tool_search");
         assert_eq!(hidden[2]["tool_call_id"], "call_search00001");
@@ -81,11 +83,11 @@ fn one_search() {
             .unwrap()
             .push(json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"}));
         let says = ModelOutput { text: "Found.", calls: &[], finish: "stop" };
-        talk.ask(TARGET, &request(&messages, stream), &[answer(3, &says, stream)]);
-        assert!(begins_with(&talk.sent[2]["messages"], &talk.sent[1]["messages"]));
-        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        conversation.send(TARGET, &request(&messages, stream), &[answer(3, &says, stream)]);
+        assert!(begins_with(&conversation.sent[2]["messages"], &conversation.sent[1]["messages"]));
+        assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
         let next: Vec<&Value> =
-            talk.sent[2]["messages"].as_array().unwrap().iter().skip(3).collect();
+            conversation.sent[2]["messages"].as_array().unwrap().iter().skip(3).collect();
         assert_eq!(next.len(), 2);
         assert_eq!(next[0]["tool_calls"][0]["function"]["name"], "tool_call");
         assert_eq!(next[1]["content"], "Ada, 7");
@@ -126,9 +128,10 @@ fn two_hidden_rounds() {
         let mut conversation = ChatConversation::new(stream);
         let other =
             calls("Once more.", &[("call_search00002", "tool_search", r#"{"query":"update"}"#)]);
-        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), other, text("Nobody.")]);
-        saw.assert_is("Let me look.\n\nOnce more.\n\nNobody.", &[], "stop", 3);
-        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "A pity."})]);
+        let received =
+            conversation.send(&[calls("Let me look.", &[SEARCH]), other, text("Nobody.")]);
+        received.assert_is("Let me look.\n\nOnce more.\n\nNobody.", &[], "stop", 3);
+        let tail = conversation.reply(&received, &[json!({"role": "user", "content": "A pity."})]);
         assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("Nobody.")));
     }
 }
@@ -137,18 +140,18 @@ fn two_hidden_rounds() {
 fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        conversation.talk.rounds = 2;
+        conversation.inner.rounds = 2;
         let look = || calls("Looking.", &[SEARCH]);
-        let saw = conversation.ask(&[look(), look(), look()]);
-        saw.assert_is("Looking.\n\nLooking.\n\nLooking.", &[], "stop", 3);
-        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        let received = conversation.send(&[look(), look(), look()]);
+        received.assert_is("Looking.\n\nLooking.\n\nLooking.", &[], "stop", 3);
+        let tail = conversation.reply(&received, &[json!({"role": "user", "content": "Go on."})]);
         assert_eq!(tail[0]["tool_calls"][0]["id"], SEARCH.0);
         assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
         let is_last = |answer: &Value| {
             answer["content"].as_str().unwrap().contains("last search of this turn")
         };
         // The last search result of a turn says that it is the last; the next turn may search again.
-        assert!(is_last(&conversation.talk.sent[2]["messages"][4]) && !is_last(&tail[1]));
+        assert!(is_last(&conversation.inner.sent[2]["messages"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [json!({"role": "user", "content": "Go on."})]);
     }
 }
@@ -159,10 +162,10 @@ fn no_match() {
         let mut conversation = ChatConversation::new(stream);
         let nothing =
             calls("", &[("call_search00001", "tool_search", r#"{"query":"zzyzx qqqq"}"#)]);
-        let saw = conversation.ask(&[nothing, text("There is none.")]);
-        saw.assert_is("There is none.", &[], "stop", 2);
+        let received = conversation.send(&[nothing, text("There is none.")]);
+        received.assert_is("There is none.", &[], "stop", 2);
         assert_eq!(
-            conversation.reply(&saw, &[json!({"role": "user", "content": "A pity."})]).len(),
+            conversation.reply(&received, &[json!({"role": "user", "content": "A pity."})]).len(),
             2
         );
     }
@@ -173,9 +176,9 @@ fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         for both in [&[SEARCH, BRIDGED], &[BRIDGED, SEARCH]] {
             let mut conversation = ChatConversation::new(stream);
-            let saw = conversation.ask(&[calls("", both)]);
-            saw.assert_is("", &[REAL], "tool_calls", 1);
-            let tail = conversation.reply(&saw, &[found()]);
+            let received = conversation.send(&[calls("", both)]);
+            received.assert_is("", &[REAL], "tool_calls", 1);
+            let tail = conversation.reply(&received, &[found()]);
             let names: Vec<&Value> = (0..2).map(|at| &tail[0]["tool_calls"][at]["id"]).collect();
             assert_eq!(names, [both[0].0, both[1].0]);
             assert_eq!(tail[1]["tool_call_id"], SEARCH.0);
@@ -191,13 +194,13 @@ fn calls_keep_their_order() {
     const MORE: (&str, &str, &str) = ("call_read0000002", "read_file", r#"{"path":"b"}"#);
     let (order, visible) = (&[READ, BRIDGED, SEARCH, MORE], [READ, REAL, MORE]);
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), stream);
         let read = json!({"type": "function", "function": {"name": "read_file",
             "description": "Reads a file.", "parameters": {"type": "object",
                 "properties": {"path": {"type": "string"}}}}});
         body["tools"].as_array_mut().unwrap().push(read);
-        let got = talk.ask(TARGET, &body, &[answer(1, &calls("", order), stream)]);
+        let got = conversation.send(TARGET, &body, &[answer(1, &calls("", order), stream)]);
         read_as_client(&got, stream).assert_is("", &visible, "tool_calls", 1);
     }
 }
@@ -206,14 +209,14 @@ fn calls_keep_their_order() {
 fn two_searches_in_one_turn() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        let saw = conversation.ask(&[calls("", &[SEARCH, OTHER]), calls("", &[BRIDGED])]);
-        saw.assert_is("", &[REAL], "tool_calls", 2);
-        let hidden = &conversation.talk.sent[1]["messages"];
+        let received = conversation.send(&[calls("", &[SEARCH, OTHER]), calls("", &[BRIDGED])]);
+        received.assert_is("", &[REAL], "tool_calls", 2);
+        let hidden = &conversation.inner.sent[1]["messages"];
         assert_eq!(hidden[2]["tool_call_id"], SEARCH.0);
         assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
         assert_eq!(hidden[3]["tool_call_id"], OTHER.0);
         assert!(hidden[3]["content"].as_str().unwrap().contains("list_invoice"));
-        assert_eq!(conversation.reply(&saw, &[found()])[1..], [found()]);
+        assert_eq!(conversation.reply(&received, &[found()])[1..], [found()]);
     }
 }
 
@@ -222,9 +225,9 @@ fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
         for blind in [&[REAL], &[BRIDGED]] {
             let mut conversation = ChatConversation::new(stream);
-            let saw = conversation.ask(&[calls("", blind)]);
-            saw.assert_is("", &[REAL], "tool_calls", 1);
-            let tail = conversation.reply(&saw, &[found()]);
+            let received = conversation.send(&[calls("", blind)]);
+            received.assert_is("", &[REAL], "tool_calls", 1);
+            let tail = conversation.reply(&received, &[found()]);
             assert_eq!(tail[0]["tool_calls"][0]["function"]["name"], blind[0].1);
         }
     }
@@ -235,12 +238,12 @@ fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
         let bad = calls("", &[("call_bad00000001", "crm__find_customer", r#"{"name":"ada"}"#)]);
-        let saw = conversation.ask(&[bad, calls("", &[BRIDGED])]);
-        saw.assert_is("", &[REAL], "tool_calls", 2);
-        let hidden = &conversation.talk.sent[1]["messages"];
+        let received = conversation.send(&[bad, calls("", &[BRIDGED])]);
+        received.assert_is("", &[REAL], "tool_calls", 2);
+        let hidden = &conversation.inner.sent[1]["messages"];
         assert_eq!(hidden[2]["tool_call_id"], "call_bad00000001");
         assert!(hidden[2]["content"].as_str().unwrap().contains("\"q\""));
-        assert_eq!(conversation.reply(&saw, &[found()])[1..], [found()]);
+        assert_eq!(conversation.reply(&received, &[found()])[1..], [found()]);
     }
 }
 
@@ -253,10 +256,10 @@ fn a_call_in_a_truncated_round_is_dropped() {
             calls: &[("call_cut00000001", "tool_call", r#"{"name":"crm__fi"#)],
             finish: "length",
         };
-        let saw = conversation.ask(&[calls("", &[SEARCH]), cut]);
-        saw.assert_is("I will", &[], "length", 2);
+        let received = conversation.send(&[calls("", &[SEARCH]), cut]);
+        received.assert_is("I will", &[], "length", 2);
         // No call without a result is sent upstream.
-        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Go on."})]);
+        let tail = conversation.reply(&received, &[json!({"role": "user", "content": "Go on."})]);
         assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("I will")));
         assert_eq!(tail[0].get("tool_calls"), None);
     }
@@ -266,14 +269,15 @@ fn a_call_in_a_truncated_round_is_dropped() {
 fn without_its_record_a_turn_loses_only_the_search() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        conversation.talk.kept.clear();
-        conversation.messages.extend([saw.message.clone(), found()]);
-        let saw = conversation.ask(&[text("Found.")]);
-        let sent = &conversation.talk.sent[2]["messages"];
+        let received =
+            conversation.send(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        conversation.inner.records.clear();
+        conversation.messages.extend([received.message.clone(), found()]);
+        let received = conversation.send(&[text("Found.")]);
+        let sent = &conversation.inner.sent[2]["messages"];
         assert_eq!(sent[1]["tool_calls"], bridged());
         assert_eq!(sent[2], found());
-        let tail = conversation.reply(&saw, &[json!({"role": "user", "content": "Thanks."})]);
+        let tail = conversation.reply(&received, &[json!({"role": "user", "content": "Thanks."})]);
         assert_eq!(tail.len(), 2);
     }
 }
@@ -282,14 +286,15 @@ fn without_its_record_a_turn_loses_only_the_search() {
 fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        conversation.messages.extend([saw.message.clone(), found()]);
-        conversation.ask(&[text("Found.")]);
+        let received =
+            conversation.send(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        conversation.messages.extend([received.message.clone(), found()]);
+        conversation.send(&[text("Found.")]);
         conversation.messages[0] = json!({"role": "user", "content": "Summary: we look for Ada."});
-        conversation.ask(&[text("Found.")]);
+        conversation.send(&[text("Found.")]);
         let [before, after] =
-            [2, 3].map(|at| conversation.talk.sent[at]["messages"].as_array().unwrap().clone());
-        assert_eq!(after[1..], before[1..], "the search is still there");
+            [2, 3].map(|at| conversation.inner.sent[at]["messages"].as_array().unwrap().clone());
+        assert_eq!(after[1..], before[1..], "the search was restored");
     }
 }
 
@@ -298,15 +303,16 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
 fn a_call_with_another_id_belongs_to_another_conversation() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        let (mut message, mut result) = (saw.message.clone(), found());
+        let received =
+            conversation.send(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let (mut message, mut result) = (received.message.clone(), found());
         let id = message["tool_calls"][0]["id"].as_str().unwrap().to_owned();
         let other = format!("{}Z", &id[..id.len() - 1]);
         message["tool_calls"][0]["id"] = json!(other);
         result["tool_call_id"] = json!(other);
         conversation.messages.extend([message, result]);
-        conversation.ask(&[text("Found.")]);
-        let sent = conversation.talk.sent[2]["messages"].to_string();
+        conversation.send(&[text("Found.")]);
+        let sent = conversation.inner.sent[2]["messages"].to_string();
         assert!(!sent.contains("call_search"), "{sent}");
     }
 }
@@ -315,15 +321,16 @@ fn a_call_with_another_id_belongs_to_another_conversation() {
 fn a_client_may_change_call_ids() {
     for stream in BOTH {
         let mut conversation = ChatConversation::new(stream);
-        let saw = conversation.ask(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
-        let before = conversation.talk.sent[1]["messages"].clone();
-        let (mut message, mut result) = (saw.message.clone(), found());
+        let received =
+            conversation.send(&[calls("Let me look.", &[SEARCH]), calls("", &[BRIDGED])]);
+        let before = conversation.inner.sent[1]["messages"].clone();
+        let (mut message, mut result) = (received.message.clone(), found());
         message["tool_calls"][0]["id"] = json!("a1B2c3D4e");
         result["tool_call_id"] = json!("a1B2c3D4e");
         conversation.messages.extend([message, result]);
-        conversation.ask(&[text("Found.")]);
-        let sent = &conversation.talk.sent[2]["messages"];
-        assert!(crate::conversation::begins_with(sent, &before), "the search is still there");
-        assert_eq!(sent.as_array().unwrap().last(), Some(&found()), "under the id that was given");
+        conversation.send(&[text("Found.")]);
+        let sent = &conversation.inner.sent[2]["messages"];
+        assert!(crate::conversation::begins_with(sent, &before), "the search was restored");
+        assert_eq!(sent.as_array().unwrap().last(), Some(&found()), "with the id of the upstream");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ModelOutput, TARGET, answer, read_as_client, request, talk};
+use super::{ModelOutput, TARGET, answer, new_conversation, read_as_client, request};
 
 const SEARCH: (&str, &str, &str) =
     ("call_search00001", "tool_search", r#"{"query":"find customer"}"#);
@@ -14,7 +14,7 @@ fn the_client_does_not_get_an_incomplete_call() {
         for call in [SEARCH, HALF] {
             let says = ModelOutput { text: "Let me", calls: &[call], finish: "length" };
             let body = request(&json!([{"role": "user", "content": "Find Ada."}]), stream);
-            let got = talk().ask(TARGET, &body, &[answer(1, &says, stream)]);
+            let got = new_conversation().send(TARGET, &body, &[answer(1, &says, stream)]);
             let seen = read_as_client(&got, stream);
             assert_eq!(seen.message["content"], "Let me");
             assert_eq!(seen.message.get("tool_calls"), None, "{}", got.text);
@@ -27,20 +27,20 @@ fn the_client_does_not_get_an_incomplete_call() {
 fn an_incomplete_call_is_not_sent_back_to_the_upstream() {
     for stream in [false, true] {
         for text in ["Let me", ""] {
-            let mut talk = talk();
+            let mut conversation = new_conversation();
             let rounds = [
                 ModelOutput { text: "", calls: &[SEARCH], finish: "tool_calls" },
                 ModelOutput { text, calls: &[HALF], finish: "length" },
             ];
             let answers = [answer(1, &rounds[0], stream), answer(2, &rounds[1], stream)];
             let asked = json!({"role": "user", "content": "Find Ada."});
-            talk.ask(TARGET, &request(&json!([asked]), stream), &answers);
+            conversation.send(TARGET, &request(&json!([asked]), stream), &answers);
             let more = json!({"role": "user", "content": "Go on."});
             let echo = json!({"role": "assistant", "content": text});
             let next = request(&json!([asked, echo, more]), stream);
             let says = ModelOutput { text: "Nobody.", calls: &[], finish: "stop" };
-            talk.ask(TARGET, &next, &[answer(3, &says, stream)]);
-            let sent = talk.sent[2]["messages"].as_array().unwrap();
+            conversation.send(TARGET, &next, &[answer(3, &says, stream)]);
+            let sent = conversation.sent[2]["messages"].as_array().unwrap();
             assert_eq!(sent.len(), 5, "{sent:?}");
             assert_eq!(sent[1]["tool_calls"][0]["id"], "call_search00001");
             assert_eq!(sent[3]["content"], text);

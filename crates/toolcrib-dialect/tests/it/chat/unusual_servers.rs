@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 
-use super::{TARGET, read_as_client, request, talk};
+use super::{TARGET, new_conversation, read_as_client, request};
 use crate::conversation::{ClientResponse, TestConversation};
 
 /// A request of a client with a shell tool, which is always sent in full.
-fn asked() -> Value {
+fn request_with_shell() -> Value {
     let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), true);
     let shell = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
         "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
@@ -37,10 +37,10 @@ const WRAPPED: &str = r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#
 const SEARCH: &str = r#"{"query":"find customer"}"#;
 
 /// Plays these responses, each of which begins with a role.
-fn ask(talk: &mut TestConversation, answers: &[String]) -> ClientResponse {
+fn send(conversation: &mut TestConversation, answers: &[String]) -> ClientResponse {
     let mut answers = answers.to_vec();
     answers[0].insert_str(0, &role());
-    talk.ask(TARGET, &asked(), &answers)
+    conversation.send(TARGET, &request_with_shell(), &answers)
 }
 
 fn role() -> String {
@@ -61,7 +61,7 @@ fn calls_and_the_end_in_one_chunk_keep_their_order() {
     ]);
     let delta = json!({"role": "assistant", "content": null, "tool_calls": calls});
     let upstream = chunk(&delta, &json!("tool_calls"), &Value::Null) + "data: [DONE]\n\n";
-    let got = talk().ask(TARGET, &asked(), &[upstream]);
+    let got = new_conversation().send(TARGET, &request_with_shell(), &[upstream]);
     assert_eq!(names(&got), ["bash", "crm__find_customer"]);
 }
 
@@ -73,7 +73,7 @@ fn a_name_repeated_in_every_piece_is_used_once() {
     let second =
         piece(&json!({"tool_calls": [call(0, "call_find00000001", "tool_call", WRAPPED)]}))
             + &end();
-    let got = ask(&mut talk(), &[first, second]);
+    let got = send(&mut new_conversation(), &[first, second]);
     assert_eq!(
         (names(&got), got.done.summary.searches),
         (vec!["crm__find_customer".to_owned()], 1)
@@ -87,7 +87,7 @@ fn a_call_whose_id_changes_is_still_one_call() {
         piece(&json!({"tool_calls": [call(0, "call_bash00000001", "bash", r#"{"command":"#)]}))
             + &piece(&more)
             + &end();
-    let got = ask(&mut talk(), std::slice::from_ref(&upstream));
+    let got = send(&mut new_conversation(), std::slice::from_ref(&upstream));
     assert_eq!(got.text, role() + &upstream);
     assert!(got.done.records.is_empty());
 }
@@ -99,7 +99,7 @@ fn an_error_next_to_a_choice_ends_the_turn() {
     let half = piece(
         &json!({"tool_calls": [call(0, "call_search000001", "tool_search", r#"{"query":"#)]}),
     );
-    let got = ask(&mut talk(), &[format!("{half}data: {error}\n\n")]);
+    let got = send(&mut new_conversation(), &[format!("{half}data: {error}\n\n")]);
     assert!(got.text.ends_with(&format!("data: {error}\n\n")), "{}", got.text);
     assert_eq!((got.done.records.len(), got.done.summary.searches), (0, 0));
 }
@@ -116,7 +116,7 @@ fn usage_repeated_in_every_chunk_is_counted_once() {
         round(&json!({"tool_calls": [call(0, "call_search000001", "tool_search", SEARCH)]}));
     let second =
         round(&json!({"tool_calls": [call(0, "call_find00000001", "tool_call", WRAPPED)]}));
-    let got = ask(&mut talk(), &[first, second]);
+    let got = send(&mut new_conversation(), &[first, second]);
     assert_eq!(
         read_as_client(&got, true).usage,
         json!({"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210})
@@ -125,15 +125,15 @@ fn usage_repeated_in_every_chunk_is_counted_once() {
 
 #[test]
 fn a_tool_found_twice_is_appended_once() {
-    let mut talk = TestConversation::new(toolcrib_dialect::Api::Chat, Mode::Append);
+    let mut conversation = TestConversation::new(toolcrib_dialect::Api::Chat, Mode::Append);
     let search =
         |id: &str| piece(&json!({"tool_calls": [call(0, id, "tool_search", SEARCH)]})) + &end();
     let calls = piece(
         &json!({"tool_calls": [call(0, "call_find00000001", "crm__find_customer", r#"{"q":"ada"}"#)]}),
     );
     let answers = [search("call_search000001"), search("call_search000002"), calls + &end()];
-    ask(&mut talk, &answers);
-    let tools = talk.sent[2]["tools"].as_array().unwrap();
+    send(&mut conversation, &answers);
+    let tools = conversation.sent[2]["tools"].as_array().unwrap();
     let found = tools.iter().filter(|tool| tool["function"]["name"] == "crm__find_customer");
     assert_eq!(found.count(), 1);
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_upstream_becomes_unreachable() {
     let ending = |answers: Vec<UpstreamAnswer>, stream: bool| {
-        let played = play(&ask(stream), setup(), &mut HashMap::new(), answers);
+        let played = play(&first_request(stream), setup(), &mut HashMap::new(), answers);
         (played.done.unwrap().ending, played.status, played.text())
     };
     let none = String::new;
@@ -32,7 +32,7 @@ fn an_error_sent_as_events_is_only_translated() {
     for stream in [false, true] {
         let mut setup = setup();
         setup.upstream.other_api = Some(Api::Chat);
-        let body = ask(stream).to_string().into_bytes();
+        let body = first_request(stream).to_string().into_bytes();
         let request = Request::read(Api::Messages, TARGET, body);
         let mut exchange = Exchange::new(Api::Messages, TARGET, request, setup);
         assert_eq!(sent(&mut exchange).path, Some("/v1/chat/completions"));

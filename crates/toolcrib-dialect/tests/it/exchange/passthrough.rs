@@ -6,14 +6,14 @@ use super::*;
 fn every_passthrough_has_a_reason() {
     let hosted = json!({"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"});
     let with = |change: &dyn Fn(&mut Value)| {
-        let mut body = ask(false);
+        let mut body = first_request(false);
         change(&mut body);
         body
     };
     let mut off = setup();
     off.requested = RequestedMode::Off;
     let rows = [
-        (ask(false), off, "bypass", "tool search is off"),
+        (first_request(false), off, "bypass", "tool search is off"),
         (with(&|body| body["tools"] = json!([])), setup(), "bypass", "no tools"),
         (with(&|body| body["messages"] = json!(1)), setup(), "bypass", "not a request of this API"),
         (

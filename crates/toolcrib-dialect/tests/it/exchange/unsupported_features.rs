@@ -8,7 +8,7 @@ fn a_rejected_feature_a_fallback_and_a_hidden_round() {
         let mut store = HashMap::new();
         let refused = refusal("tools.0.custom.defer_loading", "Extra inputs are not permitted");
         let answers = vec![refused, searches(stream), wrapped(stream)];
-        let played = play(&ask(stream), setup(), &mut store, answers);
+        let played = play(&first_request(stream), setup(), &mut store, answers);
 
         let native = Mode::Reference(ReferenceKind::ToolReference);
         let missing = Some(UnsupportedFeature::References);
@@ -88,7 +88,7 @@ fn a_feature_rejected_in_a_hidden_round() {
             refusal("messages.2.content.0", "Input tag 'tool_reference' found using 'type'");
         // The first round searched in the native mode; the second search starts again through the bridge.
         let answers = vec![searches(stream), refused, searches(stream), wrapped(stream)];
-        let played = play(&ask(stream), setup(), &mut HashMap::new(), answers);
+        let played = play(&first_request(stream), setup(), &mut HashMap::new(), answers);
         assert!(played.sent[1].to_string().contains("tool_reference"));
         assert!(!played.sent[2].to_string().contains("tool_reference"));
         assert_eq!(played.fell_back.len(), 1);
@@ -128,7 +128,8 @@ fn a_feature_rejected_for_a_request_that_only_counts_tokens() {
     let counted = UpstreamAnswer::Whole(200, r#"{"input_tokens": 7}"#.to_owned());
     let target = "/v1/messages/count_tokens";
     let mut store = HashMap::new();
-    let played = play_at(target, &ask(false), setup(), &mut store, vec![refused, counted]);
+    let played =
+        play_at(target, &first_request(false), setup(), &mut store, vec![refused, counted]);
     assert_eq!((played.fell_back.len(), played.status), (1, Some(200)));
     assert_eq!(played.text(), r#"{"input_tokens": 7}"#);
     assert!(!played.sent[1].to_string().contains("defer_loading") && store.is_empty());
@@ -140,7 +141,7 @@ fn any_other_error_is_forwarded_to_the_client() {
         for stream in [false, true] {
             let body = r#"{"type":"error","error":{"type":"x","message":"max_tokens: too large"}}"#;
             let answer = UpstreamAnswer::Whole(status, body.to_owned());
-            let played = play(&ask(stream), setup(), &mut HashMap::new(), vec![answer]);
+            let played = play(&first_request(stream), setup(), &mut HashMap::new(), vec![answer]);
             assert_eq!((played.status, played.text()), (Some(status), body.to_owned()));
             assert_eq!(played.done.unwrap().status, status);
         }

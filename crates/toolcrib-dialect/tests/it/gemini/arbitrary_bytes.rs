@@ -9,8 +9,13 @@ use crate::conversation::feed;
 use super::*;
 
 /// Plays rounds split into pieces, and returns all bytes that the client gets.
-fn play(chat: &GeminiConversation, body: &str, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
-    feed(chat.talk.turn(EVENTS, body), rounds, pieces)
+fn play(
+    conversation: &GeminiConversation,
+    body: &str,
+    rounds: &[Vec<u8>],
+    pieces: &[usize],
+) -> Vec<u8> {
+    feed(conversation.inner.turn(EVENTS, body), rounds, pieces)
 }
 
 fn rounds() -> Vec<Vec<u8>> {
@@ -22,7 +27,7 @@ fn rounds() -> Vec<Vec<u8>> {
 }
 
 /// Bytes that mostly look like events.
-fn anything() -> impl Strategy<Value = Vec<u8>> {
+fn event_like_bytes() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
         "{",
         "}",
@@ -107,33 +112,33 @@ proptest! {
     fn the_result_does_not_depend_on_how_the_bytes_are_split(
         pieces in prop::collection::vec(1..90_usize, 1..20)
     ) {
-        let chat = GeminiConversation::new(true);
-        let body = request(&json!(chat.contents)).to_string();
-        let whole = play(&chat, &body, &rounds(), &[usize::MAX]);
+        let conversation = GeminiConversation::new(true);
+        let body = request(&json!(conversation.contents)).to_string();
+        let whole = play(&conversation, &body, &rounds(), &[usize::MAX]);
         prop_assert!(whole.ends_with(b"\n\n"));
-        prop_assert_eq!(play(&chat, &body, &rounds(), &pieces), whole);
+        prop_assert_eq!(play(&conversation, &body, &rounds(), &pieces), whole);
     }
 
     #[test]
     fn arbitrary_bytes_never_cause_a_panic(
-        bytes in anything(), odd in unusual_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()
+        bytes in event_like_bytes(), odd in unusual_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()
     ) {
-        let chat = GeminiConversation::new(true);
-        let body = request(&json!(chat.contents)).to_string();
+        let conversation = GeminiConversation::new(true);
+        let body = request(&json!(conversation.contents)).to_string();
         let mut flipped = rounds();
         let place = at.index(flipped[0].len());
         flipped[0][place] = byte;
         let event = format!("data: {}\n\n", json!({"candidates": [{"content": {"parts": [odd]}}, odd]}));
         for round in [bytes.clone(), flipped[0].clone(), event.into_bytes(), format!("data: {odd}\n\n").into_bytes()] {
-            play(&chat, &body, &[round.clone(), bytes.clone()], &[7]);
-            let _ = chat.talk.turn(WHOLE, &body).whole(&round);
+            play(&conversation, &body, &[round.clone(), bytes.clone()], &[7]);
+            let _ = conversation.inner.turn(WHOLE, &body).complete_response(&round);
         }
-        let _ = chat.talk.turn(WHOLE, &body).whole(odd.to_string().as_bytes());
+        let _ = conversation.inner.turn(WHOLE, &body).complete_response(odd.to_string().as_bytes());
         let _ = Request::read(Api::Gemini, WHOLE, bytes.clone());
         let _ = Request::read(Api::Gemini, &String::from_utf8_lossy(&bytes), body.into_bytes());
         let mut asked = request(&json!([user("hi"), {"role": "model", "parts": [odd]}, odd, {"parts": [odd]}]));
         let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes())
-            .map(|_| chat.talk.turn(WHOLE, &asked.to_string()).request());
+            .map(|_| conversation.inner.turn(WHOLE, &asked.to_string()).request());
         asked["tools"] = odd;
         let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes());
     }

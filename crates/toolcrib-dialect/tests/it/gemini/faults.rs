@@ -1,14 +1,14 @@
 //! Responses that are cut off, fail, or have unexpected shapes.
 
-use crate::conversation::Next;
+use crate::conversation::NextStep;
 use serde_json::json;
 
 use super::*;
 
 /// Plays these events of a round, and returns what the client got.
-fn ask(rounds: &[String]) -> ClientResponse {
-    let mut chat = GeminiConversation::new(true);
-    chat.talk.ask(EVENTS, &request(&json!(chat.contents)), rounds)
+fn send(rounds: &[String]) -> ClientResponse {
+    let mut conversation = GeminiConversation::new(true);
+    conversation.inner.send(EVENTS, &request(&json!(conversation.contents)), rounds)
 }
 
 fn searched() -> String {
@@ -23,13 +23,13 @@ fn event(value: &Value) -> String {
 fn a_stream_that_is_cut_off_is_not_recorded() {
     let whole = answer(1, &json!([{"text": "Half of a sentence"}, search()]), "STOP", true);
     for cut in [whole.len() / 3, whole.len() / 2] {
-        let got = ask(&[whole[..cut].to_owned()]);
-        assert_eq!(got.text, whole[..cut], "as it came");
+        let got = send(&[whole[..cut].to_owned()]);
+        assert_eq!(got.text, whole[..cut], "unchanged");
         assert!(got.done.records.is_empty());
     }
     // A complete search in it is not answered, because the round did not end.
     let unended = whole.replace(r#""finishReason":"STOP","#, "");
-    let got = ask(&[unended]);
+    let got = send(&[unended]);
     assert!(got.done.records.is_empty());
     assert!(
         !got.text.contains("tool_search") && !got.text.contains("finishReason"),
@@ -39,7 +39,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
     // In a later round.
     let later = answer(2, &json!([{"text": "Now then"}]), "STOP", true);
     let first = later.split_inclusive("\r\n\r\n").next().unwrap();
-    let got = ask(&[searched(), first.to_owned()]);
+    let got = send(&[searched(), first.to_owned()]);
     assert!(got.done.records.is_empty());
     assert_eq!(got.events().len(), 1);
     assert_eq!(got.events()[0]["candidates"][0]["content"]["parts"], json!([{"text": "Now "}]));
@@ -49,18 +49,18 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
 fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     let error =
         event(&json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}));
-    let got = ask(&[searched() + &error]);
+    let got = send(&[searched() + &error]);
     assert_eq!(got.text, error, "no second round");
     assert!(got.done.records.is_empty());
-    let got = ask(&[searched(), error.clone()]);
+    let got = send(&[searched(), error.clone()]);
     assert_eq!(got.text, error);
     assert!(got.done.records.is_empty());
 }
 
 #[test]
 fn a_failed_round_is_reported_in_the_stream() {
-    let chat = GeminiConversation::new(true);
-    let body = request(&json!(chat.contents)).to_string();
+    let conversation = GeminiConversation::new(true);
+    let body = request(&json!(conversation.contents)).to_string();
     let mut out = Vec::new();
     for (status, told, expected) in [
         (
@@ -74,11 +74,11 @@ fn a_failed_round_is_reported_in_the_stream() {
             r#"{"error":{"code":502,"message":"the upstream answered 502","status":"UNAVAILABLE"}}"#,
         ),
     ] {
-        let mut turn = chat.talk.turn(EVENTS, &body);
+        let mut turn = conversation.inner.turn(EVENTS, &body);
         out.clear();
         turn.bytes(searched().as_bytes(), &mut out);
-        assert!(matches!(turn.end(&mut out), Next::Again));
-        assert_eq!(out, b"", "nothing of it is shown");
+        assert!(matches!(turn.end(&mut out), NextStep::Again));
+        assert_eq!(out, b"", "the client gets nothing of it");
         assert_eq!(turn.keep_alive(), b"", "clients take every line for data");
         turn.fail(status, told.as_bytes(), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("data: {expected}\n\n"));
@@ -89,13 +89,17 @@ fn a_failed_round_is_reported_in_the_stream() {
 fn a_truncated_round_is_the_last() {
     for stream in BOTH {
         for finish in ["MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "TOO_MANY_TOOL_CALLS"] {
-            let mut chat = GeminiConversation::new(stream);
+            let mut conversation = GeminiConversation::new(stream);
             let upstream = answer(1, &json!([{"text": "Let me"}, search()]), finish, stream);
-            let got = chat.talk.ask(target(stream), &request(&json!(chat.contents)), &[upstream]);
-            let saw = read_as_client(&got, stream);
-            assert_eq!(saw, expected(&json!([{"text": "Let me"}]), finish, 1));
+            let got = conversation.inner.send(
+                target(stream),
+                &request(&json!(conversation.contents)),
+                &[upstream],
+            );
+            let received = read_as_client(&got, stream);
+            assert_eq!(received, expected(&json!([{"text": "Let me"}]), finish, 1));
             // The call arrived complete, and a history must not have a call without a result.
-            let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
+            let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
             assert_eq!(tail[0]["parts"], json!([{"text": "Let me"}, search()]));
             assert!(outputs(&tail[1])[0].contains("crm__find_customer"));
             assert_eq!(tail[2..], [user("Go on.")]);
@@ -105,8 +109,8 @@ fn a_truncated_round_is_the_last() {
     let bare =
         event(&json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
         "finishMessage": "Malformed function call: print("}], "responseId": "resp-1"}));
-    assert_eq!(ask(std::slice::from_ref(&bare)).text, bare);
-    let got = ask(&[searched(), bare]);
+    assert_eq!(send(std::slice::from_ref(&bare)).text, bare);
+    let got = send(&[searched(), bare]);
     assert_eq!(
         got.events(),
         [json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
@@ -119,15 +123,15 @@ fn a_truncated_round_is_the_last() {
 fn a_blocked_prompt() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-9",
         "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5}});
-    assert_eq!(ask(&[event(&blocked)]).text, event(&blocked), "byte for byte");
+    assert_eq!(send(&[event(&blocked)]).text, event(&blocked), "byte for byte");
     let sum = json!({"promptTokenCount": 105, "candidatesTokenCount": 10, "totalTokenCount": 115,
         "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]});
     let told = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
         "usageMetadata": sum});
-    assert_eq!(ask(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&told));
-    let mut chat = GeminiConversation::new(false);
+    assert_eq!(send(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&told));
+    let mut conversation = GeminiConversation::new(false);
     let answers = [answer(1, &json!([search()]), "STOP", false), blocked.to_string()];
-    let got = chat.talk.ask(WHOLE, &request(&json!(chat.contents)), &answers);
+    let got = conversation.inner.send(WHOLE, &request(&json!(conversation.contents)), &answers);
     assert_eq!(got.json(), told);
 }
 
@@ -147,9 +151,9 @@ fn unknown_events_are_forwarded_unchanged() {
     .concat();
     let end = answer(1, &json!([{"text": "Done."}]), "STOP", true);
     let upstream = strange.clone() + &end;
-    assert_eq!(ask(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+    assert_eq!(send(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
     // After a search, events that are not responses are still forwarded.
-    let got = ask(&[searched(), upstream]).text;
+    let got = send(&[searched(), upstream]).text;
     for frame in [": a comment\n\n", "event: note\ndata: {\"note\": 1.00}\n\n", "data: [DONE]\n\n"]
     {
         assert!(got.contains(frame), "{got}");
@@ -166,7 +170,7 @@ fn a_finish_reason_in_every_event_and_usage_after_it() {
     };
     let counts =
         event(&json!({"usageMetadata": {"promptTokenCount": 200}, "responseId": "resp-2"}));
-    let got = ask(&[searched(), piece("One ") + &piece("two.") + &counts]);
+    let got = send(&[searched(), piece("One ") + &piece("two.") + &counts]);
     let said = |text: &str| {
         json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}}],
             "responseId": "resp-1"})
@@ -182,10 +186,13 @@ fn a_finish_reason_in_every_event_and_usage_after_it() {
 
 #[test]
 fn a_body_that_is_not_a_response_is_forwarded_unchanged() {
-    let chat = GeminiConversation::new(false);
-    let body = request(&json!(chat.contents)).to_string();
+    let conversation = GeminiConversation::new(false);
+    let body = request(&json!(conversation.contents)).to_string();
     for other in ["", "[]", "null", "{}", r#"{"error":{"code":400}}"#, "\u{0}", "<html>"] {
-        assert!(chat.talk.turn(WHOLE, &body).whole(other.as_bytes()).is_none(), "{other}");
+        assert!(
+            conversation.inner.turn(WHOLE, &body).complete_response(other.as_bytes()).is_none(),
+            "{other}"
+        );
     }
-    assert!(chat.talk.turn(WHOLE, &body).whole(b"\xff").is_none());
+    assert!(conversation.inner.turn(WHOLE, &body).complete_response(b"\xff").is_none());
 }

@@ -167,7 +167,7 @@ fn expected(parts: &Value, finish: &str, rounds: u32) -> ReceivedTurn {
 
 /// A conversation under test.
 struct GeminiConversation {
-    talk: TestConversation,
+    inner: TestConversation,
     stream: bool,
     contents: Vec<Value>,
 }
@@ -175,20 +175,20 @@ struct GeminiConversation {
 impl GeminiConversation {
     fn new(stream: bool) -> Self {
         Self {
-            talk: TestConversation::new(Api::Gemini, Mode::Bridge),
+            inner: TestConversation::new(Api::Gemini, Mode::Bridge),
             stream,
             contents: vec![user("Find Ada.")],
         }
     }
 
     /// Sends one request, with the model's output in each round.
-    fn ask(&mut self, rounds: &[Value]) -> ReceivedTurn {
+    fn send(&mut self, rounds: &[Value]) -> ReceivedTurn {
         let answers: Vec<String> = rounds
             .iter()
             .zip(1..)
             .map(|(parts, n)| answer(n, parts, "STOP", self.stream))
             .collect();
-        let got = self.talk.ask(target(self.stream), &request(&json!(self.contents)), &answers);
+        let got = self.inner.send(target(self.stream), &request(&json!(self.contents)), &answers);
         assert!(!got.text.contains("tool_search"), "{}", got.text);
         assert!(!got.text.contains("tool_call"), "{}", got.text);
         read_as_client(&got, self.stream)
@@ -196,11 +196,11 @@ impl GeminiConversation {
 
     /// Sends the client's next request: what it received, and its new parts. Checks that the upstream's history
     /// begins with the earlier one, and returns the rest.
-    fn reply(&mut self, saw: &ReceivedTurn, parts: &Value) -> Vec<Value> {
+    fn reply(&mut self, received: &ReceivedTurn, parts: &Value) -> Vec<Value> {
         let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
-        self.contents.push(saw.content.clone());
+        self.contents.push(received.content.clone());
         self.contents.push(json!({"role": "user", "parts": parts}));
-        self.ask(&[json!([{"text": "Very well."}])]);
+        self.send(&[json!([{"text": "Very well."}])]);
         let (now, known) = (&self.last()["contents"], before.as_array().unwrap().len());
         assert!(begins_with(now, &before), "{now:#}\ndoes not begin with\n{before:#}");
         assert_eq!(self.last()["tools"], first);
@@ -208,7 +208,7 @@ impl GeminiConversation {
     }
 
     fn last(&self) -> &Value {
-        self.talk.sent.last().unwrap()
+        self.inner.sent.last().unwrap()
     }
 }
 

@@ -6,34 +6,35 @@ use super::*;
 
 /// One search and one call with ids; both were answered.
 fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
-    let mut chat = GeminiConversation::new(stream);
+    let mut conversation = GeminiConversation::new(stream);
     let id = "call-0123456789ab";
     let mut bridged = bridged();
     bridged["functionCall"]["id"] = json!(id);
     bridged["thoughtSignature"] = json!("dHdv");
-    let saw = chat.ask(&[json!([{"text": "Let me look."}, search()]), json!([bridged])]);
-    assert_eq!(saw.content["parts"][1]["functionCall"]["id"], id);
+    let received =
+        conversation.send(&[json!([{"text": "Let me look."}, search()]), json!([bridged])]);
+    assert_eq!(received.content["parts"][1]["functionCall"]["id"], id);
     let mut told = response("crm__find_customer", "Ada, 7");
     told["functionResponse"]["id"] = json!(id);
-    chat.contents.push(saw.content.clone());
-    chat.contents.push(json!({"role": "user", "parts": [told]}));
-    (chat, saw)
+    conversation.contents.push(received.content.clone());
+    conversation.contents.push(json!({"role": "user", "parts": [told]}));
+    (conversation, received)
 }
 
 #[test]
 fn without_its_record_a_turn_loses_only_the_search() {
     for stream in BOTH {
-        let (mut chat, _) = two_turns(stream);
-        chat.talk.kept.clear();
-        let saw = chat.ask(&[json!([{"text": "Found."}])]);
-        let sent = chat.last()["contents"].clone();
+        let (mut conversation, _) = two_turns(stream);
+        conversation.inner.records.clear();
+        let received = conversation.send(&[json!([{"text": "Found."}])]);
+        let sent = conversation.last()["contents"].clone();
         let mut wrapped = bridged();
         wrapped["functionCall"]["id"] = json!("call-0123456789ab");
         wrapped["thoughtSignature"] = json!("dHdv");
         assert_eq!(sent[1], json!({"role": "model", "parts": [{"text": "Let me look."}, wrapped]}));
         assert_eq!(sent[2]["parts"][0]["functionResponse"]["name"], "tool_call");
         // From here on it stays unchanged.
-        let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
+        let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(
             tail,
             [json!({"role": "model", "parts": [{"text": "Found."}]}), user("Thanks.")]
@@ -44,18 +45,20 @@ fn without_its_record_a_turn_loses_only_the_search() {
 #[test]
 fn parallel_calls_without_ids_and_without_a_record() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let second =
             call("tool_call", &json!({"name": "crm__update_customer", "arguments": {"id": 7}}));
-        let saw = chat.ask(&[json!([bridged(), second])]);
-        chat.talk.kept.clear();
-        chat.contents.push(saw.content);
+        let received = conversation.send(&[json!([bridged(), second])]);
+        conversation.inner.records.clear();
+        conversation.contents.push(received.content);
         // In another order than the calls, and in separate contents.
         for name in ["crm__update_customer", "crm__find_customer"] {
-            chat.contents.push(json!({"role": "function", "parts": [response(name, "ok")]}));
+            conversation
+                .contents
+                .push(json!({"role": "function", "parts": [response(name, "ok")]}));
         }
-        chat.ask(&[json!([{"text": "Done."}])]);
-        let sent = &chat.last()["contents"];
+        conversation.send(&[json!([{"text": "Done."}])]);
+        let sent = &conversation.last()["contents"];
         // The signature is lost, so the API's placeholder is used.
         let mut first = bridged();
         first["thoughtSignature"] = json!("skip_thought_signature_validator");
@@ -72,14 +75,14 @@ fn parallel_calls_without_ids_and_without_a_record() {
 #[test]
 fn records_of_a_shortened_history_are_found_by_call_ids() {
     for stream in BOTH {
-        let (mut chat, _) = two_turns(stream);
-        chat.ask(&[json!([{"text": "Found."}])]);
-        let before = chat.last()["contents"].as_array().unwrap()[1..].to_vec();
-        chat.contents[0] = user("Summary: we look for Ada.");
-        chat.ask(&[json!([{"text": "Found."}])]);
-        let sent = chat.last()["contents"].as_array().unwrap();
+        let (mut conversation, _) = two_turns(stream);
+        conversation.send(&[json!([{"text": "Found."}])]);
+        let before = conversation.last()["contents"].as_array().unwrap()[1..].to_vec();
+        conversation.contents[0] = user("Summary: we look for Ada.");
+        conversation.send(&[json!([{"text": "Found."}])]);
+        let sent = conversation.last()["contents"].as_array().unwrap();
         assert_eq!(sent[0], user("Summary: we look for Ada."));
-        assert_eq!(sent[1..], before[..], "the search is still there");
+        assert_eq!(sent[1..], before[..], "the search was restored");
     }
 }
 
@@ -97,16 +100,19 @@ fn without_ids(contents: &mut [Value]) {
 #[test]
 fn a_client_may_omit_the_ids_it_received() {
     for stream in BOTH {
-        let (mut chat, _) = two_turns(stream);
-        let before = chat.last()["contents"].clone();
-        without_ids(&mut chat.contents);
-        let saw = chat.ask(&[json!([{"text": "Found."}])]);
-        assert!(begins_with(&chat.last()["contents"], &before), "the search is there again");
+        let (mut conversation, _) = two_turns(stream);
+        let before = conversation.last()["contents"].clone();
+        without_ids(&mut conversation.contents);
+        let received = conversation.send(&[json!([{"text": "Found."}])]);
+        assert!(begins_with(&conversation.last()["contents"], &before), "the search was restored");
         let mut told = response("tool_call", "Ada, 7");
         told["functionResponse"]["id"] = json!("call-0123456789ab");
         let known = before.as_array().unwrap().len();
-        assert_eq!(chat.last()["contents"][known + 1], json!({"role": "user", "parts": [told]}));
-        chat.reply(&saw, &json!([{"text": "Thanks."}]));
+        assert_eq!(
+            conversation.last()["contents"][known + 1],
+            json!({"role": "user", "parts": [told]})
+        );
+        conversation.reply(&received, &json!([{"text": "Thanks."}]));
     }
 }
 
@@ -136,16 +142,18 @@ fn with_other_ids(contents: &mut [Value]) {
 #[test]
 fn a_client_may_invent_ids_and_signatures() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let bridged = |q: &str| {
             call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": q}}))
         };
-        let saw = chat.ask(&[json!([search()]), json!([bridged("ada"), bridged("eve")])]);
-        let before = chat.last()["contents"].clone();
-        chat.contents.push(saw.content);
-        with_other_ids(&mut chat.contents);
-        let ids: Vec<Value> =
-            (0..2).map(|at| chat.contents[1]["parts"][at]["functionCall"]["id"].clone()).collect();
+        let received =
+            conversation.send(&[json!([search()]), json!([bridged("ada"), bridged("eve")])]);
+        let before = conversation.last()["contents"].clone();
+        conversation.contents.push(received.content);
+        with_other_ids(&mut conversation.contents);
+        let ids: Vec<Value> = (0..2)
+            .map(|at| conversation.contents[1]["parts"][at]["functionCall"]["id"].clone())
+            .collect();
         assert_eq!(ids[0], "crm__find_customer_1763326_0");
         let told = |at: usize, text: &str| {
             let mut told = response("crm__find_customer", text);
@@ -154,17 +162,17 @@ fn a_client_may_invent_ids_and_signatures() {
         };
         // Not in the order of the calls: only the client's ids show which is which.
         let answers = json!([told(1, "Eve, 8"), told(0, "Ada, 7"), {"text": "Both."}]);
-        chat.contents.push(json!({"role": "user", "parts": answers}));
-        let saw = chat.ask(&[json!([search()]), json!([{"text": "Found."}])]);
-        let sent = chat.last()["contents"].as_array().unwrap();
-        assert!(begins_with(&json!(sent), &before), "the search is still there");
+        conversation.contents.push(json!({"role": "user", "parts": answers}));
+        let received = conversation.send(&[json!([search()]), json!([{"text": "Found."}])]);
+        let sent = conversation.last()["contents"].as_array().unwrap();
+        assert!(begins_with(&json!(sent), &before), "the search was restored");
         let known = before.as_array().unwrap().len();
         assert_eq!(sent[known]["parts"], json!([bridged("ada"), bridged("eve")]));
         let results = json!([
             response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
         assert_eq!(sent[known + 1]["parts"], results);
         // A turn without calls, after a turn whose ids the client invented, has its search too.
-        let tail = chat.reply(&saw, &json!([{"text": "Thanks."}]));
+        let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
     }
 }
@@ -172,15 +180,15 @@ fn a_client_may_invent_ids_and_signatures() {
 #[test]
 fn a_client_may_change_the_ids_it_received() {
     for stream in BOTH {
-        let (mut chat, _) = two_turns(stream);
-        let before = chat.last()["contents"].clone();
-        with_other_ids(&mut chat.contents);
-        let id = chat.contents[1]["parts"][1]["functionCall"]["id"].clone();
+        let (mut conversation, _) = two_turns(stream);
+        let before = conversation.last()["contents"].clone();
+        with_other_ids(&mut conversation.contents);
+        let id = conversation.contents[1]["parts"][1]["functionCall"]["id"].clone();
         assert_eq!(id, "crm__find_customer__call-0123456789ab");
-        chat.contents[2]["parts"][0]["functionResponse"]["id"] = id;
-        chat.ask(&[json!([{"text": "Found."}])]);
-        let sent = &chat.last()["contents"];
-        assert!(begins_with(sent, &before), "the search is still there");
+        conversation.contents[2]["parts"][0]["functionResponse"]["id"] = id;
+        conversation.send(&[json!([{"text": "Found."}])]);
+        let sent = &conversation.last()["contents"];
+        assert!(begins_with(sent, &before), "the search was restored");
         let known = before.as_array().unwrap().len();
         for at in [known, known + 1] {
             let part = &sent[at]["parts"][0];
@@ -192,43 +200,46 @@ fn a_client_may_change_the_ids_it_received() {
 
 #[test]
 fn a_result_sent_twice_has_the_same_name_both_times() {
-    let (mut chat, _) = two_turns(true);
-    let told = chat.contents[2]["parts"][0].clone();
-    chat.contents[2]["parts"].as_array_mut().unwrap().push(told);
-    chat.ask(&[json!([{"text": "Found."}])]);
-    let sent = chat.last()["contents"].as_array().unwrap().last().unwrap();
+    let (mut conversation, _) = two_turns(true);
+    let told = conversation.contents[2]["parts"][0].clone();
+    conversation.contents[2]["parts"].as_array_mut().unwrap().push(told);
+    conversation.send(&[json!([{"text": "Found."}])]);
+    let sent = conversation.last()["contents"].as_array().unwrap().last().unwrap();
     assert_eq!(sent["parts"][0]["functionResponse"]["name"], "tool_call");
     assert_eq!(sent["parts"][1], sent["parts"][0]);
 }
 
 #[test]
 fn records_belong_to_one_caller() {
-    let (mut chat, _) = two_turns(false);
-    chat.talk.caller = [8; 32];
-    chat.ask(&[json!([{"text": "Found."}])]);
-    assert!(!chat.talk.sent_text.last().unwrap().contains("find customer"), "another's search");
+    let (mut conversation, _) = two_turns(false);
+    conversation.inner.caller = [8; 32];
+    conversation.send(&[json!([{"text": "Found."}])]);
+    assert!(
+        !conversation.inner.sent_bodies.last().unwrap().contains("find customer"),
+        "another's search"
+    );
 }
 
 #[test]
 fn a_turn_that_the_client_serialised_differently_is_recognised() {
-    let mut chat = GeminiConversation::new(true);
+    let mut conversation = GeminiConversation::new(true);
     let args = json!({"name": "crm__update_customer", "arguments": {"id": 7, "name": "Ada"}});
     let thought = json!({"text": "Hm.", "thought": true});
-    chat.ask(&[
+    conversation.send(&[
         json!([thought, search()]),
         json!([{"text": "I  do\nit."}, call("tool_call", &args)]),
     ]);
-    let before = chat.last()["contents"].clone();
+    let before = conversation.last()["contents"].clone();
     // Snake case, other whitespace, keys in another order, no thoughts, no role for the user.
     let echo = r#"{"role":"model","parts":[{"text":"I do it."},
         {"function_call":{"args":{"name":"Ada", "id":7},"name":"crm__update_customer"}}]}"#;
-    chat.contents.push(serde_json::from_str(echo).unwrap());
-    chat.contents.push(json!({"parts": [{"function_response":
+    conversation.contents.push(serde_json::from_str(echo).unwrap());
+    conversation.contents.push(json!({"parts": [{"function_response":
         {"name": "crm__update_customer", "response": {"output": "ok"}}}]}));
-    chat.ask(&[json!([{"text": "Done."}])]);
-    assert!(begins_with(&chat.last()["contents"], &before));
+    conversation.send(&[json!([{"text": "Done."}])]);
+    assert!(begins_with(&conversation.last()["contents"], &before));
     assert_eq!(
-        chat.last()["contents"][4],
+        conversation.last()["contents"][4],
         json!({"parts": [{"function_response": {"name": "tool_call", "response": {"output": "ok"}}}]})
     );
 }
@@ -236,23 +247,24 @@ fn a_turn_that_the_client_serialised_differently_is_recognised() {
 #[test]
 fn missing_and_empty_arguments_are_the_same() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
-        let mut body = request(&json!(chat.contents));
+        let mut conversation = GeminiConversation::new(stream);
+        let mut body = request(&json!(conversation.contents));
         let read = json!({"name": "read_file", "description": "Reads a file."});
         body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(read);
         let calls = json!([search(), {"functionCall": {"name": "read_file"}}]);
-        let got = chat.talk.ask(target(stream), &body, &[answer(1, &calls, "STOP", stream)]);
+        let got =
+            conversation.inner.send(target(stream), &body, &[answer(1, &calls, "STOP", stream)]);
         let bare = json!([{"functionCall": {"name": "read_file"}}]);
         assert_eq!(read_as_client(&got, stream), expected(&bare, "STOP", 1));
         let echo = json!({"role": "model", "parts": [call("read_file", &json!({}))]});
         body["contents"] = json!([user("Find Ada."), echo,
             {"role": "user", "parts": [response("read_file", "text")]}]);
-        chat.talk.ask(
+        conversation.inner.send(
             target(stream),
             &body,
             &[answer(2, &json!([{"text": "So."}]), "STOP", stream)],
         );
-        assert_eq!(chat.last()["contents"][1]["parts"], calls, "the record was found");
+        assert_eq!(conversation.last()["contents"][1]["parts"], calls, "the record was found");
     }
 }
 
@@ -260,16 +272,18 @@ fn missing_and_empty_arguments_are_the_same() {
 fn found_tools_can_be_appended() {
     for mode in [Mode::Append, Mode::Reveal] {
         for stream in BOTH {
-            let mut chat = GeminiConversation::new(stream);
-            chat.talk.mode = mode;
-            chat.talk.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
-            let saw = chat.ask(&[json!([search()]), json!([real()])]);
-            assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
-            let declared = chat.last()["tools"][0]["functionDeclarations"].as_array().unwrap();
+            let mut conversation = GeminiConversation::new(stream);
+            conversation.inner.mode = mode;
+            conversation.inner.settings.activation.mode = toolcrib_core::policy::ActivationMode::On;
+            let received = conversation.send(&[json!([search()]), json!([real()])]);
+            assert_eq!(received, expected(&json!([real()]), "STOP", 2));
+            let declared =
+                conversation.last()["tools"][0]["functionDeclarations"].as_array().unwrap();
             let full = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
             let found = declared.iter().find(|tool| tool["name"] == "crm__find_customer").unwrap();
             assert_eq!(found["parametersJsonSchema"], full);
-            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            let tail =
+                conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
             assert_eq!(tail[1]["parts"], json!([response("crm__find_customer", "Ada, 7")]));
         }
     }

@@ -99,19 +99,19 @@ fn tool_choices_are_read_in_all_forms() {
 #[test]
 fn a_forced_tool_is_sent_in_full_from_then_on() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
-        let mut body = request(&json!(chat.contents));
+        let mut conversation = GeminiConversation::new(stream);
+        let mut body = request(&json!(conversation.contents));
         body["toolConfig"] = json!({"functionCallingConfig":
             {"mode": "ANY", "allowedFunctionNames": ["crm__find_customer"]}});
         let upstream = answer(1, &json!([real()]), "STOP", stream);
-        let got = chat.talk.ask(target(stream), &body, std::slice::from_ref(&upstream));
+        let got = conversation.inner.send(target(stream), &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream, "byte for byte");
-        let sent = chat.last();
+        let sent = conversation.last();
         assert_eq!(sent["toolConfig"], body["toolConfig"]);
         let group = &sent["tools"][0]["functionDeclarations"];
         let whole = &body["tools"][0]["functionDeclarations"][0];
         assert_eq!((group.as_array().unwrap().len(), &group[0]), (4, whole));
-        let tail = chat.reply(
+        let tail = conversation.reply(
             &read_as_client(&got, stream),
             &json!([response("crm__find_customer", "Ada, 7")]),
         );
@@ -122,16 +122,16 @@ fn a_forced_tool_is_sent_in_full_from_then_on() {
 #[test]
 fn none_and_any_do_not_change_the_tools() {
     for mode in ["NONE", "ANY"] {
-        let mut chat = GeminiConversation::new(false);
-        chat.ask(&[json!([{"text": "Hello."}])]);
-        let before = chat.last()["tools"].clone();
-        let mut body = request(&json!(chat.contents));
+        let mut conversation = GeminiConversation::new(false);
+        conversation.send(&[json!([{"text": "Hello."}])]);
+        let before = conversation.last()["tools"].clone();
+        let mut body = request(&json!(conversation.contents));
         body["toolConfig"] = json!({"functionCallingConfig": {"mode": mode}});
         let rounds = [json!([search()]), json!([bridged()])];
         let answers: Vec<String> =
             rounds.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", false)).collect();
-        chat.talk.ask(WHOLE, &body, &answers);
-        for sent in &chat.talk.sent[1..] {
+        conversation.inner.send(WHOLE, &body, &answers);
+        for sent in &conversation.inner.sent[1..] {
             assert_eq!(sent["tools"], before);
             assert_eq!(sent["toolConfig"], body["toolConfig"]);
         }
@@ -141,8 +141,9 @@ fn none_and_any_do_not_change_the_tools() {
 fn sent_tools(tools: &Value) -> Value {
     let mut body = request(&json!([user("hi")]));
     body["tools"] = tools.clone();
-    let talk = TestConversation::new(Api::Gemini, Mode::Bridge);
-    let sent: Value = serde_json::from_str(&talk.turn(WHOLE, &body.to_string()).request()).unwrap();
+    let conversation = TestConversation::new(Api::Gemini, Mode::Bridge);
+    let sent: Value =
+        serde_json::from_str(&conversation.turn(WHOLE, &body.to_string()).request()).unwrap();
     sent["tools"].clone()
 }
 
@@ -176,7 +177,7 @@ fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
     let last = json!({"functionDeclarations": [{"name": "bash", "description": "Runs a command.",
         "parametersJsonSchema": {"type": "object", "properties": {"command": {"type": "string"}}}}]});
     let both = sent_tools(&json!([own, last, {"functionDeclarations": all}]));
-    assert_eq!(both[0], own, "as it came");
+    assert_eq!(both[0], own, "unchanged");
     assert_eq!(names(&both[1], "functionDeclarations")[1..], ours);
     let schema = &groups[0]["function_declarations"][1]["parametersJsonSchema"];
     assert_eq!(schema["type"], "object");
@@ -184,13 +185,13 @@ fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
 
 #[test]
 fn a_client_tool_with_our_name_keeps_it() {
-    let mut chat = GeminiConversation::new(false);
-    let mut body = request(&json!(chat.contents));
+    let mut conversation = GeminiConversation::new(false);
+    let mut body = request(&json!(conversation.contents));
     let own = json!({"name": "tool_call", "description": "Calls the shed.",
         "parametersJsonSchema": {"type": "object"}});
     body["tools"][0]["functionDeclarations"].as_array_mut().unwrap().push(own);
     let sent: Value =
-        serde_json::from_str(&chat.talk.turn(WHOLE, &body.to_string()).request()).unwrap();
+        serde_json::from_str(&conversation.inner.turn(WHOLE, &body.to_string()).request()).unwrap();
     let declared = names(&sent["tools"][0], "functionDeclarations");
     let second = declared.iter().find(|name| name.contains("search")).unwrap();
     assert_ne!(second, "tool_search");
@@ -199,7 +200,7 @@ fn a_client_tool_with_our_name_keeps_it() {
         answer(1, &json!([hidden]), "STOP", false),
         answer(2, &json!([{"text": "Found."}]), "STOP", false),
     ];
-    let got = chat.talk.ask(WHOLE, &body, &answers);
+    let got = conversation.inner.send(WHOLE, &body, &answers);
     assert_eq!(read_as_client(&got, false), expected(&json!([{"text": "Found."}]), "STOP", 2));
 }
 
@@ -227,26 +228,26 @@ fn in_snake_case(value: &Value) -> Value {
 #[test]
 fn a_request_in_snake_case_is_handled_the_same() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
-        let mut ask = |contents: &[Value], rounds: &[Value]| {
+        let mut conversation = GeminiConversation::new(stream);
+        let mut send = |contents: &[Value], rounds: &[Value]| {
             let body = in_snake_case(&request(&json!(contents)));
             let answers: Vec<String> =
                 rounds.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", stream)).collect();
-            let got = chat.talk.ask(target(stream), &body, &answers);
-            (read_as_client(&got, stream), chat.talk.sent.clone())
+            let got = conversation.inner.send(target(stream), &body, &answers);
+            (read_as_client(&got, stream), conversation.inner.sent.clone())
         };
         let mut contents = vec![user("Find Ada.")];
-        let (saw, sent) = ask(&contents, &[json!([search()]), json!([bridged()])]);
-        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
+        let (received, sent) = send(&contents, &[json!([search()]), json!([bridged()])]);
+        assert_eq!(received, expected(&json!([real()]), "STOP", 2));
         // The search result contains the schema under the client's spelling of the key.
         let told = sent[1]["contents"][2].to_string();
         assert!(told.contains("crm__find_customer") && told.contains(r#"\"required\""#), "{told}");
         contents.push(in_snake_case(&json!({"role": "model", "parts": [real()]})));
         let result = json!({"role": "user", "parts": [response("crm__find_customer", "Ada, 7")]});
         contents.push(in_snake_case(&result));
-        let (_, sent) = ask(&contents, &[json!([{"text": "Found."}])]);
+        let (_, sent) = send(&contents, &[json!([{"text": "Found."}])]);
         let [.., before, last] = &sent[..] else { panic!("three requests") };
-        assert!(begins_with(&last["contents"], &before["contents"]), "the search is still there");
+        assert!(begins_with(&last["contents"], &before["contents"]), "the search was restored");
         let renamed =
             in_snake_case(&json!({"role": "user", "parts": [response("tool_call", "Ada, 7")]}));
         assert_eq!(last["contents"].as_array().unwrap().last(), Some(&renamed));

@@ -7,17 +7,17 @@ use super::*;
 #[test]
 fn no_search() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let parts = json!([{"text": "I think.", "thought": true}, {"text": "Hello there."}]);
         let upstream = answer(1, &parts, "STOP", stream);
-        let got = chat.talk.ask(
+        let got = conversation.inner.send(
             target(stream),
-            &request(&json!(chat.contents)),
+            &request(&json!(conversation.contents)),
             std::slice::from_ref(&upstream),
         );
         assert_eq!(got.text, upstream, "byte for byte");
         assert!(got.done.records.is_empty());
-        let sent = chat.last();
+        let sent = conversation.last();
         let groups = sent["tools"].as_array().unwrap();
         assert_eq!(groups.len(), 1, "functions are in one group");
         let names: Vec<&str> = groups[0]["functionDeclarations"]
@@ -35,14 +35,15 @@ fn no_search() {
 #[test]
 fn one_search() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let signed = json!({"functionCall": bridged()["functionCall"], "thoughtSignature": "dHdv"});
-        let saw = chat.ask(&[json!([{"text": "Let me look."}, search()]), json!([signed])]);
+        let received =
+            conversation.send(&[json!([{"text": "Let me look."}, search()]), json!([signed])]);
         let visible = json!({"functionCall": real()["functionCall"], "thoughtSignature": "dHdv"});
-        assert_eq!(saw, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
+        assert_eq!(received, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
 
         // The hidden round was sent back unchanged, including the signature, with its result.
-        let hidden = &chat.last()["contents"];
+        let hidden = &conversation.last()["contents"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(
             hidden[1],
@@ -53,7 +54,8 @@ fn one_search() {
         assert!(outputs(&hidden[2])[0].contains("crm__find_customer"));
 
         // The client answers the tool that it knows; the upstream gets the result for the call that it made.
-        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        let tail =
+            conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(
             tail,
             [
@@ -67,9 +69,9 @@ fn one_search() {
 #[test]
 fn two_hidden_rounds() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let other = call("tool_search", &json!({"query": "update customer"}));
-        let saw = chat.ask(&[
+        let received = conversation.send(&[
             json!([{"text": "Let me look."}, search()]),
             json!([{"text": "Once more."}, other]),
             json!([{"text": "Nobody is called so."}]),
@@ -80,8 +82,8 @@ fn two_hidden_rounds() {
         } else {
             json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
-        assert_eq!(saw, expected(&parts, "STOP", 3));
-        let tail = chat.reply(&saw, &json!([{"text": "A pity."}]));
+        assert_eq!(received, expected(&parts, "STOP", 3));
+        let tail = conversation.reply(&received, &json!([{"text": "A pity."}]));
         assert_eq!(
             tail,
             [
@@ -95,23 +97,23 @@ fn two_hidden_rounds() {
 #[test]
 fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
-        chat.talk.rounds = 2;
+        let mut conversation = GeminiConversation::new(stream);
+        conversation.inner.rounds = 2;
         let look = json!([{"text": "Looking."}, search()]);
-        let saw = chat.ask(&[look.clone(), look.clone(), look.clone()]);
+        let received = conversation.send(&[look.clone(), look.clone(), look.clone()]);
         let said = ["Looking.", "\n\nLooking.", "\n\nLooking."];
         let parts = if stream {
             json!([{"text": said.concat()}])
         } else {
             json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
-        assert_eq!(saw, expected(&parts, "STOP", 3));
+        assert_eq!(received, expected(&parts, "STOP", 3));
         // The search that was not answered in its turn is answered before the client's next message.
-        let tail = chat.reply(&saw, &json!([{"text": "Go on."}]));
+        let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
         assert_eq!(tail[0], json!({"role": "model", "parts": look}));
         let is_last = |answer: &Value| outputs(answer)[0].contains("last search of this turn");
         // The last search result of a turn says that it is the last; the next turn may search again.
-        assert!(is_last(&chat.talk.sent[2]["contents"][4]) && !is_last(&tail[1]));
+        assert!(is_last(&conversation.inner.sent[2]["contents"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [user("Go on.")]);
     }
 }
@@ -119,11 +121,11 @@ fn the_limit_of_hidden_rounds_is_reached() {
 #[test]
 fn no_match() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let nothing = call("tool_search", &json!({"query": "zzyzx qqqq"}));
-        let saw = chat.ask(&[json!([nothing]), json!([{"text": "There is none."}])]);
-        assert_eq!(saw, expected(&json!([{"text": "There is none."}]), "STOP", 2));
-        let tail = chat.reply(&saw, &json!([{"text": "A pity."}]));
+        let received = conversation.send(&[json!([nothing]), json!([{"text": "There is none."}])]);
+        assert_eq!(received, expected(&json!([{"text": "There is none."}]), "STOP", 2));
+        let tail = conversation.reply(&received, &json!([{"text": "A pity."}]));
         assert_eq!(tail.len(), 2);
     }
 }
@@ -132,15 +134,15 @@ fn no_match() {
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
-            let mut chat = GeminiConversation::new(stream);
-            let saw = chat.ask(&[json!(calls)]);
+            let mut conversation = GeminiConversation::new(stream);
+            let received = conversation.send(&[json!(calls)]);
             // No extra round is needed. The signature belongs to the hidden call, and the record restores it.
-            assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
+            assert_eq!(received, expected(&json!([real()]), "STOP", 1));
             let told = json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
-            let tail = chat.reply(&saw, &told);
+            let tail = conversation.reply(&received, &told);
             assert_eq!(tail[0], json!({"role": "model", "parts": calls}));
             let parts = tail[1]["parts"].as_array().unwrap();
-            assert_eq!(parts.len(), 3, "as many answers as calls, in one content");
+            assert_eq!(parts.len(), 3, "as many results as calls, in one content");
             assert_eq!(parts[at]["functionResponse"]["name"], "tool_search");
             assert_eq!(parts[1 - at], response("tool_call", "Ada, 7"));
             assert_eq!(parts[2], json!({"text": "And now?"}));
@@ -151,17 +153,18 @@ fn a_search_and_a_real_call_in_one_turn() {
 #[test]
 fn two_searches_in_one_turn() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let other = call("tool_search", &json!({"query": "list invoice"}));
-        let saw = chat.ask(&[json!([search(), other]), json!([bridged()])]);
-        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
-        let hidden = &chat.last()["contents"];
+        let received = conversation.send(&[json!([search(), other]), json!([bridged()])]);
+        assert_eq!(received, expected(&json!([real()]), "STOP", 2));
+        let hidden = &conversation.last()["contents"];
         assert_eq!(hidden[1]["parts"], json!([search(), other]));
         let told = outputs(&hidden[2]);
         assert_eq!(told.len(), 2);
         assert!(told[0].contains("crm__find_customer"));
         assert!(told[1].contains("list_invoice"));
-        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        let tail =
+            conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
     }
 }
@@ -170,10 +173,11 @@ fn two_searches_in_one_turn() {
 fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
         for blind in [real(), bridged()] {
-            let mut chat = GeminiConversation::new(stream);
-            let saw = chat.ask(&[json!([blind])]);
-            assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
-            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            let mut conversation = GeminiConversation::new(stream);
+            let received = conversation.send(&[json!([blind])]);
+            assert_eq!(received, expected(&json!([real()]), "STOP", 1));
+            let tail =
+                conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
             let name = blind["functionCall"]["name"].as_str().unwrap();
             assert_eq!(tail[0]["parts"], json!([blind]));
             assert_eq!(tail[1]["parts"], json!([response(name, "Ada, 7")]));
@@ -184,16 +188,17 @@ fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
 #[test]
 fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
-        let mut chat = GeminiConversation::new(stream);
+        let mut conversation = GeminiConversation::new(stream);
         let bad = call("crm__find_customer", &json!({"name": "ada"}));
-        let saw = chat.ask(&[json!([bad]), json!([bridged()])]);
-        assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
-        let hidden = &chat.last()["contents"];
+        let received = conversation.send(&[json!([bad]), json!([bridged()])]);
+        assert_eq!(received, expected(&json!([real()]), "STOP", 2));
+        let hidden = &conversation.last()["contents"];
         assert_eq!(hidden[1]["parts"], json!([bad]));
         let told = &hidden[2]["parts"][0]["functionResponse"];
         assert_eq!(told["name"], "crm__find_customer");
         assert!(told["response"]["error"].as_str().unwrap().contains("\"q\""), "{told}");
-        let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+        let tail =
+            conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
     }
 }
@@ -205,11 +210,12 @@ fn results_without_ids_are_matched_by_position() {
     for stream in BOTH {
         let bad = call("tool_call", &json!({"name": "crm__find_customer", "arguments": {}}));
         for (calls, at) in [([bad.clone(), bridged()], 0), ([bridged(), bad], 1)] {
-            let mut chat = GeminiConversation::new(stream);
+            let mut conversation = GeminiConversation::new(stream);
             // Positions are counted per round.
-            let saw = chat.ask(&[json!([search()]), json!(calls)]);
-            assert_eq!(saw, expected(&json!([real()]), "STOP", 2));
-            let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+            let received = conversation.send(&[json!([search()]), json!(calls)]);
+            assert_eq!(received, expected(&json!([real()]), "STOP", 2));
+            let tail =
+                conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
             let parts = tail[1]["parts"].as_array().unwrap();
             assert!(parts[at]["functionResponse"]["response"]["error"].is_string(), "{parts:?}");
             assert_eq!(parts[1 - at], response("tool_call", "Ada, 7"));
@@ -223,10 +229,10 @@ fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});
     let update = call("tool_call", &update);
     // By name.
-    let mut chat = GeminiConversation::new(false);
-    let saw = chat.ask(&[json!([bridged(), search(), update])]);
+    let mut conversation = GeminiConversation::new(false);
+    let received = conversation.send(&[json!([bridged(), search(), update])]);
     let told = [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
-    let tail = chat.reply(&saw, &json!(told));
+    let tail = conversation.reply(&received, &json!(told));
     assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
     assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
     assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
@@ -235,17 +241,17 @@ fn results_are_in_the_order_of_their_calls() {
         part[key]["id"] = json!(id);
         part
     };
-    let mut chat = GeminiConversation::new(false);
+    let mut conversation = GeminiConversation::new(false);
     let calls = ["a", "b"].map(|id| with_id(bridged(), "functionCall", id));
-    let saw = chat.ask(&[json!([search(), calls[0], calls[1]])]);
-    chat.contents.push(saw.content);
+    let received = conversation.send(&[json!([search(), calls[0], calls[1]])]);
+    conversation.contents.push(received.content);
     for id in ["b", "a"] {
         let told = with_id(response("crm__find_customer", id), "functionResponse", id);
-        chat.contents.push(json!({"role": "user", "parts": [told]}));
+        conversation.contents.push(json!({"role": "user", "parts": [told]}));
     }
-    chat.ask(&[json!([{"text": "Very well."}])]);
-    let sent = &chat.last()["contents"];
-    assert_eq!(sent.as_array().unwrap().len(), 3, "all answers are in one content");
+    conversation.send(&[json!([{"text": "Very well."}])]);
+    let sent = &conversation.last()["contents"];
+    assert_eq!(sent.as_array().unwrap().len(), 3, "all results are in one content");
     for (at, id) in [(1, "a"), (2, "b")] {
         let told = with_id(response("tool_call", id), "functionResponse", id);
         assert_eq!(sent[2]["parts"][at], told);
@@ -257,9 +263,9 @@ fn results_are_in_the_order_of_their_calls() {
 fn a_result_for_a_bridge_call_with_a_misspelled_name() {
     let odd = json!({"tool_name": "crm__find_customer", "args": {"q": "ada"}});
     let odd = call("tool_call", &odd);
-    let mut chat = GeminiConversation::new(false);
-    let saw = chat.ask(&[json!([odd])]);
-    assert_eq!(saw, expected(&json!([real()]), "STOP", 1));
-    let tail = chat.reply(&saw, &json!([response("crm__find_customer", "Ada, 7")]));
+    let mut conversation = GeminiConversation::new(false);
+    let received = conversation.send(&[json!([odd])]);
+    assert_eq!(received, expected(&json!([real()]), "STOP", 1));
+    let tail = conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
     assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
 }

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
-use crate::conversation::Next;
+use crate::conversation::NextStep;
 
 use super::{
-    TARGET, answer, assert_valid_history, call, play, read_as_client, request, result, search,
-    talk, text, thinking, user,
+    TARGET, answer, assert_valid_history, call, new_conversation, play, read_as_client, request,
+    result, search, text, thinking, user,
 };
 
 const MODES: [Mode; 3] =
@@ -18,13 +18,13 @@ const MODES: [Mode; 3] =
 /// Plays the same pieces in every round. Returns what the client gets, and the number of records.
 fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
-    let mut turn = talk(mode).turn(TARGET, &body);
+    let mut turn = new_conversation(mode).turn(TARGET, &body);
     let mut out = Vec::new();
     loop {
         for piece in pieces {
             turn.bytes(piece, &mut out);
         }
-        if let Next::Done(done) = turn.end(&mut out) {
+        if let NextStep::Done(done) = turn.end(&mut out) {
             let _: Value = serde_json::from_str(&turn.request()).expect("still a body");
             return (String::from_utf8_lossy(&out).into_owned(), done.records.len());
         }
@@ -32,9 +32,9 @@ fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
 }
 
 /// Plays one round. Returns what the client gets, and the next step.
-fn stream(mode: Mode, pieces: &[&[u8]]) -> (String, Next) {
+fn stream(mode: Mode, pieces: &[&[u8]]) -> (String, NextStep) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
-    let mut turn = talk(mode).turn(TARGET, &body);
+    let mut turn = new_conversation(mode).turn(TARGET, &body);
     let mut out = Vec::new();
     for piece in pieces {
         turn.bytes(piece, &mut out);
@@ -43,10 +43,10 @@ fn stream(mode: Mode, pieces: &[&[u8]]) -> (String, Next) {
     (String::from_utf8_lossy(&out).into_owned(), next)
 }
 
-fn records(next: &Next) -> Option<usize> {
+fn records(next: &NextStep) -> Option<usize> {
     match next {
-        Next::Again => None,
-        Next::Done(done) => Some(done.records.len()),
+        NextStep::Again => None,
+        NextStep::Done(done) => Some(done.records.len()),
     }
 }
 
@@ -64,7 +64,7 @@ fn a_stream_that_is_cut_off_ends_there() {
     let held = whole[..held].rfind("event:").unwrap();
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..reason]]);
     assert_eq!(got, whole[..held], "all but the call that was held");
-    assert_eq!(records(&next), Some(0), "nothing is kept of it");
+    assert_eq!(records(&next), Some(0), "nothing is recorded");
     // Cut in the middle of an event: the incomplete event is forwarded unchanged.
     let half = whole.find("Look").unwrap();
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..half]]);
@@ -98,10 +98,10 @@ fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
 fn a_failed_later_round_becomes_an_error_event() {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let fail = |error: &str| {
-        let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
+        let mut turn = new_conversation(Mode::Bridge).turn(TARGET, &body);
         let mut out = Vec::new();
         turn.bytes(searching().as_bytes(), &mut out);
-        assert!(matches!(turn.end(&mut out), Next::Again));
+        assert!(matches!(turn.end(&mut out), NextStep::Again));
         let before = out.len();
         turn.fail(529, error.as_bytes(), &mut out);
         String::from_utf8(out.split_off(before)).unwrap()
@@ -125,10 +125,10 @@ fn unknown_events_are_forwarded_unchanged_in_every_round() {
     };
     let plain = with(answer(1, &(vec![text("Yes.")], "end_turn"), true));
     assert_eq!(stream(Mode::Bridge, &[plain.as_bytes()]).0, plain);
-    let mut talk = talk(Mode::Bridge);
+    let mut conversation = new_conversation(Mode::Bridge);
     let answers = [with(searching()), with(answer(2, &(vec![text("Yes.")], "end_turn"), true))];
     let body = request(&json!([user("Find Ada.")]), true);
-    let got = talk.ask(TARGET, &body, &answers);
+    let got = conversation.send(TARGET, &body, &answers);
     assert_eq!(got.text.matches(odd).count(), 2);
 }
 
@@ -137,7 +137,7 @@ fn events(events: &[Value]) -> Vec<Value> {
     let mut body = request(&json!([user("Find Ada.")]), true);
     let bash = json!({"type": "bash_20250124", "name": "bash"});
     body["tools"].as_array_mut().unwrap().push(bash);
-    let mut turn = talk(Mode::Bridge).turn(TARGET, &body.to_string());
+    let mut turn = new_conversation(Mode::Bridge).turn(TARGET, &body.to_string());
     let mut out = Vec::new();
     for event in events {
         turn.bytes(format!("data: {event}\n\n").as_bytes(), &mut out);
@@ -221,7 +221,7 @@ fn the_largest_block_index_causes_no_panic() {
 
 #[test]
 fn a_count_omitted_at_the_end_keeps_its_initial_value() {
-    let mut talk = talk(Mode::Bridge);
+    let mut conversation = new_conversation(Mode::Bridge);
     let left_out = |whole: String| {
         let told = r#""usage":{"output_tokens":10}"#;
         assert!(whole.contains(told));
@@ -229,7 +229,7 @@ fn a_count_omitted_at_the_end_keeps_its_initial_value() {
     };
     let last = answer(2, &(vec![text("Yes.")], "end_turn"), true);
     let body = request(&json!([user("Find Ada.")]), true);
-    let got = talk.ask(TARGET, &body, &[left_out(searching()), left_out(last)]);
+    let got = conversation.send(TARGET, &body, &[left_out(searching()), left_out(last)]);
     assert_eq!(read_as_client(&got, true)["usage"]["input_tokens"], 300);
     assert_eq!(got.done.summary.usage.input, 300 + 2 * 27);
     assert_eq!(got.done.summary.last.input, 200 + 27);
@@ -237,7 +237,7 @@ fn a_count_omitted_at_the_end_keeps_its_initial_value() {
 
 #[test]
 fn citations_are_sent_back_with_their_text() {
-    let mut talk = talk(Mode::Bridge);
+    let mut conversation = new_conversation(Mode::Bridge);
     let cites = |at: u64| {
         let cited = json!({"type": "char_location", "start_char_index": at});
         let delta = json!({"type": "citations_delta", "citation": cited});
@@ -250,28 +250,28 @@ fn citations_are_sent_back_with_their_text() {
         format!("{}data: {}\n\ndata: {}\n\n{}", &whole[..at], cites(1), cites(2), &whole[at..]);
     let last = answer(2, &(vec![text("Yes.")], "end_turn"), true);
     let body = request(&json!([user("Find Ada.")]), true);
-    talk.ask(TARGET, &body, &[cited, last]);
+    conversation.send(TARGET, &body, &[cited, last]);
     let mut expected = text("Looking.");
     expected["citations"] = json!([{"type": "char_location", "start_char_index": 1},
         {"type": "char_location", "start_char_index": 2}]);
-    assert_eq!(talk.sent[1]["messages"][1]["content"][1], expected);
+    assert_eq!(conversation.sent[1]["messages"][1]["content"][1], expected);
 }
 
 #[test]
 fn an_incomplete_call_that_the_client_got_has_empty_input() {
-    let mut talk = talk(Mode::Bridge);
+    let mut conversation = new_conversation(Mode::Bridge);
     let mut body = request(&json!([user("Find Ada.")]), true);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
     let half = call("toolu_bash0001", "bash", json!({"command": "ls"}));
     let half = answer(2, &(vec![half], "max_tokens"), true);
     let cut = half.replace(r#"ls\"}""#, r#"ls""#);
     assert_ne!(cut, half);
-    talk.ask(TARGET, &body, &[searching(), cut]);
+    conversation.send(TARGET, &body, &[searching(), cut]);
     let said = json!([thinking("s"), text("Looking."), call("toolu_bash0001", "bash", json!({}))]);
     body["messages"] = json!([user("Find Ada."), {"role": "assistant", "content": said},
         {"role": "user", "content": [result("toolu_bash0001", "cut short")]}]);
-    play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
-    let sent = &talk.sent[2]["messages"];
+    play(&mut conversation, &body, &[(vec![text("Yes.")], "end_turn")]);
+    let sent = &conversation.sent[2]["messages"];
     assert_valid_history(sent);
     assert_eq!(sent[3]["content"], json!([call("toolu_bash0001", "bash", json!({}))]));
 }
@@ -279,14 +279,14 @@ fn an_incomplete_call_that_the_client_got_has_empty_input() {
 #[test]
 fn empty_text_is_forwarded_but_not_sent_back() {
     for stream in [false, true] {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let rounds = [
             (vec![text(" \n"), search("toolu_search01", "find customer")], "tool_use"),
             (vec![], "end_turn"),
         ];
-        let client = play(&mut talk, &request(&json!([user("Find.")]), stream), &rounds);
+        let client = play(&mut conversation, &request(&json!([user("Find.")]), stream), &rounds);
         assert_eq!(client["content"], json!([text(" \n")]));
-        let kept = &talk.sent[1]["messages"][1]["content"];
+        let kept = &conversation.sent[1]["messages"][1]["content"];
         assert_eq!(*kept, json!([search("toolu_search01", "find customer")]));
     }
 }
@@ -317,8 +317,8 @@ fn bodies_that_are_not_requests_are_left_unchanged() {
     assert_eq!(read(r#"{"model":"m","messages":[],"tools":[1]}"#), None);
     let body = request(&json!([user("Find Ada.")]), false).to_string();
     for error in ["", "<html>", r#"{"type":"error","error":{}}"#, r#"{"content":"x"}"#] {
-        let mut turn = talk(Mode::Bridge).turn(TARGET, &body);
-        assert!(turn.whole(error.as_bytes()).is_none());
+        let mut turn = new_conversation(Mode::Bridge).turn(TARGET, &body);
+        assert!(turn.complete_response(error.as_bytes()).is_none());
     }
 }
 
@@ -395,9 +395,9 @@ proptest! {
         let body = body.to_string();
         let _ = toolcrib_dialect::messages::deferral_emulation::without_deferral(&body);
         let _ = toolcrib_dialect::messages::thinking::strip_thinking(&body);
-        let mut turn = talk(mode).turn(TARGET, &body);
+        let mut turn = new_conversation(mode).turn(TARGET, &body);
         let _ = turn.request();
-        let _ = turn.whole(shape.as_bytes());
-        let _ = turn.whole(format!(r#"{{"content":{value},"usage":{value},"stop_reason":{value}}}"#).as_bytes());
+        let _ = turn.complete_response(shape.as_bytes());
+        let _ = turn.complete_response(format!(r#"{{"content":{value},"usage":{value},"stop_reason":{value}}}"#).as_bytes());
     }
 }

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::HostedSearch;
 
-use super::{BOTH, assert_extends_previous, call, forty, play, request, result, talk, text, user};
+use super::{
+    BOTH, assert_extends_previous, call, forty, new_conversation, play, request, result, text, user,
+};
 use crate::conversation::TestConversation;
 
 fn hosted() -> TestConversation {
-    talk(Mode::Hosted(HostedSearch::Bm25))
+    new_conversation(Mode::Hosted(HostedSearch::Bm25))
 }
 
 fn asks(id: &str) -> Value {
@@ -30,7 +32,7 @@ fn find(id: &str) -> Value {
 #[test]
 fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
     for stream in BOTH {
-        let mut talk = hosted();
+        let mut conversation = hosted();
         let said = vec![
             text("Looking."),
             asks("srvtoolu_1"),
@@ -39,13 +41,13 @@ fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
             find("toolu_find0001"),
         ];
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut talk, &body, &[(said.clone(), "tool_use")]);
+        let client = play(&mut conversation, &body, &[(said.clone(), "tool_use")]);
         assert_eq!(
             client["content"],
             json!([text("Looking."), text("Found."), find("toolu_find0001")])
         );
         assert_eq!(client["stop_reason"], "tool_use");
-        let tools = talk.sent[0]["tools"].as_array().unwrap();
+        let tools = conversation.sent[0]["tools"].as_array().unwrap();
         assert_eq!(tools.len(), 41);
         let mut first = forty()[0].clone();
         first["defer_loading"] = json!(true);
@@ -58,17 +60,17 @@ fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
-        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
-        assert_extends_previous(&talk, 1);
-        assert_eq!(talk.sent[1]["messages"][1]["content"], json!(said));
-        assert_eq!(talk.sent[1]["messages"][2], messages[2]);
+        play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
+        assert_extends_previous(&conversation, 1);
+        assert_eq!(conversation.sent[1]["messages"][1]["content"], json!(said));
+        assert_eq!(conversation.sent[1]["messages"][2], messages[2]);
     }
 }
 
 #[test]
 fn a_search_result_in_the_next_turn_stays_there() {
     for stream in BOTH {
-        let mut talk = hosted();
+        let mut conversation = hosted();
         let first = vec![
             asks("srvtoolu_1"),
             finds("srvtoolu_1", &["crm__find_customer"]),
@@ -76,7 +78,7 @@ fn a_search_result_in_the_next_turn_stays_there() {
             asks("srvtoolu_2"),
         ];
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut talk, &body, &[(first.clone(), "tool_use")]);
+        let client = play(&mut conversation, &body, &[(first.clone(), "tool_use")]);
         assert_eq!(client["content"], json!([find("toolu_find0001")]));
 
         let mut messages = vec![
@@ -89,16 +91,23 @@ fn a_search_result_in_the_next_turn_stays_there() {
             text("Now."),
             call("toolu_upd00001", "crm__update_customer", json!({"id": 7})),
         ];
-        let client =
-            play(&mut talk, &request(&json!(messages), stream), &[(second.clone(), "tool_use")]);
+        let client = play(
+            &mut conversation,
+            &request(&json!(messages), stream),
+            &[(second.clone(), "tool_use")],
+        );
         assert_eq!(client["content"], json!(second[1..]));
-        assert_extends_previous(&talk, 1);
+        assert_extends_previous(&conversation, 1);
 
         messages.push(json!({"role": "assistant", "content": client["content"]}));
         messages.push(json!({"role": "user", "content": [result("toolu_upd00001", "done")]}));
-        play(&mut talk, &request(&json!(messages), stream), &[(vec![text("Yes.")], "end_turn")]);
-        assert_extends_previous(&talk, 2);
-        let sent = &talk.sent[2]["messages"];
+        play(
+            &mut conversation,
+            &request(&json!(messages), stream),
+            &[(vec![text("Yes.")], "end_turn")],
+        );
+        assert_extends_previous(&conversation, 2);
+        let sent = &conversation.sent[2]["messages"];
         assert_eq!(sent[1]["content"], json!(first));
         assert_eq!(sent[3]["content"], json!(second));
     }
@@ -107,7 +116,7 @@ fn a_search_result_in_the_next_turn_stays_there() {
 #[test]
 fn a_paused_turn_is_continued_without_the_client() {
     for stream in BOTH {
-        let mut talk = hosted();
+        let mut conversation = hosted();
         let paused = vec![text("Looking."), asks("srvtoolu_1"), finds("srvtoolu_1", &[])];
         let body = request(&json!([user("Find Ada.")]), stream);
         // Also if nothing was hidden.
@@ -117,14 +126,14 @@ fn a_paused_turn_is_continued_without_the_client() {
             (paused.clone(), "pause_turn"),
             (vec![text("Nothing.")], "end_turn"),
         ];
-        let client = play(&mut talk, &body, &rounds);
+        let client = play(&mut conversation, &body, &rounds);
         let said = [text("Still looking."), text("Looking."), text("Nothing.")];
         assert_eq!(client["content"], json!(said));
         assert_eq!(client["stop_reason"], "end_turn");
         assert_eq!(client["usage"]["output_tokens"], 30);
-        assert_extends_previous(&talk, 1);
-        assert_extends_previous(&talk, 2);
-        let sent = talk.sent[2]["messages"].as_array().unwrap();
+        assert_extends_previous(&conversation, 1);
+        assert_extends_previous(&conversation, 2);
+        let sent = conversation.sent[2]["messages"].as_array().unwrap();
         assert_eq!(sent.len(), 3);
         assert_eq!(sent[1]["content"], json!(again));
         assert_eq!(sent[2]["content"], json!(paused));
@@ -134,56 +143,59 @@ fn a_paused_turn_is_continued_without_the_client() {
 #[test]
 fn a_pause_without_content_is_left_to_the_client() {
     for stream in BOTH {
-        let mut talk = hosted();
+        let mut conversation = hosted();
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut talk, &body, &[(vec![], "pause_turn")]);
+        let client = play(&mut conversation, &body, &[(vec![], "pause_turn")]);
         assert_eq!(client["content"], json!([]));
         assert_eq!(client["stop_reason"], "pause_turn");
-        assert_eq!(talk.sent.len(), 1, "the very same is not sent again");
+        assert_eq!(conversation.sent.len(), 1, "an identical request is not sent again");
     }
 }
 
 #[test]
 fn without_its_record_a_searched_tool_is_sent_in_full() {
-    let mut talk = hosted();
+    let mut conversation = hosted();
     let said = vec![
         asks("srvtoolu_1"),
         finds("srvtoolu_1", &["crm__find_customer"]),
         find("toolu_find0001"),
     ];
     let body = request(&json!([user("Find Ada.")]), true);
-    let client = play(&mut talk, &body, &[(said, "tool_use")]);
-    talk.kept.clear();
+    let client = play(&mut conversation, &body, &[(said, "tool_use")]);
+    conversation.records.clear();
     let mut messages = vec![
         user("Find Ada."),
         json!({"role": "assistant", "content": client["content"]}),
         json!({"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}),
     ];
-    let client =
-        play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
-    assert_eq!(talk.sent[1]["tools"][0], forty()[0]);
+    let client = play(
+        &mut conversation,
+        &request(&json!(messages), true),
+        &[(vec![text("Yes.")], "end_turn")],
+    );
+    assert_eq!(conversation.sent[1]["tools"][0], forty()[0]);
     messages.push(json!({"role": "assistant", "content": client["content"]}));
     messages.push(user("Thanks."));
-    play(&mut talk, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
-    assert_extends_previous(&talk, 2);
+    play(&mut conversation, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);
+    assert_extends_previous(&conversation, 2);
 }
 
 #[test]
 fn references_to_removed_tools_are_dropped() {
-    let mut talk = hosted();
+    let mut conversation = hosted();
     let said = vec![
         asks("srvtoolu_1"),
         finds("srvtoolu_1", &["crm__update_customer", "crm__find_customer"]),
         find("toolu_find0001"),
     ];
     let body = request(&json!([user("Find Ada.")]), true);
-    let client = play(&mut talk, &body, &[(said, "tool_use")]);
+    let client = play(&mut conversation, &body, &[(said, "tool_use")]);
     let messages = json!([user("Find Ada."),
         {"role": "assistant", "content": client["content"]},
         {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
     let mut body = request(&messages, true);
     body["tools"].as_array_mut().unwrap().remove(1);
-    play(&mut talk, &body, &[(vec![text("Yes.")], "end_turn")]);
-    let kept = &talk.sent[1]["messages"][1]["content"];
+    play(&mut conversation, &body, &[(vec![text("Yes.")], "end_turn")]);
+    let kept = &conversation.sent[1]["messages"][1]["content"];
     assert_eq!(kept[1], finds("srvtoolu_1", &["crm__find_customer"]));
 }

@@ -22,7 +22,7 @@ use crate::conversation::{ClientResponse, TestConversation, tools};
 const TARGET: &str = "/v1/messages";
 const BOTH: [bool; 2] = [false, true];
 
-fn talk(mode: Mode) -> TestConversation {
+fn new_conversation(mode: Mode) -> TestConversation {
     TestConversation::new(Api::Messages, mode)
 }
 
@@ -194,11 +194,11 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> Value {
 }
 
 /// Plays one request with these rounds, and returns the message that the client reads.
-fn play(talk: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Value {
+fn play(conversation: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Value {
     let stream = body["stream"] == true;
     let answers: Vec<String> =
         rounds.iter().zip(1..).map(|(says, n)| answer(n, says, stream)).collect();
-    read_as_client(&talk.ask(TARGET, body, &answers), stream)
+    read_as_client(&conversation.send(TARGET, body, &answers), stream)
 }
 
 /// The tools and the history of a body that was sent, as text.
@@ -212,8 +212,9 @@ struct SentBody<'a> {
 
 /// Checks that the history of the `n`th body begins with that of the one before it, byte for byte, and that the
 /// tools are identical.
-fn assert_extends_previous(talk: &TestConversation, n: usize) {
-    let read = |n: usize| serde_json::from_str::<SentBody<'_>>(&talk.sent_text[n]).unwrap();
+fn assert_extends_previous(conversation: &TestConversation, n: usize) {
+    let read =
+        |n: usize| serde_json::from_str::<SentBody<'_>>(&conversation.sent_bodies[n]).unwrap();
     let (before, after) = (read(n - 1), read(n));
     assert_eq!(before.tools.get(), after.tools.get());
     let (before, after) = (before.messages.get(), after.messages.get());
@@ -236,7 +237,7 @@ fn assert_valid_history(messages: &Value) {
         let mut past_results = false;
         for block in &blocks {
             let is_result = block["type"] == "tool_result";
-            assert!(!(is_result && past_results), "results come first: {message}");
+            assert!(!(is_result && past_results), "results must come first: {message}");
             past_results |= !is_result;
             if is_result {
                 answered.push(block["tool_use_id"].as_str().unwrap().to_owned());

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
 
 use super::{
-    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, play, request,
-    result, search, talk, text, user,
+    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, new_conversation,
+    play, request, result, search, text, user,
 };
 
 const DONE: &str = "end_turn";
 const CALLS: &str = "tool_use";
 
 /// A call through the bridge.
-fn through(id: &str, name: &str, arguments: Value) -> Value {
+fn bridge_call(id: &str, name: &str, arguments: Value) -> Value {
     call(id, "tool_call", json!({"name": name, "arguments": arguments}))
 }
 
@@ -26,17 +26,17 @@ fn usage(rounds: u64) -> Value {
 #[test]
 fn no_search() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let upstream = answer(1, &(vec![text("Hello there.")], DONE), stream);
         let body = request(&json!([user("hi")]), stream);
-        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream, "byte for byte");
         assert!(got.done.records.is_empty());
-        let tools = talk.sent[0]["tools"].as_array().unwrap();
+        let tools = conversation.sent[0]["tools"].as_array().unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
         for key in ["model", "max_tokens", "system", "messages", "metadata", "stream"] {
-            assert_eq!(talk.sent[0][key], body[key]);
+            assert_eq!(conversation.sent[0][key], body[key]);
         }
     }
 }
@@ -44,13 +44,16 @@ fn no_search() {
 #[test]
 fn one_search() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
             &[
                 (vec![text("Let me look."), search("toolu_search01", "find customer")], CALLS),
-                (vec![through("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))], CALLS),
+                (
+                    vec![bridge_call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))],
+                    CALLS,
+                ),
             ],
         );
         assert_eq!(
@@ -59,8 +62,8 @@ fn one_search() {
                 call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))],
                 "stop_reason": "tool_use", "usage": usage(2)})
         );
-        assert_extends_previous(&talk, 1);
-        let hidden = &talk.sent[1]["messages"];
+        assert_extends_previous(&conversation, 1);
+        let hidden = &conversation.sent[1]["messages"];
         assert_valid_history(hidden);
         assert_eq!(
             hidden[1],
@@ -75,14 +78,15 @@ fn one_search() {
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
-        let client = play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
+        let client =
+            play(&mut conversation, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
         assert_eq!(client["content"], json!([text("Found.")]));
-        assert_extends_previous(&talk, 2);
-        let sent = &talk.sent[2]["messages"];
+        assert_extends_previous(&conversation, 2);
+        let sent = &conversation.sent[2]["messages"];
         assert_valid_history(sent);
         assert_eq!(
             sent[3]["content"],
-            json!([through("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))])
+            json!([bridge_call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}))])
         );
         assert_eq!(sent[4], messages[2]);
     }
@@ -91,9 +95,9 @@ fn one_search() {
 #[test]
 fn two_hidden_rounds() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
             &[
                 (vec![text("Looking."), search("toolu_search01", "find customer")], CALLS),
@@ -109,20 +113,20 @@ fn two_hidden_rounds() {
         );
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Thanks.")]);
-        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        (1..4).for_each(|n| assert_extends_previous(&talk, n));
-        assert_valid_history(&talk.sent[3]["messages"]);
-        assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7);
+        play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        (1..4).for_each(|n| assert_extends_previous(&conversation, n));
+        assert_valid_history(&conversation.sent[3]["messages"]);
+        assert_eq!(conversation.sent[3]["messages"].as_array().unwrap().len(), 7);
     }
 }
 
 #[test]
 fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
-        talk.rounds = 1;
+        let mut conversation = new_conversation(Mode::Bridge);
+        conversation.rounds = 1;
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
             &[
                 (vec![search("toolu_search01", "find customer")], CALLS),
@@ -130,21 +134,21 @@ fn the_limit_of_hidden_rounds_is_reached() {
             ],
         );
         assert_eq!(client["content"], json!([text("Again.")]));
-        assert_eq!(client["stop_reason"], "end_turn", "a call that nobody sees is none");
+        assert_eq!(client["stop_reason"], "end_turn", "a hidden call does not count");
 
         // The hidden result that waited is put before the client's next message.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
-        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        (1..3).for_each(|n| assert_extends_previous(&talk, n));
-        let sent = &talk.sent[2]["messages"];
+        play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        (1..3).for_each(|n| assert_extends_previous(&conversation, n));
+        let sent = &conversation.sent[2]["messages"];
         assert_valid_history(sent);
         assert_eq!(sent[4]["content"][0]["tool_use_id"], "toolu_search02");
         let is_last = |answer: &Value| {
             answer["content"][0]["content"].as_str().unwrap().contains("last search")
         };
         // The last search result of that turn says that it is the last; this turn may search again.
-        assert!(is_last(&talk.sent[1]["messages"][2]) && !is_last(&sent[4]));
+        assert!(is_last(&conversation.sent[1]["messages"][2]) && !is_last(&sent[4]));
         assert_eq!(sent[4]["content"][1], text("Go on."));
     }
 }
@@ -152,9 +156,9 @@ fn the_limit_of_hidden_rounds_is_reached() {
 #[test]
 fn no_match() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Fly me to the moon.")]), stream),
             &[
                 (vec![search("toolu_search01", "zzyzx qwrtplk")], CALLS),
@@ -162,7 +166,7 @@ fn no_match() {
             ],
         );
         assert_eq!(client["content"], json!([text("I cannot.")]));
-        let told = &talk.sent[1]["messages"][2]["content"][0];
+        let told = &conversation.sent[1]["messages"][2]["content"][0];
         assert_eq!(told["type"], "tool_result");
         assert!(!told["content"].as_str().unwrap().is_empty());
     }
@@ -171,13 +175,13 @@ fn no_match() {
 #[test]
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let said = vec![
             search("toolu_search01", "archive ticket"),
-            through("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
+            bridge_call("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
         ];
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
             &[(said.clone(), CALLS)],
         );
@@ -192,9 +196,9 @@ fn a_search_and_a_real_call_in_one_turn() {
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7"), text("and?")]}]);
-        play(&mut talk, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
-        assert_extends_previous(&talk, 1);
-        let sent = &talk.sent[1]["messages"];
+        play(&mut conversation, &request(&messages, stream), &[(vec![text("Found.")], DONE)]);
+        assert_extends_previous(&conversation, 1);
+        let sent = &conversation.sent[1]["messages"];
         assert_valid_history(sent);
         assert_eq!(sent[1]["content"], json!(said));
         let blocks = sent[2]["content"].as_array().unwrap();
@@ -207,9 +211,9 @@ fn a_search_and_a_real_call_in_one_turn() {
 #[test]
 fn two_searches_in_one_turn() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let client = play(
-            &mut talk,
+            &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
             &[
                 (
@@ -223,20 +227,20 @@ fn two_searches_in_one_turn() {
             ],
         );
         assert_eq!(client["content"], json!([text("Both.")]));
-        let results = talk.sent[1]["messages"][2]["content"].as_array().unwrap();
+        let results = conversation.sent[1]["messages"][2]["content"].as_array().unwrap();
         let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
         assert_eq!(ids, ["toolu_search01", "toolu_search02"]);
-        assert_valid_history(&talk.sent[1]["messages"]);
+        assert_valid_history(&conversation.sent[1]["messages"]);
     }
 }
 
 #[test]
 fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let good = call("toolu_find0001", "crm__find_customer", json!({"q": "ada"}));
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut talk, &body, &[(vec![text("So."), good.clone()], CALLS)]);
+        let client = play(&mut conversation, &body, &[(vec![text("So."), good.clone()], CALLS)]);
         assert_eq!(client["content"], json!([text("So."), good]));
         assert_eq!(client["stop_reason"], "tool_use");
     }
@@ -245,25 +249,28 @@ fn a_deferred_tool_called_without_a_search_with_valid_arguments() {
 #[test]
 fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
         let good = call("toolu_upd00002", "crm__update_customer", json!({"id": 7}));
         let body = request(&json!([user("Change Ada.")]), stream);
         let rounds = [(vec![bad.clone()], CALLS), (vec![good.clone()], CALLS)];
-        let client = play(&mut talk, &body, &rounds);
+        let client = play(&mut conversation, &body, &rounds);
         assert_eq!(client["content"], json!([good]));
-        let hidden = &talk.sent[1]["messages"];
+        let hidden = &conversation.sent[1]["messages"];
         assert_valid_history(hidden);
         assert_eq!(hidden[1]["content"], json!([bad]));
         assert_eq!(hidden[2]["content"][0]["is_error"], true);
-        assert!(hidden[2].to_string().contains("integer"), "it is told the schema: {hidden}");
+        assert!(
+            hidden[2].to_string().contains("integer"),
+            "the result contains the schema: {hidden}"
+        );
     }
 }
 
 #[test]
 fn a_call_of_a_tool_sent_in_full_is_forwarded_unchanged() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let mut body = request(&json!([user("Search the web.")]), stream);
         let web = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3});
         body["tools"].as_array_mut().unwrap().insert(0, web.clone());
@@ -274,39 +281,39 @@ fn a_call_of_a_tool_sent_in_full_is_forwarded_unchanged() {
             text("Here."),
         ];
         let upstream = answer(1, &(said, "pause_turn"), stream);
-        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
-        assert_eq!(got.text, upstream, "a pause is the client's affair");
-        assert_eq!(talk.sent[0]["tools"][0], web);
+        let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
+        assert_eq!(got.text, upstream, "the client handles a pause");
+        assert_eq!(conversation.sent[0]["tools"][0], web);
     }
 }
 
 #[test]
 fn calls_of_a_truncated_round_are_dropped() {
     for stream in BOTH {
-        let mut talk = talk(Mode::Bridge);
+        let mut conversation = new_conversation(Mode::Bridge);
         let rounds = [
             (vec![search("toolu_search01", "find customer")], CALLS),
             (
                 vec![
                     text("I will"),
-                    through("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
+                    bridge_call("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
                 ],
                 "max_tokens",
             ),
         ];
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut talk, &body, &rounds);
+        let client = play(&mut conversation, &body, &rounds);
         assert_eq!(client["content"], json!([text("I will")]));
         assert_eq!(client["stop_reason"], "max_tokens");
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
-        play(&mut talk, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
-        assert_valid_history(&talk.sent[2]["messages"]);
-        (1..3).for_each(|n| assert_extends_previous(&talk, n));
+        play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
+        assert_valid_history(&conversation.sent[2]["messages"]);
+        (1..3).for_each(|n| assert_extends_previous(&conversation, n));
 
         // The same without anything hidden before it.
-        let mut talk = super::talk(Mode::Bridge);
-        let client = play(&mut talk, &body, &rounds[1..]);
+        let mut conversation = super::new_conversation(Mode::Bridge);
+        let client = play(&mut conversation, &body, &rounds[1..]);
         assert_eq!(client["content"], json!([text("I will")]));
     }
 }

@@ -9,10 +9,10 @@ use toolcrib_dialect::messages::thinking::strip_thinking;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
 
 use super::{
-    BOTH, ModelOutput, TARGET, answer, call, read_as_client, request, result, search, talk, text,
-    thinking, user,
+    BOTH, ModelOutput, TARGET, answer, call, new_conversation, read_as_client, request, result,
+    search, text, thinking, user,
 };
-use crate::conversation::{ClientResponse, Next, TestConversation};
+use crate::conversation::{ClientResponse, NextStep, TestConversation};
 
 /// Returns the blocks of a history with their roles, however they are distributed over messages.
 fn blocks(messages: &Value) -> Vec<(String, Value)> {
@@ -43,15 +43,19 @@ fn refuse(body: &Value) -> Option<usize> {
 
 /// Plays one request; each round begins with a thought that the upstream signed. `Err` if the upstream rejected
 /// the request.
-fn ask(talk: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Result<Value, usize> {
+fn send(
+    conversation: &mut TestConversation,
+    body: &Value,
+    rounds: &[ModelOutput],
+) -> Result<Value, usize> {
     let stream = body["stream"] == true;
-    let mut turn = talk.turn(TARGET, &body.to_string());
+    let mut turn = conversation.turn(TARGET, &body.to_string());
     let mut out = Vec::new();
     for (n, (said, stop)) in (1..).zip(rounds) {
         let sent = turn.request();
         let sent_json: Value = serde_json::from_str(&sent).unwrap();
-        talk.sent.push(sent_json.clone());
-        talk.sent_text.push(sent);
+        conversation.sent.push(sent_json.clone());
+        conversation.sent_bodies.push(sent);
         if let Some(at) = refuse(&sent_json) {
             return Err(at);
         }
@@ -62,16 +66,16 @@ fn ask(talk: &mut TestConversation, body: &Value, rounds: &[ModelOutput]) -> Res
             turn.bytes(upstream.as_bytes(), &mut out);
             turn.end(&mut out)
         } else {
-            turn.whole(upstream.as_bytes()).unwrap()
+            turn.complete_response(upstream.as_bytes()).unwrap()
         };
-        if let Next::Done(done) = next {
+        if let NextStep::Done(done) = next {
             assert_eq!(n as usize, rounds.len());
-            talk.kept.extend(done.records.iter().cloned());
+            conversation.records.extend(done.records.iter().cloned());
             let text = done.body.clone().unwrap_or_else(|| String::from_utf8(out).unwrap());
             return Ok(read_as_client(&ClientResponse { text, done }, stream));
         }
     }
-    panic!("one more answer of the upstream");
+    panic!("another response of the upstream");
 }
 
 fn find(mode: Mode, id: &str) -> Value {
@@ -86,7 +90,7 @@ fn find(mode: Mode, id: &str) -> Value {
 /// Plays four requests of one conversation: hidden rounds, hidden results that wait for the next request, plain
 /// turns.
 fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
-    let mut talk = talk(mode);
+    let mut conversation = new_conversation(mode);
     let mut messages = vec![user("Find Ada.")];
     let by_name = |id: &str, name: &str| search(id, &format!("select:{name}"));
     let turns: Vec<Vec<ModelOutput>> = vec![
@@ -106,8 +110,8 @@ fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
         ],
     ];
     for rounds in turns {
-        let client = ask(&mut talk, &request(&json!(messages), stream), &rounds);
-        let content = client.expect("every signature holds")["content"].clone();
+        let client = send(&mut conversation, &request(&json!(messages), stream), &rounds);
+        let content = client.expect("every signature is valid")["content"].clone();
         let calls = content.as_array().unwrap().iter().filter(|block| block["type"] == "tool_use");
         let results: Vec<Value> =
             calls.map(|call| result(call["id"].as_str().unwrap(), "Ada, 7")).collect();
@@ -115,7 +119,7 @@ fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
         let answered = json!({"role": "user", "content": results});
         messages.push(if results.is_empty() { user("And?") } else { answered });
     }
-    (talk, messages)
+    (conversation, messages)
 }
 
 #[test]
@@ -126,22 +130,22 @@ fn signatures_stay_valid_over_a_conversation_with_hidden_rounds() {
         Mode::Hosted(HostedSearch::Bm25),
     ] {
         for stream in BOTH {
-            let (mut talk, messages) = converse(mode, stream);
+            let (mut conversation, messages) = converse(mode, stream);
             let last = vec![(vec![text("Done.")], "end_turn")];
-            ask(&mut talk, &request(&json!(messages), stream), &last).expect("it holds");
+            send(&mut conversation, &request(&json!(messages), stream), &last).expect("it holds");
         }
     }
 }
 
 #[test]
 fn without_records_signatures_are_invalid_until_thinking_is_removed() {
-    let (mut talk, messages) = converse(Mode::Bridge, true);
-    talk.kept.clear();
+    let (mut conversation, messages) = converse(Mode::Bridge, true);
+    conversation.records.clear();
     let body = request(&json!(messages), true);
     let last: Vec<ModelOutput> = vec![(vec![text("Done.")], "end_turn")];
-    assert!(ask(&mut talk, &body, &last).is_err());
+    assert!(send(&mut conversation, &body, &last).is_err());
     let body: Value = serde_json::from_str(&strip_thinking(&body.to_string())).unwrap();
-    ask(&mut talk, &body, &last).expect("nothing is bound any more");
+    send(&mut conversation, &body, &last).expect("no signature is left");
 }
 
 #[test]

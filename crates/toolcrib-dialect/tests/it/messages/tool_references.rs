@@ -6,8 +6,8 @@ use toolcrib_dialect::Mode;
 use toolcrib_dialect::mode::ReferenceKind;
 
 use super::{
-    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, forty, play,
-    request, result, search, talk, text, thinking, user,
+    BOTH, TARGET, answer, assert_extends_previous, assert_valid_history, call, forty,
+    new_conversation, play, request, result, search, text, thinking, user,
 };
 
 const MODE: Mode = Mode::Reference(ReferenceKind::ToolReference);
@@ -22,9 +22,9 @@ fn find(id: &str) -> Value {
 
 /// A search by name, then the call, and the client's result for it.
 fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
-    let mut talk = talk(MODE);
+    let mut conversation = new_conversation(MODE);
     let client = play(
-        &mut talk,
+        &mut conversation,
         &request(&json!([user("Find Ada.")]), stream),
         &[
             (vec![search("toolu_search01", "select:crm__find_customer")], "tool_use"),
@@ -35,18 +35,18 @@ fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
     let messages = json!([user("Find Ada."),
         {"role": "assistant", "content": client["content"]},
         {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
-    (talk, messages)
+    (conversation, messages)
 }
 
 #[test]
 fn deferred_tools_keep_their_position_and_every_field() {
-    let mut talk = talk(MODE);
+    let mut conversation = new_conversation(MODE);
     let mut body = request(&json!([user("hi")]), false);
     body["tools"][1]["strict"] = json!(true);
     body["tools"][1]["input_examples"] = json!([{"id": 7}]);
     body["tools"][39]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
-    play(&mut talk, &body, &[(vec![text("Hello.")], "end_turn")]);
-    let sent = talk.sent[0]["tools"].as_array().unwrap();
+    play(&mut conversation, &body, &[(vec![text("Hello.")], "end_turn")]);
+    let sent = conversation.sent[0]["tools"].as_array().unwrap();
     assert_eq!(sent.len(), 41);
     for (came, went) in body["tools"].as_array().unwrap().iter().zip(sent) {
         let mut expected = came.clone();
@@ -62,26 +62,30 @@ fn deferred_tools_keep_their_position_and_every_field() {
 #[test]
 fn a_found_tool_is_referenced_and_called_by_its_name() {
     for stream in BOTH {
-        let (mut talk, messages) = found(stream);
-        let hidden = &talk.sent[1]["messages"];
+        let (mut conversation, messages) = found(stream);
+        let hidden = &conversation.sent[1]["messages"];
         assert_eq!(
             hidden[2],
             json!({"role": "user", "content": [{"type": "tool_result",
                 "tool_use_id": "toolu_search01", "content": references(&["crm__find_customer"])}]})
         );
-        play(&mut talk, &request(&messages, stream), &[(vec![find("toolu_find0002")], "tool_use")]);
-        (1..3).for_each(|n| assert_extends_previous(&talk, n));
-        assert_valid_history(&talk.sent[2]["messages"]);
+        play(
+            &mut conversation,
+            &request(&messages, stream),
+            &[(vec![find("toolu_find0002")], "tool_use")],
+        );
+        (1..3).for_each(|n| assert_extends_previous(&conversation, n));
+        assert_valid_history(&conversation.sent[2]["messages"]);
     }
 }
 
 #[test]
 fn a_turn_without_hidden_rounds_is_forwarded_byte_for_byte() {
     for stream in BOTH {
-        let (mut talk, messages) = found(stream);
+        let (mut conversation, messages) = found(stream);
         let upstream = answer(3, &(vec![find("toolu_find0002")], "tool_use"), stream);
         let body = request(&messages, stream);
-        let got = talk.ask(TARGET, &body, std::slice::from_ref(&upstream));
+        let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream);
         assert!(got.done.records.is_empty());
     }
@@ -90,21 +94,21 @@ fn a_turn_without_hidden_rounds_is_forwarded_byte_for_byte() {
 #[test]
 fn a_search_without_matches_is_answered_with_text() {
     for stream in BOTH {
-        let mut talk = talk(MODE);
-        talk.settings = Preset::Words.settings();
+        let mut conversation = new_conversation(MODE);
+        conversation.settings = Preset::Words.settings();
         let rounds = [
             (vec![search("toolu_search01", "zzyzx qwrtplk")], "tool_use"),
             (vec![text("I cannot.")], "end_turn"),
         ];
-        play(&mut talk, &request(&json!([user("Fly.")]), stream), &rounds);
-        let told = &talk.sent[1]["messages"][2]["content"][0]["content"];
+        play(&mut conversation, &request(&json!([user("Fly.")]), stream), &rounds);
+        let told = &conversation.sent[1]["messages"][2]["content"][0]["content"];
         assert!(told.as_str().is_some_and(|told| !told.is_empty()), "{told}");
     }
 }
 
 #[test]
 fn one_result_loads_five_tools_and_says_so() {
-    let mut talk = talk(MODE);
+    let mut conversation = new_conversation(MODE);
     let names: Vec<String> =
         forty().iter().take(7).map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     let rounds = [
@@ -112,47 +116,47 @@ fn one_result_loads_five_tools_and_says_so() {
         (vec![search("toolu_search02", &format!("select:{}", names[6]))], "tool_use"),
         (vec![text("Good.")], "end_turn"),
     ];
-    play(&mut talk, &request(&json!([user("All.")]), true), &rounds);
-    let first = talk.sent[1]["messages"][2]["content"][0]["content"].as_array().unwrap();
+    play(&mut conversation, &request(&json!([user("All.")]), true), &rounds);
+    let first = conversation.sent[1]["messages"][2]["content"][0]["content"].as_array().unwrap();
     let known: Vec<&str> = names[..5].iter().map(String::as_str).collect();
     assert_eq!(first[..5], references(&known));
     assert_eq!(first[5]["type"], "text");
     assert!(first[5].to_string().contains("At most 5 tools"));
     assert_eq!(first.len(), 6);
-    let second = &talk.sent[2]["messages"][4]["content"][0]["content"];
+    let second = &conversation.sent[2]["messages"][4]["content"][0]["content"];
     assert_eq!(
         *second,
         json!(references(&[&names[6]])),
-        "what did not fit is not taken for loaded"
+        "a tool that did not fit does not count as loaded"
     );
 }
 
 #[test]
 fn a_tool_called_without_a_search_is_forwarded_or_explained() {
     for stream in BOTH {
-        let mut talk = talk(MODE);
+        let mut conversation = new_conversation(MODE);
         let bad = call("toolu_upd00001", "crm__update_customer", json!({"id": "seven"}));
         let good = call("toolu_upd00002", "crm__update_customer", json!({"id": 7}));
         let body = request(&json!([user("Change Ada.")]), stream);
         let rounds = [(vec![bad], "tool_use"), (vec![good.clone()], "tool_use")];
-        let client = play(&mut talk, &body, &rounds);
+        let client = play(&mut conversation, &body, &rounds);
         assert_eq!(client["content"], json!([good]));
-        assert_eq!(talk.sent[1]["messages"][2]["content"][0]["is_error"], true);
-        assert_valid_history(&talk.sent[1]["messages"]);
+        assert_eq!(conversation.sent[1]["messages"][2]["content"][0]["is_error"], true);
+        assert_valid_history(&conversation.sent[1]["messages"]);
     }
 }
 
 #[test]
 fn a_reference_without_a_record_is_added_once_at_the_end() {
     for stream in BOTH {
-        let (mut talk, mut messages) = found(stream);
-        talk.kept.clear();
+        let (mut conversation, mut messages) = found(stream);
+        conversation.records.clear();
         let body = request(&messages, stream);
-        let client = play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
+        let client = play(&mut conversation, &body, &[(vec![text("Found.")], "end_turn")]);
         assert_eq!(client["content"], json!([text("Found.")]));
-        let sent = talk.sent[2]["messages"].as_array().unwrap();
-        assert_valid_history(&talk.sent[2]["messages"]);
-        assert_eq!(sent[..3], messages.as_array().unwrap()[..], "nothing old is touched");
+        let sent = conversation.sent[2]["messages"].as_array().unwrap();
+        assert_valid_history(&conversation.sent[2]["messages"]);
+        assert_eq!(sent[..3], messages.as_array().unwrap()[..], "the old entries are unchanged");
         let id = sent[3]["content"][0]["id"].as_str().unwrap().to_owned();
         assert_eq!(
             sent[3..],
@@ -162,56 +166,64 @@ fn a_reference_without_a_record_is_added_once_at_the_end() {
                     "content": references(&["crm__find_customer"])}]})
             ]
         );
-        assert_eq!(talk.sent[2]["tools"], talk.sent[1]["tools"]);
+        assert_eq!(conversation.sent[2]["tools"], conversation.sent[1]["tools"]);
 
         // From here on it stays unchanged.
         let list = messages.as_array_mut().unwrap();
         list.push(json!({"role": "assistant", "content": client["content"]}));
         list.push(user("Once more."));
         let call = find("toolu_find0002");
-        let client = play(&mut talk, &request(&messages, stream), &[(vec![call], "tool_use")]);
+        let client =
+            play(&mut conversation, &request(&messages, stream), &[(vec![call], "tool_use")]);
         assert_eq!(client["content"], json!([find("toolu_find0002")]));
-        assert_extends_previous(&talk, 3);
-        assert_eq!(talk.sent[3]["messages"].as_array().unwrap().len(), 7, "not made twice");
+        assert_extends_previous(&conversation, 3);
+        assert_eq!(
+            conversation.sent[3]["messages"].as_array().unwrap().len(),
+            7,
+            "not added twice"
+        );
     }
 }
 
 #[test]
 fn with_thinking_a_tool_without_a_record_is_sent_in_full() {
-    let (mut talk, messages) = found(false);
-    talk.kept.clear();
+    let (mut conversation, messages) = found(false);
+    conversation.records.clear();
     let mut body = request(&messages, false);
     body["thinking"] = json!({"type": "enabled", "budget_tokens": 2000});
-    let client =
-        play(&mut talk, &body, &[(vec![thinking("s"), find("toolu_find0002")], "tool_use")]);
+    let client = play(
+        &mut conversation,
+        &body,
+        &[(vec![thinking("s"), find("toolu_find0002")], "tool_use")],
+    );
     assert_eq!(client["content"][1], find("toolu_find0002"));
-    assert_eq!(talk.sent[2]["messages"], messages);
-    assert_eq!(talk.sent[2]["tools"][0], forty()[0]);
-    assert_eq!(talk.sent[2]["tools"][1]["defer_loading"], true);
+    assert_eq!(conversation.sent[2]["messages"], messages);
+    assert_eq!(conversation.sent[2]["tools"][0], forty()[0]);
+    assert_eq!(conversation.sent[2]["tools"][1]["defer_loading"], true);
 }
 
 #[test]
 fn after_a_prefilled_assistant_message_a_tool_without_a_record_is_sent_in_full() {
-    let (mut talk, messages) = found(false);
-    talk.kept.clear();
+    let (mut conversation, messages) = found(false);
+    conversation.records.clear();
     let mut begun = messages.clone();
     let prefill = json!({"role": "assistant", "content": "The customer is"});
     begun.as_array_mut().unwrap().push(prefill);
-    play(&mut talk, &request(&begun, false), &[(vec![text(" Ada.")], "end_turn")]);
-    assert_eq!(talk.sent[2]["messages"], begun);
-    assert_eq!(talk.sent[2]["tools"][0], forty()[0]);
+    play(&mut conversation, &request(&begun, false), &[(vec![text(" Ada.")], "end_turn")]);
+    assert_eq!(conversation.sent[2]["messages"], begun);
+    assert_eq!(conversation.sent[2]["tools"][0], forty()[0]);
 }
 
 #[test]
 fn references_to_removed_tools_are_dropped() {
-    let mut talk = talk(MODE);
+    let mut conversation = new_conversation(MODE);
     let tools = forty();
     let by_name = |id: &str, at: usize| {
         search(id, &format!("select:{}", tools[at]["name"].as_str().unwrap()))
     };
     let both = search("toolu_search01", "select:crm__find_customer,crm__update_customer");
     let client = play(
-        &mut talk,
+        &mut conversation,
         &request(&json!([user("Find Ada.")]), true),
         &[
             (vec![both, by_name("toolu_search02", 2)], "tool_use"),
@@ -223,8 +235,8 @@ fn references_to_removed_tools_are_dropped() {
         {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
     let mut body = request(&messages, true);
     body["tools"].as_array_mut().unwrap().drain(1..4);
-    play(&mut talk, &body, &[(vec![text("Found.")], "end_turn")]);
-    let sent = &talk.sent[2]["messages"];
+    play(&mut conversation, &body, &[(vec![text("Found.")], "end_turn")]);
+    let sent = &conversation.sent[2]["messages"];
     assert_valid_history(sent);
     let gone = "The tools that were found are no longer available.";
     assert_eq!(sent[2]["content"][0]["content"], json!(references(&["crm__find_customer"])));
@@ -238,26 +250,30 @@ fn a_tool_called_without_a_search_does_not_change_the_prefix() {
     for (mode, thinks, stream) in
         [MODE, hosted].into_iter().flat_map(|mode| [(mode, false, false), (mode, true, true)])
     {
-        let ask = |messages: &Value| {
+        let body = |messages: &Value| {
             let mut body = request(messages, stream);
             if thinks {
                 body["thinking"] = json!({"type": "adaptive"});
             }
             body
         };
-        let mut talk = talk(mode);
+        let mut conversation = new_conversation(mode);
         let first = json!([user("Find Ada.")]);
-        let blind = play(&mut talk, &ask(&first), &[(vec![find("toolu_find0001")], "tool_use")]);
+        let blind =
+            play(&mut conversation, &body(&first), &[(vec![find("toolu_find0001")], "tool_use")]);
         assert_eq!(blind["content"], json!([find("toolu_find0001")]));
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
-        play(&mut talk, &ask(&messages), &[(vec![text("Found.")], "end_turn")]);
+        play(&mut conversation, &body(&messages), &[(vec![text("Found.")], "end_turn")]);
         // It is loaded at the end of the history, if that is possible; `tools` is unchanged.
-        let sent = talk.sent[1]["messages"].as_array().unwrap();
+        let sent = conversation.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;
         assert_eq!(sent.len(), if shown { 5 } else { 3 }, "{mode:?} {thinks}");
-        assert_eq!(talk.sent[1]["tools"], talk.sent[0]["tools"], "{mode:?} {thinks}");
+        assert_eq!(
+            conversation.sent[1]["tools"], conversation.sent[0]["tools"],
+            "{mode:?} {thinks}"
+        );
     }
 }

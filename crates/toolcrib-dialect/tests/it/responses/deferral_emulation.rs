@@ -107,7 +107,7 @@ fn loaded_tools_are_only_appended() {
 }
 
 /// What the backend returns: a search, a tool in a namespace, one without.
-fn said() -> [Value; 4] {
+fn backend_items() -> [Value; 4] {
     [
         message(1, "Let me look."),
         call("call_s9", "tool_search", r#"{"query":"invoice"}"#),
@@ -117,8 +117,8 @@ fn said() -> [Value; 4] {
 }
 
 /// The same items as the client expects them.
-fn meant() -> [Value; 4] {
-    let [text, _, _, shell] = said();
+fn client_items() -> [Value; 4] {
+    let [text, _, _, shell] = backend_items();
     let mut push = call("call_f9", "push", "{}");
     push["namespace"] = json!("mcp__git__");
     let search = json!({"id": "fc_call_s9", "type": "tool_search_call", "status": "completed",
@@ -129,8 +129,8 @@ fn meant() -> [Value; 4] {
 #[test]
 fn a_complete_response_is_translated_back() {
     let (emulation, _) = emulation(&body());
-    let upstream = response(1, "completed", &said(), &Value::Null);
-    let mut expected = response(1, "completed", &meant(), &Value::Null);
+    let upstream = response(1, "completed", &backend_items(), &Value::Null);
+    let mut expected = response(1, "completed", &client_items(), &Value::Null);
     expected["tools"] = client_tools();
     let got: Value =
         serde_json::from_str(&emulation.restore_response(&upstream.to_string())).unwrap();
@@ -155,12 +155,12 @@ fn a_stream_is_translated_back() {
         "response.created",
         &json!({"response": response(1, "in_progress", &[], &Value::Null)}),
     );
-    for (index, item) in said().iter().enumerate() {
+    for (index, item) in backend_items().iter().enumerate() {
         upstream.item(index, item);
     }
     upstream.add(
         "response.completed",
-        &json!({"response": response(1, "completed", &said(), &Value::Null)}),
+        &json!({"response": response(1, "completed", &backend_items(), &Value::Null)}),
     );
     let text = events(&mut emulation, &(upstream.text + "data: [DONE]\n\n"));
 
@@ -171,7 +171,7 @@ fn a_stream_is_translated_back() {
     };
     let mut expected = EventBuilder::default();
     expected.add("response.created", &json!({"response": own("in_progress", &[])}));
-    for (index, item) in meant().iter().enumerate() {
+    for (index, item) in client_items().iter().enumerate() {
         if item["type"] == "tool_search_call" {
             let mut begun = item.clone();
             (begun["status"], begun["arguments"]) = (json!("in_progress"), json!({}));
@@ -183,7 +183,7 @@ fn a_stream_is_translated_back() {
             expected.item(index, item);
         }
     }
-    expected.add("response.completed", &json!({"response": own("completed", &meant())}));
+    expected.add("response.completed", &json!({"response": own("completed", &client_items())}));
     assert_eq!(text, expected.text + "data: [DONE]\n\n");
 }
 

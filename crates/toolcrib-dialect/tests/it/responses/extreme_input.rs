@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;
 
 use super::{
-    EventBuilder, TARGET, answer, bridge, call, message, read_as_client, request, response, search,
-    talk, user,
+    EventBuilder, TARGET, answer, bridge, call, message, new_conversation, read_as_client, request,
+    response, search, user,
 };
 
 #[test]
@@ -24,7 +24,8 @@ fn items_that_end_in_reverse_need_no_extra_stack() {
     }
     let whole = response(1, "incomplete", &[], &Value::Null);
     events.add("response.incomplete", &json!({"response": whole}));
-    let got = talk().ask(TARGET, &request(&json!([user("Hi.")]), true), &[events.text]);
+    let got =
+        new_conversation().send(TARGET, &request(&json!([user("Hi.")]), true), &[events.text]);
     assert_eq!(read_as_client(&got, true).output, [] as [Value; 0]);
     assert_eq!(got.done.summary.searches, count);
 }
@@ -37,16 +38,16 @@ fn an_item_on_several_lines_is_written_correctly() {
             .replace(&message(1, "Let me look.").to_string(), &spread.replace('\n', "\ndata: ")),
         answer(2, &[message(2, "Nobody.")], true),
     ];
-    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &rounds);
+    let got = new_conversation().send(TARGET, &request(&json!([user("Find Ada.")]), true), &rounds);
     let last = got.text.rsplit("event: ").next().unwrap();
     assert!(
         last.lines().skip(1).all(|line| line.is_empty() || line.starts_with("data: ")),
         "{last}"
     );
     let data: Vec<&str> = last.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
-    let ended: Value = serde_json::from_str(&data.join("\n")).unwrap();
+    let response_with_status: Value = serde_json::from_str(&data.join("\n")).unwrap();
     let output = [message(1, "Let me look."), message(2, "Nobody.")];
-    assert_eq!(ended["response"]["output"], json!(output));
+    assert_eq!(response_with_status["response"]["output"], json!(output));
 }
 
 #[test]
@@ -71,7 +72,11 @@ fn items_with_the_same_index_are_distinguished() {
     }
     let whole = response(1, "completed", &items, &Value::Null);
     events.add("response.completed", &json!({"response": whole}));
-    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    let got = new_conversation().send(
+        TARGET,
+        &request(&json!([user("Find Ada.")]), true),
+        &[events.text],
+    );
     let called = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
     assert_eq!(read_as_client(&got, true).output, [message(1, "Let me look."), called]);
 }
@@ -84,6 +89,10 @@ fn a_search_that_only_the_last_event_contains_stays_hidden() {
     events.item(0, &message(1, "Nobody."));
     let whole = response(1, "completed", &[search("call_search00001", "customer")], &Value::Null);
     events.add("response.completed", &json!({"response": whole}));
-    let got = talk().ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    let got = new_conversation().send(
+        TARGET,
+        &request(&json!([user("Find Ada.")]), true),
+        &[events.text],
+    );
     assert_eq!(read_as_client(&got, true).output, [message(1, "Nobody.")]);
 }

@@ -6,17 +6,17 @@ use toolcrib_dialect::sse::Decoder;
 use toolcrib_dialect::{Api, DeferralEmulation, Request};
 
 use super::{
-    BOTH, EventBuilder, TARGET, answer, answers, bridge, call, client_tools, message, output,
-    read_as_client, reasoning, request, response, search, talk, user,
+    BOTH, EventBuilder, TARGET, answer, answers, bridge, call, client_tools, message,
+    new_conversation, output, read_as_client, reasoning, request, response, search, user,
 };
-use crate::conversation::{ClientResponse, Done, Next, Turn};
+use crate::conversation::{ClientResponse, DrivenTurn, NextStep, TurnOutcome};
 
-fn turn() -> Turn {
-    talk().turn(TARGET, &request(&json!([user("Find Ada.")]), true).to_string())
+fn turn() -> DrivenTurn {
+    new_conversation().turn(TARGET, &request(&json!([user("Find Ada.")]), true).to_string())
 }
 
 /// Plays rounds of one turn in pieces of these sizes, and returns what the client got.
-fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<Next>) {
+fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<NextStep>) {
     let (mut turn, mut out, mut last) = (turn(), Vec::new(), None);
     let mut sizes = sizes.iter().copied().cycle();
     for round in rounds {
@@ -32,9 +32,9 @@ fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<Next>) {
     (String::from_utf8(out).unwrap(), last)
 }
 
-fn records(next: Option<Next>) -> usize {
+fn records(next: Option<NextStep>) -> usize {
     match next {
-        Some(Next::Done(done)) => done.records.len(),
+        Some(NextStep::Done(done)) => done.records.len(),
         other => panic!("not the end: {other:?}"),
     }
 }
@@ -114,7 +114,7 @@ fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     events.add("response.failed", &json!({"response": failed}));
     let (got, next) = play(&[events.text], &[11]);
     assert_eq!(records(next), 0);
-    let last = ClientResponse { text: got, done: Done::default() }.events().pop().unwrap();
+    let last = ClientResponse { text: got, done: TurnOutcome::default() }.events().pop().unwrap();
     assert_eq!(last["sequence_number"], 1);
     assert_eq!(last["response"]["error"]["message"], "sorry");
     assert_eq!(last["response"]["output"], json!([]));
@@ -125,7 +125,7 @@ fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
 fn a_failed_later_round_is_reported_in_the_stream() {
     let (mut turn, mut out) = (turn(), Vec::new());
     turn.bytes(rounds()[0].as_bytes(), &mut out);
-    assert!(matches!(turn.end(&mut out), Next::Again));
+    assert!(matches!(turn.end(&mut out), NextStep::Again));
     let before = out.len();
     turn.fail(
         429,
@@ -161,8 +161,9 @@ fn unknown_events_are_forwarded_unchanged() {
 
 /// Whatever the order of the events, the client gets the call and then the message.
 fn the_call_comes_before_the_message(events: EventBuilder) {
-    let mut talk = talk();
-    let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
+    let mut conversation = new_conversation();
+    let got =
+        conversation.send(TARGET, &request(&json!([user("Find Ada.")]), true), &[events.text]);
     let expected = [
         call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#),
         message(1, "Meanwhile."),
@@ -232,8 +233,8 @@ fn servers_without_event_names_and_numbers() {
                 + "data: [DONE]\n\n"
         })
         .collect();
-    let mut talk = talk();
-    let got = talk.ask(TARGET, &request(&json!([user("Find Ada.")]), true), &rounds);
+    let mut conversation = new_conversation();
+    let got = conversation.send(TARGET, &request(&json!([user("Find Ada.")]), true), &rounds);
     let events = got.events();
     let kinds: Vec<&str> =
         events.iter().map(|event| event["type"].as_str().unwrap_or("-")).collect();
@@ -259,8 +260,8 @@ fn servers_without_event_names_and_numbers() {
 #[test]
 fn a_body_that_is_not_a_response_is_forwarded_unchanged() {
     for body in [r#"{"error": {"message": "no"}}"#, "<html>", "[]", r#"{"output": 7}"#] {
-        let mut turn = talk().turn(TARGET, &request(&json!("hi"), false).to_string());
-        assert!(turn.whole(body.as_bytes()).is_none(), "{body}");
+        let mut turn = new_conversation().turn(TARGET, &request(&json!("hi"), false).to_string());
+        assert!(turn.complete_response(body.as_bytes()).is_none(), "{body}");
     }
 }
 
@@ -270,7 +271,11 @@ fn all_other_bytes_of_a_complete_response_are_kept() {
         "{{ \"id\" : \"resp_1\",\n \"output\": [ {} ], \"tools\": [ ] , \"usage\":{{\"input_tokens\": 1.0}} }}\n",
         message(1, "Hello.")
     );
-    let got = talk().ask(TARGET, &request(&json!("hi"), false), std::slice::from_ref(&upstream));
+    let got = new_conversation().send(
+        TARGET,
+        &request(&json!("hi"), false),
+        std::slice::from_ref(&upstream),
+    );
     assert_eq!(got.text, upstream.replace("[ ]", &client_tools().to_string()));
 }
 
@@ -300,8 +305,8 @@ proptest! {
         turn.end(&mut out);
         for stream in BOTH {
             let body = request(&json!([user("hi"), output("call_x", "y")]), stream);
-            let mut turn = talk().turn(TARGET, &body.to_string());
-            turn.whole(&bytes);
+            let mut turn = new_conversation().turn(TARGET, &body.to_string());
+            turn.complete_response(&bytes);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::conversation::{ClientResponse, TestConversation, tools};
 const TARGET: &str = "/v1/responses";
 const BOTH: [bool; 2] = [false, true];
 
-fn talk() -> TestConversation {
+fn new_conversation() -> TestConversation {
     TestConversation::new(Api::Responses, Mode::Bridge)
 }
 
@@ -67,7 +67,7 @@ fn bridge(id: &str, name: &str, arguments: &Value) -> Value {
 
 /// The upstream's response in round `n`: a response with these items, or its events.
 fn answer(n: u32, items: &[Value], stream: bool) -> String {
-    ended(n, items, "completed", stream)
+    response_with_status(n, items, "completed", stream)
 }
 
 fn response(n: u32, status: &str, output: &[Value], usage: &Value) -> Value {
@@ -76,7 +76,7 @@ fn response(n: u32, status: &str, output: &[Value], usage: &Value) -> Value {
         "tool_choice": "auto", "tools": [{"type": "function", "name": "what_went_up"}], "usage": usage})
 }
 
-fn ended(n: u32, items: &[Value], status: &str, stream: bool) -> String {
+fn response_with_status(n: u32, items: &[Value], status: &str, stream: bool) -> String {
     let usage = json!({"input_tokens": 100 * n, "input_tokens_details": {"cached_tokens": 5},
         "output_tokens": 10, "total_tokens": 100 * n + 10});
     let whole = response(n, status, items, &usage);
@@ -234,7 +234,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
             _ => {}
         }
     }
-    last.expect("an end")
+    last.expect("the last event")
 }
 
 /// One round after the other.
@@ -247,13 +247,13 @@ fn list(items: &[Value]) -> Value {
 }
 
 /// The client's next input: what it sent, what it received, and its new items.
-fn next_input(input: &Value, seen: &ReceivedResponse, more: &[Value]) -> Value {
+fn next_input(input: &Value, received: &ReceivedResponse, more: &[Value]) -> Value {
     let mut all = input.as_array().unwrap().clone();
-    all.extend(seen.output.iter().cloned());
+    all.extend(received.output.iter().cloned());
     all.extend(more.iter().cloned());
     json!(all)
 }
 
-fn input_of(talk: &TestConversation, at: usize) -> &Vec<Value> {
-    talk.sent[at]["input"].as_array().unwrap()
+fn input_of(conversation: &TestConversation, at: usize) -> &Vec<Value> {
+    conversation.sent[at]["input"].as_array().unwrap()
 }

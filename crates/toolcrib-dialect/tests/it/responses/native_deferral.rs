@@ -11,7 +11,7 @@ use super::{
 };
 use crate::conversation::{TestConversation, begins_with};
 
-fn talk(mode: Mode) -> TestConversation {
+fn new_conversation(mode: Mode) -> TestConversation {
     TestConversation::new(Api::Responses, mode)
 }
 
@@ -25,7 +25,7 @@ fn native_search(id: &str, query: &str) -> Value {
 }
 
 /// A call of a tool that an item loaded, as the API returns it.
-fn spaced(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
+fn namespaced_call(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
     let mut call = call(id, name, arguments);
     call["namespace"] = json!(namespace);
     call
@@ -43,8 +43,8 @@ fn names(tools: &Value) -> Vec<&str> {
 #[test]
 fn a_tool_search_call_is_answered_with_definitions() {
     for stream in BOTH {
-        let mut talk = talk(SEARCH_OUTPUT);
-        let found = spaced(
+        let mut conversation = new_conversation(SEARCH_OUTPUT);
+        let found = namespaced_call(
             "call_find0000001",
             "crm__find_customer",
             "crm__find_customer",
@@ -53,9 +53,9 @@ fn a_tool_search_call_is_answered_with_definitions() {
         let first = [reasoning(1), native_search("call_search00001", "select:crm__find_customer")];
         let input = json!([user("Find Ada.")]);
         let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
 
-        let up = talk.sent[0]["tools"].as_array().unwrap();
+        let up = conversation.sent[0]["tools"].as_array().unwrap();
         assert_eq!(up.len(), 1);
         assert_eq!(
             (&up[0]["type"], &up[0]["execution"]),
@@ -67,30 +67,34 @@ fn a_tool_search_call_is_answered_with_definitions() {
         let mut loaded = definition("crm__find_customer");
         loaded["defer_loading"] = json!(true);
         assert_eq!(
-            input_of(&talk, 1)[1..],
+            input_of(&conversation, 1)[1..],
             [
                 &first[..],
                 &[json!({"type": "tool_search_output", "execution": "client",
                 "call_id": "call_search00001", "status": "completed", "tools": [loaded]})]
             ]
             .concat(),
-            "the id is that of what was done"
+            "the id is that of the finished item"
         );
 
         let client = read_as_client(&got, stream);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [reasoning(1), plain], "no namespace");
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        let again =
-            spaced("call_find0000002", "crm__find_customer", "crm__find_customer", r#"{"q":"bo"}"#);
-        let got = talk.ask(
+        let again = namespaced_call(
+            "call_find0000002",
+            "crm__find_customer",
+            "crm__find_customer",
+            r#"{"q":"bo"}"#,
+        );
+        let got = conversation.send(
             TARGET,
             &request(&input, stream),
             &[answer(3, std::slice::from_ref(&again), stream)],
         );
-        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
-        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
-        assert_eq!(input_of(&talk, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
+        assert!(begins_with(&conversation.sent[2]["input"], &conversation.sent[1]["input"]));
+        assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
+        assert_eq!(input_of(&conversation, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
 
         // A turn of one round in which only the namespace was changed is restored too.
         let input = next_input(
@@ -98,32 +102,40 @@ fn a_tool_search_call_is_answered_with_definitions() {
             &read_as_client(&got, stream),
             &[output("call_find0000002", "Bo, 8")],
         );
-        talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Both.")], stream)]);
-        assert_eq!(input_of(&talk, 3)[6..], [again, output("call_find0000002", "Bo, 8")]);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(4, &[message(4, "Both.")], stream)],
+        );
+        assert_eq!(input_of(&conversation, 3)[6..], [again, output("call_find0000002", "Bo, 8")]);
     }
 }
 
 #[test]
 fn a_tool_search_call_without_matches_is_answered_with_an_empty_list() {
     for stream in BOTH {
-        let mut talk = talk(SEARCH_OUTPUT);
-        talk.settings = Preset::Words.settings();
+        let mut conversation = new_conversation(SEARCH_OUTPUT);
+        conversation.settings = Preset::Words.settings();
         let rounds: [&[Value]; 2] =
             [&[native_search("call_search00001", "zebra xylophone")], &[message(2, "None.")]];
-        talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));
-        assert_eq!(input_of(&talk, 1)[2]["tools"], json!([]));
+        conversation.send(
+            TARGET,
+            &request(&json!([user("Zebra?")]), stream),
+            &answers(&rounds, stream),
+        );
+        assert_eq!(input_of(&conversation, 1)[2]["tools"], json!([]));
     }
 }
 
 #[test]
 fn a_search_function_is_answered_with_additional_tools() {
     for stream in BOTH {
-        let mut talk = talk(ADDITIONAL);
+        let mut conversation = new_conversation(ADDITIONAL);
         let first = [
             search("call_search00001", "select:crm__find_customer"),
             search("call_search00002", "select:crm__find_customer,crm__update_customer"),
         ];
-        let found = spaced(
+        let found = namespaced_call(
             "call_find0000001",
             "crm__find_customer",
             "crm__find_customer",
@@ -131,9 +143,9 @@ fn a_search_function_is_answered_with_additional_tools() {
         );
         let input = json!([user("Find Ada.")]);
         let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
-        assert_eq!(names(&talk.sent[0]["tools"]), ["tool_search"]);
-        let up = input_of(&talk, 1);
+        let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        assert_eq!(names(&conversation.sent[0]["tools"]), ["tool_search"]);
+        let up = input_of(&conversation, 1);
         assert_eq!(up[1..3], first);
         assert_eq!(
             (&up[3]["call_id"], &up[4]["call_id"]),
@@ -155,11 +167,11 @@ fn a_search_function_is_answered_with_additional_tools() {
             &[search("call_search00003", "select:crm__find_customer")],
             &[message(4, "I know it.")],
         ];
-        talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
-        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
-        let more = &input_of(&talk, 3)[6..];
+        conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        assert!(begins_with(&conversation.sent[2]["input"], &conversation.sent[1]["input"]));
+        let more = &input_of(&conversation, 3)[6..];
         assert_eq!(more[..2], [found, output("call_find0000001", "Ada, 7")]);
-        assert_eq!(more.len(), 4, "the search and its answer, and no declaration: {more:?}");
+        assert_eq!(more.len(), 4, "the search and its result, and no declaration: {more:?}");
         assert!(more[3]["output"].as_str().unwrap().contains("crm__find_customer"));
     }
 }
@@ -167,15 +179,19 @@ fn a_search_function_is_answered_with_additional_tools() {
 #[test]
 fn a_tool_search_called_as_a_function_is_answered_as_a_function() {
     for stream in BOTH {
-        let mut talk = talk(SEARCH_OUTPUT);
+        let mut conversation = new_conversation(SEARCH_OUTPUT);
         let first = [
             search("call_search00001", "select:crm__find_customer"),
             search("call_search00002", "select:crm__find_customer"),
         ];
         let rounds: [&[Value]; 2] = [&first, &[message(2, "Loaded.")]];
-        talk.ask(TARGET, &request(&json!([user("Load it.")]), stream), &answers(&rounds, stream));
+        conversation.send(
+            TARGET,
+            &request(&json!([user("Load it.")]), stream),
+            &answers(&rounds, stream),
+        );
         assert_eq!(
-            input_of(&talk, 1)[3..],
+            input_of(&conversation, 1)[3..],
             [
                 output("call_search00001", "The tools are loaded."),
                 output("call_search00002", "The tools are loaded."),
@@ -189,22 +205,22 @@ fn a_tool_search_called_as_a_function_is_answered_as_a_function() {
 fn a_called_tool_without_a_record_is_declared_at_the_end() {
     for mode in [SEARCH_OUTPUT, ADDITIONAL] {
         for stream in BOTH {
-            let mut talk = talk(mode);
+            let mut conversation = new_conversation(mode);
             let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
             let input = json!([user("Find Ada."), plain, output("call_find0000001", "Ada, 7")]);
-            let got = talk.ask(
+            let got = conversation.send(
                 TARGET,
                 &request(&input, stream),
                 &[answer(1, &[message(1, "Seven.")], stream)],
             );
-            let located = spaced(
+            let located = namespaced_call(
                 "call_find0000001",
                 "crm__find_customer",
                 "crm__find_customer",
                 r#"{"q":"ada"}"#,
             );
             assert_eq!(
-                input_of(&talk, 0)[1..],
+                input_of(&conversation, 0)[1..],
                 [
                     located,
                     output("call_find0000001", "Ada, 7"),
@@ -212,9 +228,16 @@ fn a_called_tool_without_a_record_is_declared_at_the_end() {
                 ]
             );
             let input = next_input(&input, &read_as_client(&got, stream), &[user("And Bo?")]);
-            talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "No.")], stream)]);
-            assert!(begins_with(&talk.sent[1]["input"], &talk.sent[0]["input"]), "it stays there");
-            assert_eq!(input_of(&talk, 1)[4..], [message(1, "Seven."), user("And Bo?")]);
+            conversation.send(
+                TARGET,
+                &request(&input, stream),
+                &[answer(2, &[message(2, "No.")], stream)],
+            );
+            assert!(
+                begins_with(&conversation.sent[1]["input"], &conversation.sent[0]["input"]),
+                "it stays there"
+            );
+            assert_eq!(input_of(&conversation, 1)[4..], [message(1, "Seven."), user("And Bo?")]);
         }
     }
 }
@@ -222,10 +245,10 @@ fn a_called_tool_without_a_record_is_declared_at_the_end() {
 #[test]
 fn a_call_without_a_search_gets_the_namespace_of_the_loaded_tool() {
     for stream in BOTH {
-        let mut talk = talk(ADDITIONAL);
+        let mut conversation = new_conversation(ADDITIONAL);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &request(&input, stream),
             &[answer(1, std::slice::from_ref(&plain), stream)],
@@ -233,8 +256,12 @@ fn a_call_without_a_search_gets_the_namespace_of_the_loaded_tool() {
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [plain]);
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
-        let up = input_of(&talk, 1);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Seven.")], stream)],
+        );
+        let up = input_of(&conversation, 1);
         assert_eq!(up[1]["namespace"], "crm__find_customer");
         assert_eq!(up[3]["tools"], json!([definition("crm__find_customer")]));
     }
@@ -243,7 +270,7 @@ fn a_call_without_a_search_gets_the_namespace_of_the_loaded_tool() {
 #[test]
 fn the_hosted_search_gets_namespaces_and_is_hidden() {
     for stream in BOTH {
-        let mut talk = talk(HOSTED);
+        let mut conversation = new_conversation(HOSTED);
         let loaded = json!({"type": "namespace", "name": "crm", "description": "d",
             "tools": [definition("crm__find_customer")]});
         let items = [
@@ -251,11 +278,11 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
                 "status": "completed", "arguments": {"paths": ["crm"]}}),
             json!({"id": "tso_1", "type": "tool_search_output", "execution": "server", "call_id": null,
                 "status": "completed", "tools": [loaded]}),
-            spaced("call_find0000001", "crm__find_customer", "crm", r#"{"q":"ada"}"#),
+            namespaced_call("call_find0000001", "crm__find_customer", "crm", r#"{"q":"ada"}"#),
         ];
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
-        let up = talk.sent[0]["tools"].as_array().unwrap();
+        let got = conversation.send(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let up = conversation.sent[0]["tools"].as_array().unwrap();
         assert_eq!(up.len(), 3);
         assert_eq!(names(&json!(up[..2])), ["crm", "office0"]);
         assert_eq!(up[2..], [json!({"type": "tool_search"})]);
@@ -270,41 +297,49 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [plain]);
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
-        assert_eq!(
-            input_of(&talk, 1)[1..],
-            [&items[..], &[output("call_find0000001", "Ada, 7")]].concat()
-        );
-        assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
-
-        // Without records, the tool is sent in full, and stays so.
-        talk.kept.clear();
-        let got = talk.ask(
+        conversation.send(
             TARGET,
             &request(&input, stream),
             &[answer(2, &[message(2, "Seven.")], stream)],
         );
-        assert_eq!(talk.sent[2]["tools"][0], definition("crm__find_customer"));
-        assert_eq!(talk.sent[2]["input"], input, "a call in the default namespace");
+        assert_eq!(
+            input_of(&conversation, 1)[1..],
+            [&items[..], &[output("call_find0000001", "Ada, 7")]].concat()
+        );
+        assert!(conversation.sent[1]["tools"] == conversation.sent[0]["tools"]);
+
+        // Without records, the tool is sent in full, and stays so.
+        conversation.records.clear();
+        let got = conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Seven.")], stream)],
+        );
+        assert_eq!(conversation.sent[2]["tools"][0], definition("crm__find_customer"));
+        assert_eq!(conversation.sent[2]["input"], input, "a call in the default namespace");
         let input = next_input(&input, &read_as_client(&got, stream), &[user("Thanks.")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Bye.")], stream)]);
-        assert!(talk.sent[3]["tools"] == talk.sent[2]["tools"]);
-        assert_eq!(talk.sent[3]["input"], input);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(3, &[message(3, "Bye.")], stream)],
+        );
+        assert!(conversation.sent[3]["tools"] == conversation.sent[2]["tools"]);
+        assert_eq!(conversation.sent[3]["input"], input);
     }
 }
 
 #[test]
 fn a_namespace_has_a_unique_name() {
-    let mut talk = talk(HOSTED);
+    let mut conversation = new_conversation(HOSTED);
     let mut body = request(&json!([user("hi")]), false);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "crm"}));
-    talk.ask(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
-    let up = &talk.sent[0]["tools"];
+    conversation.send(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
+    let up = &conversation.sent[0]["tools"];
     let name = up[0]["name"].as_str().unwrap();
     assert!(name.starts_with("namespace__crm_h"), "{name}");
     assert_eq!(up[0]["tools"][0]["name"], "crm__find_customer");
     assert!(
         up.as_array().unwrap().contains(&json!({"type": "custom", "name": "crm"})),
-        "as it came"
+        "unchanged"
     );
 }

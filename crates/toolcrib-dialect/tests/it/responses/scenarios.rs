@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    BOTH, ReceivedResponse, TARGET, answer, answers, bridge, call, client_tools, ended, input_of,
-    list, message, next_input, output, read_as_client, reasoning, request, search, talk, user,
+    BOTH, ReceivedResponse, TARGET, answer, answers, bridge, call, client_tools, input_of, list,
+    message, new_conversation, next_input, output, read_as_client, reasoning, request,
+    response_with_status, search, user,
 };
 use crate::conversation::begins_with;
 
@@ -20,9 +21,9 @@ fn find(id: &str, q: &str) -> Value {
 #[test]
 fn no_search() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let upstream = answer(1, &[reasoning(1), message(1, "Hello there.")], stream);
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &request(&json!([user("hi")]), stream),
             std::slice::from_ref(&upstream),
@@ -31,28 +32,32 @@ fn no_search() {
             .replace(r#"[{"type":"function","name":"what_went_up"}]"#, &client_tools().to_string());
         assert_eq!(got.text, own, "byte for byte, but for the tools");
         assert!(got.done.records.is_empty());
-        let names: Vec<&str> = talk.sent[0]["tools"]
+        let names: Vec<&str> = conversation.sent[0]["tools"]
             .as_array()
             .unwrap()
             .iter()
             .map(|tool| tool["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
-        assert_eq!(talk.sent[0]["tools"][2]["strict"], false);
-        assert_eq!(talk.sent[0]["include"], json!(["reasoning.encrypted_content"]));
+        assert_eq!(conversation.sent[0]["tools"][2]["strict"], false);
+        assert_eq!(conversation.sent[0]["include"], json!(["reasoning.encrypted_content"]));
     }
 }
 
 #[test]
 fn one_search() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let first =
             [reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")];
         let second =
             [reasoning(2), bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}))];
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&[&first, &second], stream));
+        let got = conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &answers(&[&first, &second], stream),
+        );
         let client = read_as_client(&got, stream);
         let id = if stream { "resp_1" } else { "resp_2" };
         assert_eq!(
@@ -71,7 +76,7 @@ fn one_search() {
         );
 
         // The hidden round was sent with the search and its result.
-        let hidden = input_of(&talk, 1);
+        let hidden = input_of(&conversation, 1);
         assert_eq!(hidden[..4], [&[user("Find Ada.")], &first[..]].concat());
         assert_eq!(hidden[4]["type"], "function_call_output");
         assert_eq!(hidden[4]["call_id"], "call_search00001");
@@ -80,25 +85,29 @@ fn one_search() {
 
         // The client's next request has what it received; the upstream's history begins with the earlier one.
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Found.")], stream)]);
-        assert!(begins_with(&talk.sent[2]["input"], &talk.sent[1]["input"]));
-        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(3, &[message(3, "Found.")], stream)],
+        );
+        assert!(begins_with(&conversation.sent[2]["input"], &conversation.sent[1]["input"]));
+        assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
         let expected = [&second[..], &[output("call_find0000001", "Ada, 7")]].concat();
-        assert_eq!(input_of(&talk, 2)[5..], expected);
+        assert_eq!(input_of(&conversation, 2)[5..], expected);
     }
 }
 
 #[test]
 fn two_hidden_rounds() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let rounds: [&[Value]; 3] = [
             &[search("call_search00001", "find customer")],
             &[search("call_search00002", "update customer")],
             &[message(3, "There are two.")],
         ];
         let input = json!([user("Which tools?")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [message(3, "There are two.")]);
         assert_eq!(client.usage, usage(600, 3));
@@ -107,29 +116,40 @@ fn two_hidden_rounds() {
         assert_eq!(got.done.summary.last.input, 300);
 
         let input = next_input(&input, &client, &[user("Thanks.")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(4, &[message(4, "Bye.")], stream)]);
-        assert!(begins_with(&talk.sent[3]["input"], &talk.sent[2]["input"]));
-        assert_eq!(input_of(&talk, 3)[5..], [message(3, "There are two."), user("Thanks.")]);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(4, &[message(4, "Bye.")], stream)],
+        );
+        assert!(begins_with(&conversation.sent[3]["input"], &conversation.sent[2]["input"]));
+        assert_eq!(
+            input_of(&conversation, 3)[5..],
+            [message(3, "There are two."), user("Thanks.")]
+        );
     }
 }
 
 #[test]
 fn the_limit_of_hidden_rounds_is_reached() {
     for stream in BOTH {
-        let mut talk = talk();
-        talk.rounds = 1;
+        let mut conversation = new_conversation();
+        conversation.rounds = 1;
         let rounds: [&[Value]; 2] = [
             &[search("call_search00001", "find customer")],
             &[message(2, "Still looking."), search("call_search00002", "update customer")],
         ];
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [message(2, "Still looking.")]);
         // The result of the unanswered search waits for the client's next request.
         let input = next_input(&input, &client, &[user("Go on.")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(3, &[message(3, "Done.")], stream)]);
-        let up = input_of(&talk, 2);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(3, &[message(3, "Done.")], stream)],
+        );
+        let up = input_of(&conversation, 2);
         assert_eq!(up[4], search("call_search00002", "update customer"));
         assert_eq!(
             (&up[5]["type"], &up[5]["call_id"]),
@@ -138,7 +158,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let is_last =
             |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
         // The last search result of that turn says that it is the last; this turn may search again.
-        assert!(is_last(&input_of(&talk, 1)[2]) && !is_last(&up[5]));
+        assert!(is_last(&input_of(&conversation, 1)[2]) && !is_last(&up[5]));
         assert_eq!(up[6], user("Go on."));
     }
 }
@@ -146,32 +166,39 @@ fn the_limit_of_hidden_rounds_is_reached() {
 #[test]
 fn no_match() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let rounds: [&[Value]; 2] =
             [&[search("call_search00001", "zebra xylophone")], &[message(2, "There is none.")]];
-        let got =
-            talk.ask(TARGET, &request(&json!([user("Zebra?")]), stream), &answers(&rounds, stream));
+        let got = conversation.send(
+            TARGET,
+            &request(&json!([user("Zebra?")]), stream),
+            &answers(&rounds, stream),
+        );
         assert_eq!(read_as_client(&got, stream).output, [message(2, "There is none.")]);
-        assert!(!input_of(&talk, 1)[2]["output"].as_str().unwrap().is_empty());
+        assert!(!input_of(&conversation, 1)[2]["output"].as_str().unwrap().is_empty());
     }
 }
 
 #[test]
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let items = [
             search("call_search00001", "update customer"),
             bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"})),
             message(1, "One moment."),
         ];
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
+        let got = conversation.send(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [find("call_find0000001", "ada"), message(1, "One moment.")]);
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Found.")], stream)]);
-        let up = input_of(&talk, 1);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Found.")], stream)],
+        );
+        let up = input_of(&conversation, 1);
         assert_eq!(up[1..4], items);
         assert_eq!(up[4]["call_id"], "call_search00001");
         assert_eq!(up[5], output("call_find0000001", "Ada, 7"));
@@ -182,18 +209,18 @@ fn a_search_and_a_real_call_in_one_turn() {
 #[test]
 fn two_searches_in_one_turn() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let first = [
             search("call_search00001", "find customer"),
             search("call_search00002", "list invoice"),
         ];
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &request(&json!("Which tools?"), stream),
             &answers(&[&first, &[message(2, "Two.")]], stream),
         );
         assert_eq!(read_as_client(&got, stream).output, [message(2, "Two.")]);
-        let up = input_of(&talk, 1);
+        let up = input_of(&conversation, 1);
         assert_eq!(up[0], json!({"type": "message", "role": "user", "content": "Which tools?"}));
         assert_eq!(up[1..3], first);
         assert_eq!(up[3]["call_id"], "call_search00001");
@@ -204,10 +231,10 @@ fn two_searches_in_one_turn() {
 #[test]
 fn a_deferred_tool_called_without_a_search() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let good = find("call_find0000001", "ada");
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &request(&input, stream),
             &[answer(1, std::slice::from_ref(&good), stream)],
@@ -217,9 +244,9 @@ fn a_deferred_tool_called_without_a_search() {
         let bad = call("call_find0000002", "crm__find_customer", r#"{"name":7}"#);
         let rounds: [&[Value]; 2] =
             [std::slice::from_ref(&bad), &[find("call_find0000003", "ada")]];
-        let got = talk.ask(TARGET, &request(&input, stream), &answers(&rounds, stream));
+        let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         assert_eq!(read_as_client(&got, stream).output, [find("call_find0000003", "ada")]);
-        let up = input_of(&talk, 2);
+        let up = input_of(&conversation, 2);
         assert_eq!(up[1], bad);
         assert!(up[2]["output"].as_str().unwrap().contains("\"q\""), "the schema: {}", up[2]);
     }
@@ -228,22 +255,26 @@ fn a_deferred_tool_called_without_a_search() {
 #[test]
 fn calls_of_a_truncated_round_are_dropped() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let mut half = search("call_search00001", "find");
         half["status"] = json!("incomplete");
         half["arguments"] = json!(r#"{"que"#);
-        let upstream = ended(1, &[message(1, "I"), half], "incomplete", stream);
+        let upstream = response_with_status(1, &[message(1, "I"), half], "incomplete", stream);
         let input = json!([user("Find Ada.")]);
-        let got = talk.ask(TARGET, &request(&input, stream), &[upstream]);
+        let got = conversation.send(TARGET, &request(&input, stream), &[upstream]);
         let client = read_as_client(&got, stream);
         assert_eq!(
             (client.status.as_str(), &client.output),
             ("incomplete", &vec![message(1, "I")])
         );
         let input = next_input(&input, &client, &[user("Go on.")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Yes.")], stream)]);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Yes.")], stream)],
+        );
         assert_eq!(
-            talk.sent[1]["input"],
+            conversation.sent[1]["input"],
             list(&[user("Find Ada."), message(1, "I"), user("Go on.")])
         );
     }

@@ -6,8 +6,8 @@ use toolcrib_dialect::request::{ClientDeferral, ToolChoice};
 use toolcrib_dialect::{Api, Mode, PassthroughReason, Request};
 
 use super::{
-    BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, output,
-    read_as_client, request, search, talk, user,
+    BOTH, TARGET, answer, answers, bridge, call, client_tools, input_of, message, new_conversation,
+    output, read_as_client, request, search, user,
 };
 use crate::conversation::TestConversation;
 
@@ -23,7 +23,7 @@ fn stored(input: &Value, previous: Option<&str>, stream: bool) -> Value {
 #[test]
 fn a_client_continues_a_stored_response() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let rounds: [&[Value]; 2] = [
             &[search("call_search00001", "find customer")],
             &[
@@ -31,27 +31,27 @@ fn a_client_continues_a_stored_response() {
                 bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"})),
             ],
         ];
-        let got = talk.ask(
+        let got = conversation.send(
             TARGET,
             &stored(&json!([user("Find Ada.")]), None, stream),
             &answers(&rounds, stream),
         );
         let client = read_as_client(&got, stream);
         let input = json!([output("call_find0000001", "Ada, 7")]);
-        let next = talk.ask(
+        let next = conversation.send(
             TARGET,
             &stored(&input, Some(&client.id), stream),
             &[answer(3, &[message(3, "Seven.")], stream)],
         );
         // Whichever response the client names, the last one has everything but the result that waited.
-        assert_eq!(talk.sent[2]["previous_response_id"], "resp_2");
-        let up = input_of(&talk, 2);
+        assert_eq!(conversation.sent[2]["previous_response_id"], "resp_2");
+        let up = input_of(&conversation, 2);
         assert_eq!(
             (&up[0]["type"], &up[0]["call_id"]),
             (&json!("function_call_output"), &json!("call_search00002"))
         );
         assert_eq!(up[1..], [output("call_find0000001", "Ada, 7")]);
-        assert_eq!(talk.sent[2]["tools"], talk.sent[0]["tools"]);
+        assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
 
         // The response repeats the client's fields.
         let repeated: Vec<Value> = if stream {
@@ -69,23 +69,32 @@ fn a_client_continues_a_stored_response() {
 fn known_tools_carry_over_between_stored_responses() {
     for stream in BOTH {
         let mode = Mode::Reference(ReferenceKind::AdditionalTools);
-        let mut talk = TestConversation::new(Api::Responses, mode);
+        let mut conversation = TestConversation::new(Api::Responses, mode);
         let rounds: [&[Value]; 2] =
             [&[search("call_search00001", "select:crm__find_customer")], &[message(2, "Loaded.")]];
-        let got =
-            talk.ask(TARGET, &stored(&json!("Load it."), None, stream), &answers(&rounds, stream));
+        let got = conversation.send(
+            TARGET,
+            &stored(&json!("Load it."), None, stream),
+            &answers(&rounds, stream),
+        );
         let mut id = read_as_client(&got, stream).id;
         for n in 3..5 {
             let body = stored(&json!("Wait."), Some(&id), stream);
-            let got = talk.ask(TARGET, &body, &[answer(n, &[message(n, "Waiting.")], stream)]);
+            let got =
+                conversation.send(TARGET, &body, &[answer(n, &[message(n, "Waiting.")], stream)]);
             id = read_as_client(&got, stream).id;
         }
         let rounds: [&[Value]; 2] = [
             &[search("call_search00005", "select:crm__find_customer")],
             &[message(6, "I know it.")],
         ];
-        talk.ask(TARGET, &stored(&json!("Again."), Some(&id), stream), &answers(&rounds, stream));
-        let kinds: Vec<&Value> = input_of(&talk, 5).iter().map(|item| &item["type"]).collect();
+        conversation.send(
+            TARGET,
+            &stored(&json!("Again."), Some(&id), stream),
+            &answers(&rounds, stream),
+        );
+        let kinds: Vec<&Value> =
+            input_of(&conversation, 5).iter().map(|item| &item["type"]).collect();
         assert_eq!(kinds, ["message", "function_call", "function_call_output"], "declared once");
     }
 }
@@ -93,31 +102,36 @@ fn known_tools_carry_over_between_stored_responses() {
 #[test]
 fn a_forced_tool_is_sent_in_full_from_then_on() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let input = json!([user("Find Ada.")]);
         let mut body = request(&input, stream);
         body["tool_choice"] = json!({"type": "function", "name": "crm__find_customer"});
         let forced = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
-        let got = talk.ask(TARGET, &body, &[answer(1, std::slice::from_ref(&forced), stream)]);
-        assert_eq!(talk.sent[0]["tools"][0], client_tools()[0]);
-        assert_eq!(talk.sent[0]["tool_choice"], body["tool_choice"]);
+        let got =
+            conversation.send(TARGET, &body, &[answer(1, std::slice::from_ref(&forced), stream)]);
+        assert_eq!(conversation.sent[0]["tools"][0], client_tools()[0]);
+        assert_eq!(conversation.sent[0]["tool_choice"], body["tool_choice"]);
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [forced]);
         let input = super::next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
-        talk.ask(TARGET, &request(&input, stream), &[answer(2, &[message(2, "Seven.")], stream)]);
-        assert!(talk.sent[1]["tools"] == talk.sent[0]["tools"]);
+        conversation.send(
+            TARGET,
+            &request(&input, stream),
+            &[answer(2, &[message(2, "Seven.")], stream)],
+        );
+        assert!(conversation.sent[1]["tools"] == conversation.sent[0]["tools"]);
     }
 }
 
 #[test]
 fn other_choices_are_sent_unchanged() {
     for choice in [json!("none"), json!("required"), json!({"type": "web_search"})] {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let mut body = request(&json!([user("hi")]), false);
         body["tool_choice"] = choice.clone();
-        talk.ask(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
-        assert_eq!(talk.sent[0]["tool_choice"], choice);
-        assert_eq!(talk.sent[0]["tools"].as_array().unwrap().len(), 3);
+        conversation.send(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
+        assert_eq!(conversation.sent[0]["tool_choice"], choice);
+        assert_eq!(conversation.sent[0]["tools"].as_array().unwrap().len(), 3);
     }
 }
 
@@ -204,7 +218,7 @@ fn clients_that_defer_themselves_are_recognised() {
 #[test]
 fn the_clients_namespaces_are_restored() {
     for stream in BOTH {
-        let mut talk = talk();
+        let mut conversation = new_conversation();
         let input = json!([user("Find Ada.")]);
         let mut body = request(&input, stream);
         let tools = body["tools"].as_array_mut().unwrap();
@@ -213,8 +227,8 @@ fn the_clients_namespaces_are_restored() {
         tools.push(json!({"type": "namespace", "name": "crm", "description": "d",
             "tools": [members[0], members[1], kept]}));
         let called = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
-        let got = talk.ask(TARGET, &body, &[answer(1, &[called], stream)]);
-        let up = talk.sent[0]["tools"].as_array().unwrap();
+        let got = conversation.send(TARGET, &body, &[answer(1, &[called], stream)]);
+        let up = conversation.sent[0]["tools"].as_array().unwrap();
         assert_eq!(
             up[0],
             json!({"type": "namespace", "name": "crm", "description": "d", "tools": [kept]})

@@ -122,7 +122,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
             }
             Some(Action::StartResponse(start)) => match start.body {
                 ResponseBody::Complete(body) => got.extend_from_slice(&body),
-                ResponseBody::Passthrough => panic!("nothing goes to this caller unread"),
+                ResponseBody::Passthrough => panic!("this caller gets no unchecked response"),
                 ResponseBody::Forwarded => {}
             },
             Some(Action::Forward(bytes)) => got.extend_from_slice(&bytes),
@@ -164,7 +164,7 @@ fn calls_hidden(value: &Value) -> bool {
 pub(crate) fn check(data: &[u8]) {
     let Some((choice, response)) = data.split_first() else { return };
     let got = forwarded(*choice, response);
-    let text = String::from_utf8(got).expect("what was checked is text");
+    let text = String::from_utf8(got).expect("a checked response is text");
     let text = text.trim_start_matches('\u{feff}');
     let values: Vec<Value> = if let Ok(value) = serde_json::from_str(text) {
         vec![value]

@@ -34,7 +34,7 @@ fn read(api: Api, body: &str) -> Result<ReadResult, ScopeViolation> {
 }
 
 /// Returns what is left of a body.
-fn left(api: Api, body: &Value) -> Value {
+fn narrowed(api: Api, body: &Value) -> Value {
     let text = match read(api, &body.to_string()) {
         Ok(Ok(request)) => request.text,
         Ok(Err(unread)) => String::from_utf8(unread.body).unwrap(),
@@ -45,7 +45,7 @@ fn left(api: Api, body: &Value) -> Value {
 
 /// Checks that `before` is narrowed to `after`.
 fn becomes(api: Api, key: &str, before: &Value, after: &Value) {
-    let body = left(api, &json!({"model": "m", key: before}));
+    let body = narrowed(api, &json!({"model": "m", key: before}));
     assert_eq!(body.get(key).unwrap_or(&Value::Null), after, "{before}");
 }
 

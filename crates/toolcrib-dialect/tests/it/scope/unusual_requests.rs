@@ -21,7 +21,7 @@ fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<ReadResult
 }
 
 /// Returns what is left of a body.
-fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
+fn narrowed(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
     let text = match read(api, body, visible)? {
         Ok(request) => request.text,
         Err(unread) => String::from_utf8(unread.body).unwrap(),
@@ -32,7 +32,7 @@ fn left(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, Sco
 /// Checks that both callers get the same tools out of a list.
 fn tools_become(api: Api, before: &Value, after: &Value) {
     for visible in [only_shown, not_hidden] {
-        let body = left(api, &json!({"model": "m", "tools": before}).to_string(), visible);
+        let body = narrowed(api, &json!({"model": "m", "tools": before}).to_string(), visible);
         assert_eq!(&body.unwrap()["tools"], after, "{api:?} {before}");
     }
 }
@@ -100,7 +100,7 @@ fn hosted_servers_are_narrowed_in_every_api() {
     let body = json!({"tools": server(json!({"require_approval": before}))}).to_string();
     let after = json!({"never": names(json!(["a"]))});
     let after = server(json!({"require_approval": after}));
-    assert_eq!(left(Api::Responses, &body, not_hidden).unwrap()["tools"], after);
+    assert_eq!(narrowed(Api::Responses, &body, not_hidden).unwrap()["tools"], after);
     let kept = server(json!({"require_approval": "never"}));
     tools_become(Api::Responses, &kept, &kept);
 }
@@ -113,7 +113,7 @@ fn the_type_of_a_server_tool_counts_in_addition_to_its_name() {
         &json!([]),
     );
     let bash = r#"{"tools":[{"type":"bash_20250124","name":"show__ok"}]}"#;
-    assert_eq!(left(Api::Messages, bash, only_shown).unwrap()["tools"], json!([]));
+    assert_eq!(narrowed(Api::Messages, bash, only_shown).unwrap()["tools"], json!([]));
     let kept = json!([{"type": "show__bash_20250124", "name": "show__bash"}]);
     tools_become(Api::Messages, &kept, &kept);
     // A toolset's configuration has the names of tools as its keys.
@@ -156,7 +156,7 @@ fn keys_that_may_carry_tools_are_refused() {
         ),
     ] {
         for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
-            assert!(left(api, body, visible).is_ok(), "{body}");
+            assert!(narrowed(api, body, visible).is_ok(), "{body}");
         }
     }
 }
@@ -264,7 +264,7 @@ fn every_name_in_a_choice_counts() {
         ),
     ] {
         for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
-            let body_left = left(api, body, visible).unwrap();
+            let body_left = narrowed(api, body, visible).unwrap();
             let expected: Value = serde_json::from_str(&complete(api, body)).unwrap();
             assert_eq!(body_left, expected);
         }

@@ -6,10 +6,10 @@ use serde_json::Value;
 use toolcrib_dialect::Api;
 use toolcrib_dialect::translate::adapter;
 
-use super::{CLIENTS, events, wire};
+use super::{CLIENTS, events, stream_bytes};
 
 /// JSON that is almost valid input.
-fn almost() -> impl Strategy<Value = Value> {
+fn almost_valid_json() -> impl Strategy<Value = Value> {
     let keys = select(vec![
         "type",
         "role",
@@ -90,7 +90,7 @@ proptest! {
     #[test]
     fn arbitrary_input_never_causes_a_panic(
         bytes in proptest::collection::vec(any::<u8>(), 0..200),
-        values in proptest::collection::vec(almost(), 1..6),
+        values in proptest::collection::vec(almost_valid_json(), 1..6),
         status in 100u16..600,
     ) {
         for api in CLIENTS {
@@ -107,7 +107,7 @@ proptest! {
                 prop_assert!(serde_json::from_slice::<Value>(&answer.body).is_ok());
             }
             out.clear();
-            adapter.bytes(wire(&values).as_bytes(), &mut out);
+            adapter.bytes(stream_bytes(&values).as_bytes(), &mut out);
             adapter.end(&mut out);
             events(&out);
         }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use toolcrib_dialect::translate::adapter;
 use toolcrib_dialect::{Api, Mode};
 
-use super::{CLIENTS, call_chunk, chunk, counted, piece, usage, wire};
-use crate::conversation::{Next, TestConversation, begins_with, tools};
+use super::{CLIENTS, call_chunk, chunk, piece, stream_bytes, usage, usage_chunk};
+use crate::conversation::{NextStep, TestConversation, begins_with, tools};
 
 /// Id, name and arguments of a call.
 type Call<'a> = (&'a str, &'a str, Value);
 
 /// The backend's response in round `n`.
-fn says(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
+fn backend_response(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
     let finish = if call.is_some() { "tool_calls" } else { "stop" };
     if stream {
         let mut chunks = Vec::new();
@@ -21,11 +21,11 @@ fn says(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
         if let Some((id, name, arguments)) = call {
             chunks.push(call_chunk(&[piece(0, Some(id), Some(name), &arguments.to_string())]));
         }
-        chunks.extend([chunk(&json!({}), Some(finish)), counted(), json!("[DONE]")]);
+        chunks.extend([chunk(&json!({}), Some(finish)), usage_chunk(), json!("[DONE]")]);
         for chunk in chunks.iter_mut().filter(|chunk| chunk.is_object()) {
             chunk["id"] = json!(format!("chatcmpl-{n}"));
         }
-        return wire(&chunks);
+        return stream_bytes(&chunks);
     }
     let calls: Vec<Value> = call
         .iter()
@@ -43,10 +43,14 @@ fn says(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
 
 /// Sends a client's request and plays these responses. Returns what was sent to the backend, and what the
 /// client got.
-fn play(talk: &mut TestConversation, body: &Value, answers: &[String]) -> (Vec<Value>, String) {
-    let target = if talk.api == Api::Messages { "/v1/messages" } else { "/v1/responses" };
-    let mut turn = talk.turn(target, &body.to_string());
-    let mut adapter = adapter(talk.api, Api::Chat).unwrap();
+fn play(
+    conversation: &mut TestConversation,
+    body: &Value,
+    answers: &[String],
+) -> (Vec<Value>, String) {
+    let target = if conversation.api == Api::Messages { "/v1/messages" } else { "/v1/responses" };
+    let mut turn = conversation.turn(target, &body.to_string());
+    let mut adapter = adapter(conversation.api, Api::Chat).unwrap();
     let (mut up, mut out) = (Vec::new(), Vec::new());
     for answer in answers {
         up.push(serde_json::from_str(&adapter.request(&turn.request()).unwrap().body).unwrap());
@@ -57,16 +61,16 @@ fn play(talk: &mut TestConversation, body: &Value, answers: &[String]) -> (Vec<V
             turn.bytes(&translated, &mut out);
             turn.end(&mut out)
         } else {
-            turn.whole(&adapter.complete_response(200, answer.as_bytes()).body).unwrap()
+            turn.complete_response(&adapter.complete_response(200, answer.as_bytes()).body).unwrap()
         };
-        if let Next::Done(done) = next {
+        if let NextStep::Done(done) = next {
             assert_eq!(up.len(), answers.len());
-            talk.kept.extend(done.records);
+            conversation.records.extend(done.records);
             let text = done.body.unwrap_or_else(|| String::from_utf8(out).unwrap());
             return (up, text);
         }
     }
-    panic!("the turn goes on");
+    panic!("the turn did not end");
 }
 
 fn request(api: Api, history: &[Value], stream: bool) -> Value {
@@ -106,7 +110,7 @@ fn message(api: Api, got: &str, stream: bool) -> Vec<Value> {
 fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
     for api in CLIENTS {
         for stream in [false, true] {
-            let mut talk = TestConversation::new(api, Mode::Bridge);
+            let mut conversation = TestConversation::new(api, Mode::Bridge);
             let user = json!({"role": "user", "content": "Find Ada."});
             let search = ("call_search001", "tool_search", json!({"query": "find customer"}));
             let found = (
@@ -115,11 +119,11 @@ fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
                 json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}),
             );
             let (first, got) = play(
-                &mut talk,
+                &mut conversation,
                 &request(api, std::slice::from_ref(&user), stream),
                 &[
-                    says(1, "Let me look.", Some(&search), stream),
-                    says(2, "", Some(&found), stream),
+                    backend_response(1, "Let me look.", Some(&search), stream),
+                    backend_response(2, "", Some(&found), stream),
                 ],
             );
             let names: Vec<&str> = first[0]["tools"]
@@ -145,9 +149,9 @@ fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
                         "call_id": said[1]["call_id"], "output": "Ada, 7"}));
             }
             let (second, got) = play(
-                &mut talk,
+                &mut conversation,
                 &request(api, &history, stream),
-                &[says(3, "Ada is number 7.", None, stream)],
+                &[backend_response(3, "Ada is number 7.", None, stream)],
             );
             assert!(got.contains("Ada is number 7."));
             assert_eq!(first[1]["tools"], second[0]["tools"]);

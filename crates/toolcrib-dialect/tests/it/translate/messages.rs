@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Api::Messages;
 use toolcrib_dialect::translate::{Untranslatable, adapter};
 
-use super::{asked, two_calls_whole, whole};
+use super::{translated, two_calls_complete, whole};
 
 #[test]
 fn a_conversation_with_calls_results_and_images() {
-    let (adapter, up) = asked(
+    let (adapter, up) = translated(
         Messages,
         &json!({
             "model": "claude-sonnet-5", "max_tokens": 1024, "stream": true,
@@ -131,7 +131,7 @@ fn every_tool_choice_is_translated() {
     let up = |choice: Value| {
         let body = json!({"model": "m", "messages": [], "tool_choice": choice,
             "tools": [{"name": "t", "input_schema": {"type": "object"}}]});
-        asked(Messages, &body).1["tool_choice"].clone()
+        translated(Messages, &body).1["tool_choice"].clone()
     };
     assert_eq!(up(json!({"type": "auto"})), "auto");
     assert_eq!(up(json!({"type": "any"})), "required");
@@ -143,12 +143,12 @@ fn every_tool_choice_is_translated() {
     // Without tools there is nothing to choose from, and backends reject the field.
     let body = json!({"model": "m", "messages": [],
         "tool_choice": {"type": "none", "disable_parallel_tool_use": true}});
-    assert_eq!(asked(Messages, &body).1, json!({"model": "m", "messages": []}));
+    assert_eq!(translated(Messages, &body).1, json!({"model": "m", "messages": []}));
 }
 
 #[test]
 fn a_long_user_id_is_hashed_and_the_output_format_is_translated() {
-    let (_, up) = asked(
+    let (_, up) = translated(
         Messages,
         &json!({"model": "m", "messages": [], "metadata": {"user_id": "u".repeat(65)},
             "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}}}),
@@ -173,15 +173,16 @@ fn a_body_that_is_not_an_object_is_rejected() {
     );
 }
 
-fn answered(status: u16, body: &str) -> (u16, Value) {
-    let (mut adapter, _) = asked(Messages, &json!({"model": "claude-sonnet-5", "messages": []}));
+fn translated_response(status: u16, body: &str) -> (u16, Value) {
+    let (mut adapter, _) =
+        translated(Messages, &json!({"model": "claude-sonnet-5", "messages": []}));
     whole(&mut adapter, status, body)
 }
 
 #[test]
 fn a_complete_response() {
     assert_eq!(
-        answered(200, &two_calls_whole()),
+        translated_response(200, &two_calls_complete()),
         (
             200,
             json!({"id": "msg_chatcmpl-1", "type": "message", "role": "assistant", "model": "qwen3-32b",
@@ -200,7 +201,7 @@ fn a_complete_response() {
 fn finish_reasons_are_translated() {
     let stop = |finish: &str, calls: &Value| {
         let body = json!({"choices": [{"message": {"content": "x", "tool_calls": calls}, "finish_reason": finish}]});
-        answered(200, &body.to_string()).1["stop_reason"].clone()
+        translated_response(200, &body.to_string()).1["stop_reason"].clone()
     };
     let call = json!([{"id": "c", "function": {"name": "t", "arguments": "{}"}}]);
     assert_eq!(stop("stop", &json!(null)), "end_turn");
@@ -213,7 +214,7 @@ fn finish_reasons_are_translated() {
 
 #[test]
 fn malformed_calls_are_still_translated() {
-    let (_, message) = answered(
+    let (_, message) = translated_response(
         200,
         &json!({"choices": [{"finish_reason": "tool_calls", "message": {
             "content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi."}],
@@ -225,7 +226,7 @@ fn malformed_calls_are_still_translated() {
         .to_string(),
     );
     let id = message["id"].as_str().unwrap().strip_prefix("msg_").unwrap();
-    assert_eq!(id.len(), 24, "an id that the backend forgot is made of the request");
+    assert_eq!(id.len(), 24, "a missing id is derived from the request");
     assert_eq!(message["model"], "claude-sonnet-5");
     assert_eq!(
         message["content"],
@@ -257,9 +258,9 @@ fn errors_of_any_shape_are_translated() {
         (503, "overloaded_error"),
         (504, "timeout_error"),
     ] {
-        assert_eq!(answered(status, &openai), (status, error(kind, "No such model")));
+        assert_eq!(translated_response(status, &openai), (status, error(kind, "No such model")));
     }
-    let unread = "the backend answered 502 and nothing that could be read";
+    let unread = "the backend answered 502 with a body that cannot be read";
     for (status, body, expected, message) in [
         (400, r#"{"error": "model not loaded"}"#, 400, "model not loaded"),
         (400, r#"{"object": "error", "message": "too long"}"#, 400, "too long"),
@@ -270,7 +271,7 @@ fn errors_of_any_shape_are_translated() {
         (200, r#"{"error": {"code": 429, "message": "slow down"}}"#, 429, "slow down"),
         (200, "hello", 502, "the backend answered 200: hello"),
     ] {
-        let (status, body) = answered(status, body);
+        let (status, body) = translated_response(status, body);
         assert_eq!((status, &body["error"]["message"]), (expected, &json!(message)));
     }
 }

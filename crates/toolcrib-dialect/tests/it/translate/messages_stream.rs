@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::Messages;
 
-use super::{asked, call_chunk, chunk, counted, piece, streamed, two_calls};
+use super::{call_chunk, chunk, piece, streamed, translated, two_calls, usage_chunk};
 
-fn heard(chunks: &[Value]) -> Vec<Value> {
-    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": [], "stream": true}));
+fn client_events(chunks: &[Value]) -> Vec<Value> {
+    let (mut adapter, _) =
+        translated(Messages, &json!({"model": "m", "messages": [], "stream": true}));
     streamed(&mut adapter, chunks)
 }
 
@@ -29,7 +30,7 @@ fn text(index: usize, text: &str) -> Value {
     json!({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}})
 }
 
-fn json_of(index: usize, partial: &str) -> Value {
+fn arguments_delta(index: usize, partial: &str) -> Value {
     json!({"type": "content_block_delta", "index": index,
         "delta": {"type": "input_json_delta", "partial_json": partial}})
 }
@@ -52,7 +53,7 @@ fn end(reason: &str, counts: [u64; 4]) -> [Value; 2] {
 fn text_and_two_interleaved_calls() {
     let [delta, over] = end("tool_use", [20, 10, 90, 30]);
     assert_eq!(
-        heard(&two_calls()),
+        client_events(&two_calls()),
         [
             start(),
             block(0, &json!({"type": "text", "text": ""})),
@@ -60,11 +61,11 @@ fn text_and_two_interleaved_calls() {
             text(0, "king."),
             stop(0),
             tool_use(1, "call_a", "read"),
-            json_of(1, "{\"path\":"),
-            json_of(1, " \"a\"}"),
+            arguments_delta(1, "{\"path\":"),
+            arguments_delta(1, " \"a\"}"),
             stop(1),
             tool_use(2, "call_b", "write"),
-            json_of(2, "{\"path\": \"b\"}"),
+            arguments_delta(2, "{\"path\": \"b\"}"),
             stop(2),
             delta,
             over,
@@ -74,22 +75,22 @@ fn text_and_two_interleaved_calls() {
 
 #[test]
 fn a_call_is_streamed_once_the_one_before_it_is_complete() {
-    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
+    let (mut adapter, _) = translated(Messages, &json!({"model": "m", "messages": []}));
     let mut out = Vec::new();
     let chunks = [
         call_chunk(&[piece(0, Some("a"), Some("x"), "{\"n\":1}")]),
         call_chunk(&[piece(1, Some("b"), Some("y"), "{")]),
     ];
-    adapter.bytes(super::wire(&chunks).as_bytes(), &mut out);
+    adapter.bytes(super::stream_bytes(&chunks).as_bytes(), &mut out);
     assert_eq!(
         super::events(&out),
         [
             start(),
             tool_use(0, "a", "x"),
-            json_of(0, "{\"n\":1}"),
+            arguments_delta(0, "{\"n\":1}"),
             stop(0),
             tool_use(1, "b", "y"),
-            json_of(1, "{")
+            arguments_delta(1, "{")
         ]
     );
 }
@@ -125,7 +126,7 @@ fn servers_with_wrong_call_indices_are_supported() {
             json!("[DONE]"),
         ],
     ] {
-        let told = heard(&chunks);
+        let told = client_events(&chunks);
         let deltas = |index: usize| -> String {
             let of =
                 |event: &&Value| event["index"] == index && event["type"] == "content_block_delta";
@@ -144,11 +145,11 @@ fn servers_with_wrong_call_indices_are_supported() {
 fn text_after_a_call_without_arguments_is_a_separate_block() {
     let [delta, over] = end("max_tokens", [20, 10, 90, 30]);
     assert_eq!(
-        heard(&[
+        client_events(&[
             call_chunk(&[piece(0, None, Some("x"), "")]),
             chunk(&json!({"content": "So"}), None),
             chunk(&json!({"content": "."}), Some("length")),
-            counted(),
+            usage_chunk(),
         ]),
         [
             start(),
@@ -166,25 +167,25 @@ fn text_after_a_call_without_arguments_is_a_separate_block() {
 #[test]
 fn a_stream_that_is_cut_off_is_an_error() {
     let broken = json!({"type": "error", "error":
-        {"type": "api_error", "message": "the backend's stream broke off"}});
+        {"type": "api_error", "message": "the backend's stream was cut off"}});
     let opened = vec![start(), block(0, &json!({"type": "text", "text": ""})), text(0, "Ha")];
-    let half = heard(&[chunk(&json!({"content": "Ha"}), None)]);
+    let half = client_events(&[chunk(&json!({"content": "Ha"}), None)]);
     assert_eq!(half, [opened.clone(), vec![broken.clone()]].concat());
     for chunks in [&[][..], &[json!("[DONE]")]] {
-        assert_eq!(heard(chunks), std::slice::from_ref(&broken));
+        assert_eq!(client_events(chunks), std::slice::from_ref(&broken));
     }
 
     // A stream with a finish reason but without `[DONE]` is complete, and vice versa.
     let [delta, over] = end("end_turn", [0; 4]);
     let rest = vec![stop(0), delta, over];
     let whole = [opened, rest].concat();
-    assert_eq!(heard(&[chunk(&json!({"content": "Ha"}), Some("stop"))]), whole);
-    assert_eq!(heard(&[chunk(&json!({"content": "Ha"}), None), json!("[DONE]")]), whole);
+    assert_eq!(client_events(&[chunk(&json!({"content": "Ha"}), Some("stop"))]), whole);
+    assert_eq!(client_events(&[chunk(&json!({"content": "Ha"}), None), json!("[DONE]")]), whole);
 }
 
 #[test]
 fn an_error_in_the_stream_ends_it() {
-    let told = heard(&[
+    let told = client_events(&[
         chunk(&json!({"content": "Ha"}), None),
         json!({"error": {"message": "overloaded", "code": 503}}),
         chunk(&json!({"content": "more"}), Some("stop")),
@@ -199,7 +200,7 @@ fn an_error_in_the_stream_ends_it() {
 
 #[test]
 fn comments_missing_blank_lines_and_consecutive_rounds() {
-    let (mut adapter, _) = asked(Messages, &json!({"model": "m", "messages": []}));
+    let (mut adapter, _) = translated(Messages, &json!({"model": "m", "messages": []}));
     let mut out = Vec::new();
     adapter.bytes(b": OPENROUTER PROCESSING\n\ndata: nonsense\n\ndata: [1]\n\n", &mut out);
     assert_eq!(out, b":\n\n");

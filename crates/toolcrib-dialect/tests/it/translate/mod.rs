@@ -16,7 +16,7 @@ use toolcrib_dialect::translate::{Adapter, adapter};
 const CLIENTS: [Api; 2] = [Api::Messages, Api::Responses];
 
 /// Returns an adapter that has translated a request, and the translated request.
-fn asked(from: Api, body: &Value) -> (Adapter, Value) {
+fn translated(from: Api, body: &Value) -> (Adapter, Value) {
     let mut adapter = adapter(from, Api::Chat).unwrap();
     let adapted = adapter.request(&body.to_string()).unwrap();
     assert_eq!(adapted.path, "/v1/chat/completions");
@@ -30,7 +30,7 @@ fn whole(adapter: &mut Adapter, status: u16, body: &str) -> (u16, Value) {
 }
 
 /// Returns the bytes of a stream of these chunks; a string is written as it is.
-fn wire(chunks: &[Value]) -> String {
+fn stream_bytes(chunks: &[Value]) -> String {
     chunks
         .iter()
         .map(|chunk| match chunk {
@@ -43,7 +43,7 @@ fn wire(chunks: &[Value]) -> String {
 /// Returns the events that a client gets for the chunks of a backend, fed byte by byte.
 fn streamed(adapter: &mut Adapter, chunks: &[Value]) -> Vec<Value> {
     let mut out = Vec::new();
-    for byte in wire(chunks).as_bytes() {
+    for byte in stream_bytes(chunks).as_bytes() {
         adapter.bytes(&[*byte], &mut out);
     }
     adapter.end(&mut out);
@@ -71,7 +71,7 @@ fn chunk(delta: &Value, finish: Option<&str>) -> Value {
 }
 
 /// The chunk with the usage.
-fn counted() -> Value {
+fn usage_chunk() -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [], "usage": usage()})
 }
@@ -112,13 +112,13 @@ fn two_calls() -> Vec<Value> {
         call_chunk(&[piece(1, None, Some("te"), "{\"path\": \"b\"")]),
         call_chunk(&[piece(0, None, None, " \"a\"}"), piece(1, None, None, "}")]),
         chunk(&json!({}), Some("tool_calls")),
-        counted(),
+        usage_chunk(),
         json!("[DONE]"),
     ]
 }
 
 /// The same as a complete response.
-fn two_calls_whole() -> String {
+fn two_calls_complete() -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "finish_reason": "tool_calls",
             "message": {"role": "assistant", "content": "Looking.", "reasoning_content": "Hm.",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::translate::adapter;
 
-use super::{CLIENTS, asked, call_chunk, chunk, piece, streamed, whole};
+use super::{CLIENTS, call_chunk, chunk, piece, streamed, translated, whole};
 
 /// The model's output: text, and calls with their arguments.
 #[derive(Debug, Clone)]
@@ -300,14 +300,14 @@ proptest! {
         let body = json!({"id": "chatcmpl-1", "choices": [{"message": message, "finish_reason": "stop"}]});
         for api in CLIENTS {
             let expected = (said.text.clone(), calls.clone());
-            let (mut adapter, _) = asked(api, &request(api, &[]));
+            let (mut adapter, _) = translated(api, &request(api, &[]));
             let answer = whole(&mut adapter, 200, &body.to_string()).1;
             prop_assert_eq!(read(api, &answer), expected.clone());
 
             let told = gather(api, &streamed(&mut adapter, &mixed(&said, &choices)));
             prop_assert_eq!(read(api, &told), expected);
 
-            let up = asked(api, &request(api, &echo(api, &said, &ids))).1;
+            let up = translated(api, &request(api, &echo(api, &said, &ids))).1;
             let same = message["content"].is_null() && tool_calls.is_empty();
             prop_assert_eq!(&up["messages"][1], if same { &Value::Null } else { &message });
         }

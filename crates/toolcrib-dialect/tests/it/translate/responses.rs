@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Api::{Chat, Responses};
 use toolcrib_dialect::translate::{Untranslatable, adapter};
 
-use super::{asked, two_calls_whole, usage, whole};
+use super::{translated, two_calls_complete, usage, whole};
 
 #[test]
 fn a_conversation_with_calls_results_and_images() {
     let grammar = "start: \"*** Begin Patch\"";
-    let (adapter, up) = asked(
+    let (adapter, up) = translated(
         Responses,
         &json!({
             "model": "gpt-5.4", "instructions": "You are Codex.", "max_output_tokens": 500,
@@ -106,7 +106,7 @@ fn a_conversation_with_calls_results_and_images() {
 
 #[test]
 fn a_string_input_is_a_user_message_and_empty_instructions_are_omitted() {
-    let (adapter, up) = asked(Responses, &json!({"model": "m", "input": "Hello"}));
+    let (adapter, up) = translated(Responses, &json!({"model": "m", "input": "Hello"}));
     assert_eq!(up, json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}));
     assert!(adapter.dropped().is_empty());
 }
@@ -116,7 +116,7 @@ fn every_tool_choice_is_translated() {
     let up = |choice: Value| {
         let body = json!({"model": "m", "input": "x", "tool_choice": choice,
             "tools": [{"type": "function", "name": "t"}]});
-        asked(Responses, &body).1["tool_choice"].clone()
+        translated(Responses, &body).1["tool_choice"].clone()
     };
     let named = json!({"type": "function", "function": {"name": "t"}});
     for word in ["auto", "none", "required"] {
@@ -145,9 +145,7 @@ fn requests_that_need_server_state_are_rejected() {
         let refused = adapter(Responses, Chat).unwrap().request(&body.to_string()).unwrap_err();
         assert_eq!(refused, Untranslatable::NeedsServerState(field));
         assert_eq!(refused.param(), Some(field));
-        assert!(
-            refused.to_string().starts_with(&format!("`{field}` refers to what a server keeps"))
-        );
+        assert!(refused.to_string().starts_with(&format!("`{field}` refers to state on a server")));
     }
 }
 
@@ -175,8 +173,8 @@ pub(super) fn request() -> Value {
     json!({"model": "gpt-5.4", "instructions": "Be brief.", "input": "x", "tools": tools()})
 }
 
-fn answered(status: u16, body: &str) -> (u16, Value) {
-    whole(&mut asked(Responses, &request()).0, status, body)
+fn translated_response(status: u16, body: &str) -> (u16, Value) {
+    whole(&mut translated(Responses, &request()).0, status, body)
 }
 
 #[test]
@@ -189,7 +187,10 @@ fn a_complete_response() {
         // Not the requested argument: the text is probably the input itself.
         {"type": "custom_tool_call", "id": "ctc_chatcmpl-1_2", "status": "completed",
             "call_id": "call_b", "name": "write", "input": "{\"path\": \"b\"}"}]);
-    assert_eq!(answered(200, &two_calls_whole()), (200, response("completed", &output, &counts())));
+    assert_eq!(
+        translated_response(200, &two_calls_complete()),
+        (200, response("completed", &output, &counts()))
+    );
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn a_truncated_response_and_its_last_item_are_incomplete() {
             "choices": [{"message": {"content": "Ha", "tool_calls": [
                 {"id": "c", "function": {"name": "write", "arguments": "{\"input\":\"a\\nb\"}"}}]},
             "finish_reason": finish}], "usage": usage()});
-        answered(200, &body.to_string()).1
+        translated_response(200, &body.to_string()).1
     };
     let mut expected = response(
         "incomplete",
@@ -220,12 +221,18 @@ fn a_truncated_response_and_its_last_item_are_incomplete() {
 fn openai_errors_are_passed_on_unchanged() {
     let error = json!({"error": {"message": "No such model", "type": "invalid_request_error",
         "param": null, "code": "model_not_found", "extra": 1}});
-    assert_eq!(answered(404, &error.to_string()), (404, error));
+    assert_eq!(translated_response(404, &error.to_string()), (404, error));
     let made = |message: &str, kind: &str| json!({"error": {"message": message, "type": kind, "param": null, "code": null}});
-    assert_eq!(answered(400, r#"{"error": "bad"}"#), (400, made("bad", "invalid_request_error")));
-    assert_eq!(answered(429, r#"{"detail": "slow"}"#), (429, made("slow", "rate_limit_error")));
     assert_eq!(
-        answered(200, "<html>"),
-        (502, made("the backend answered 200 and nothing that could be read", "server_error"))
+        translated_response(400, r#"{"error": "bad"}"#),
+        (400, made("bad", "invalid_request_error"))
+    );
+    assert_eq!(
+        translated_response(429, r#"{"detail": "slow"}"#),
+        (429, made("slow", "rate_limit_error"))
+    );
+    assert_eq!(
+        translated_response(200, "<html>"),
+        (502, made("the backend answered 200 with a body that cannot be read", "server_error"))
     );
 }

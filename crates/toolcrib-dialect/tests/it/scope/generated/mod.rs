@@ -151,7 +151,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     assert!(!bodies.is_empty(), "nothing was sent: {body}");
     for up in &bodies {
         assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
-        let value: Value = serde_json::from_str(up).expect("what is sent is JSON");
+        let value: Value = serde_json::from_str(up).expect("the request is JSON");
         let mut all = Vec::new();
         texts(&value, &mut all);
         let leaked = all.iter().find(|text| text.contains("hide"));

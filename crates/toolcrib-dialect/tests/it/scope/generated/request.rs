@@ -254,7 +254,7 @@ impl RequestGenerator<'_> {
     }
 
     /// One entry of the history.
-    fn said(&mut self) -> String {
+    fn history_entry(&mut self) -> String {
         let pick = self.choices.below(8);
         match (self.api, pick) {
             (Api::Gemini, 0) => {
@@ -406,7 +406,8 @@ impl RequestGenerator<'_> {
         let key = self.key("tools");
         let tools = self.entries();
         fields.push(format!("{key}:{tools}"));
-        let mut said: Vec<String> = (0..self.choices.below(3)).map(|_| self.said()).collect();
+        let mut said: Vec<String> =
+            (0..self.choices.below(3)).map(|_| self.history_entry()).collect();
         let (history, hello) = match self.api {
             Api::Chat | Api::Messages => ("messages", r#"{"role":"user","content":"Hello"}"#),
             Api::Responses => ("input", r#"{"role":"user","content":"Hello"}"#),

@@ -111,7 +111,7 @@ fn play_at(
                 ResponseBody::Complete(body) => got.extend(body),
                 ResponseBody::Forwarded => {}
                 ResponseBody::Passthrough => {
-                    assert_ne!(start.status, 200, "a response that is not read");
+                    assert_ne!(start.status, 200, "a success response must be read");
                     got.extend(&answer.body);
                 }
             },
