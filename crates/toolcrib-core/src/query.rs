@@ -1,43 +1,42 @@
-//! What the model asked, parsed once.
+//! Parses a query.
 //!
-//! `select:a,b` loads by name. Anything else is words, in which `+word` must be there, `-word` must
-//! not (only before a letter: `-85.9` is a number), `server:` narrows to a server that is really in
-//! scope (`12:30` and `key:value` are words), and "quoted phrases" raise a tool that has them. An
-//! empty query browses.
+//! `select:a,b` loads tools by name. Anything else is a query in words: `+word` is required, `-word` is excluded (only
+//! before a letter: `-85.9` is a number), `server:` restricts to a server that is in scope (`12:30` and `key:value` are
+//! words), and tools that contain a "quoted phrase" rank higher. An empty query browses.
 
 use crate::limits::Limits;
 use crate::text::words;
 
-/// One parsed query.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// Load these names.
+    /// Load the tools with these names.
     Select(Vec<String>),
-    /// Rank by these words.
+    /// Rank tools by these words.
     Words(Words),
-    /// List what there is, load nothing.
+    /// List what is available, without loading anything.
     Browse,
 }
 
 /// A query in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
-    /// The text to rank by, operators taken out.
+    /// The text to rank by, without operators.
     pub text: String,
-    /// Words a tool must have.
+    /// Words that a tool must contain.
     pub must: Vec<String>,
-    /// Words a tool must not have.
+    /// Words that a tool must not contain.
     pub must_not: Vec<String>,
-    /// Servers to stay within; empty for all.
+    /// Servers to search; empty for all.
     pub servers: Vec<String>,
-    /// Quoted phrases: a tool with one ranks higher, none is left out for the lack of it.
+    /// Quoted phrases. A tool that contains one ranks higher; no tool is excluded for not containing one.
     pub phrases: Vec<String>,
-    /// Whether the query was too long and lost its end.
+    /// Whether the query was too long and was truncated.
     pub cut: bool,
 }
 
 impl Words {
-    /// Plain words without operators: how `eval` asks.
+    /// Plain words without operators, as `eval` uses them.
     pub fn plain(text: &str, limits: &Limits) -> Self {
         let kept = &text[..text.floor_char_boundary(limits.query_bytes)];
         Self { text: kept.to_owned(), cut: kept.len() < text.len(), ..Self::default() }
@@ -45,7 +44,7 @@ impl Words {
 }
 
 impl Query {
-    /// A query without operators: `select:` and words. For rankers that know no others.
+    /// Parses a query without operators, only `select:` and words, for rankers that support no others.
     pub fn plain(text: &str, limits: &Limits) -> Self {
         let text = text.trim();
         if let Some(names) = selected(text) {
@@ -56,7 +55,7 @@ impl Query {
         if says { Self::Words(words) } else { Self::Browse }
     }
 
-    /// Parses a query. `is_server` tells whether a word names a server in scope.
+    /// Parses a query. `is_server` returns whether a word is the name of a server in scope.
     pub fn parse(text: &str, limits: &Limits, is_server: impl Fn(&str) -> bool) -> Self {
         let text = text.trim();
         if let Some(names) = selected(text) {
@@ -125,7 +124,7 @@ enum Token<'a> {
     Quoted(&'a str),
 }
 
-/// Splits at white space, keeping what stands between two double quotes together.
+/// Splits at white space, but keeps text between double quotes together.
 fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn select_takes_names_in_any_case_of_the_keyword() {
+    fn select_is_case_insensitive_and_takes_names() {
         let names = vec!["a".to_owned(), "b c".to_owned()];
         assert_eq!(parse("select:a, b c,"), Query::Select(names.clone()));
         assert_eq!(parse("  SELECT:a,b c"), Query::Select(names));
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_only_where_they_cannot_be_text() {
+    fn operators_are_recognised_only_if_they_cannot_be_text() {
         let got = words("+issue create -gitlab at -85.9 and 12:30 key:value github:labels");
         assert_eq!(
             got,
@@ -184,21 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_is_words_and_a_wish() {
+    fn the_words_of_a_phrase_are_also_searched_as_words() {
         let got = words("\"pull request\" open \"x");
         assert_eq!(got.text, "pull request open \"x");
         assert_eq!(got.phrases, ["pull request"]);
     }
 
     #[test]
-    fn nothing_to_search_for_browses() {
+    fn a_query_without_words_browses() {
         for text in ["", "   ", "\"\"", "...", "!?"] {
             assert_eq!(parse(text), Query::Browse, "{text:?}");
         }
     }
 
     #[test]
-    fn the_length_limit_cuts_and_says_so() {
+    fn a_query_over_the_length_limit_is_truncated_and_marked() {
         let limits = Limits { query_bytes: 5, ..Limits::default() };
         for (text, cut) in [("abcd", false), ("abcde", false), ("abcdef", true)] {
             assert_eq!(Words::plain(text, &limits).cut, cut);

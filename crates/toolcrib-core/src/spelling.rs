@@ -1,12 +1,12 @@
-//! Any spelling of a name, to the tool it means.
+//! Resolves any spelling of a tool name to the tool.
 //!
-//! Models paste names as they saw them last: the wire name, `server/tool`, `server.tool`, quoted,
-//! in backticks, without the prefix, with `-` for `_`, in another case. A spelling is folded to its
-//! words and looked up; it resolves when exactly one tool in scope answers to it.
+//! Models write names as they last saw them: the wire name, `server/tool`, `server.tool`, quoted, in backticks,
+//! without the prefix, with `-` for `_`, in another case. A spelling is folded to its letters and digits and looked
+//! up. It resolves if exactly one tool in scope matches.
 //!
-//! Servers choose their tools' names, so a loose spelling must not lead to a server that it does not name:
-//! the server's name and the tool's must meet between two words of the spelling (`files_read` is not
-//! `file__s_read`), and a spelling that begins with a server's name means that server's tools alone.
+//! Servers choose the names of their tools, so a loose spelling must not resolve to a server that it does not name:
+//! the boundary between server and tool must be a boundary between two words of the spelling (`files_read` is not
+//! `file__s_read`), and a spelling that begins with the name of a server matches only tools of that server.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -19,29 +19,29 @@ use crate::text::words;
 use crate::tool::Tool;
 use crate::wire_name;
 
-/// What a spelling means.
+/// The tools that a spelling resolves to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum Resolution {
     /// Exactly one tool.
-    One(ToolId, How),
-    /// Several tools, each as good as the other, by id.
+    One(ToolId, SpellingMatch),
+    /// Several tools that match equally well, sorted by id.
     Several(Vec<ToolId>),
-    /// None.
+    /// No tool.
     Nothing,
 }
 
-/// How a spelling led to its tool.
+/// SpellingMatch a spelling matches the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    /// Letter for letter.
+pub(crate) enum SpellingMatch {
+    /// It is exactly the name.
     Exact,
-    /// The whole name in another spelling.
-    Whole,
-    /// The name without its prefix.
-    Tail,
+    /// It is the full name in another spelling.
+    FullName,
+    /// It is the name without its prefix.
+    WithoutPrefix,
 }
 
-/// Hashes of folded names, sorted, so that a lookup is a binary search and costs 16 bytes a name.
+/// Hashes of folded names, sorted, so that a lookup is a binary search. Takes 16 bytes per name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spellings {
     whole: Vec<(u64, ToolId)>,
@@ -53,20 +53,24 @@ impl Spellings {
         let mut spellings = Self::default();
         for id in catalog.ids() {
             let tool = catalog.tool(id);
-            let folded = squash(tool.name());
+            let folded = fold_to_alphanumeric(tool.name());
             if let Some(server) = tool.server() {
-                // `server/tool` for a name that came without its server.
-                spellings.whole.push((hash(&format!("{}{folded}", squash(server))), id));
+                // `server/tool`, also for a name that has no server prefix.
+                spellings
+                    .whole
+                    .push((hash(&format!("{}{folded}", fold_to_alphanumeric(server))), id));
                 if tool.name_without_server() != tool.name() {
-                    spellings.tails.push((hash(&squash(tool.name_without_server())), id));
+                    spellings
+                        .tails
+                        .push((hash(&fold_to_alphanumeric(tool.name_without_server())), id));
                 }
             }
             let wire = wire_name::of_full(tool.name());
             if wire != tool.name() {
-                spellings.whole.push((hash(&squash(&wire)), id));
+                spellings.whole.push((hash(&fold_to_alphanumeric(&wire)), id));
             }
             for tail in tails(tool.name()) {
-                spellings.tails.push((hash(&squash(tail)), id));
+                spellings.tails.push((hash(&fold_to_alphanumeric(tail)), id));
             }
             spellings.whole.push((hash(&folded), id));
         }
@@ -77,56 +81,58 @@ impl Spellings {
         spellings
     }
 
-    /// The tool in scope that a spelling means. `unlisted` are servers whose tools are not known yet.
+    /// Resolves a spelling within the scope. `unlisted` are servers whose tools are not known yet.
     pub(crate) fn resolve(
         &self,
         catalog: &Catalog,
         scope: &Scope,
         unlisted: &[String],
         spelling: &str,
-    ) -> Meaning {
-        // Quotes and blanks may be part of a name, so the whole text counts first.
-        let bare = unwrap(spelling);
+    ) -> Resolution {
+        // Quotes and spaces may be part of a name, so the text is first looked up unchanged.
+        let bare = trim_quotes(spelling);
         let exact = |name| catalog.find(name).filter(|id| scope.contains(*id));
         if let Some(id) = exact(spelling).or_else(|| exact(bare)) {
-            return Meaning::One(id, How::Exact);
+            return Resolution::One(id, SpellingMatch::Exact);
         }
         let spelling = bare;
-        let spelled = Spelled::of(spelling);
+        let spelled = FoldedSpelling::of(spelling);
         if spelled.folded.is_empty() {
-            return Meaning::Nothing;
+            return Resolution::Nothing;
         }
-        // A client's own prefix, as in `mcp__github__create_issue`, means nothing to us.
+        // Clients add prefixes, as in `mcp__github__create_issue`; they are ignored.
         let bare = spelled.without("mcp");
         let mut named = spelled.servers(catalog, scope, unlisted);
         named.extend(bare.iter().flat_map(|bare| bare.servers(catalog, scope, unlisted)));
         let meant = |tool: &Tool| {
             named.is_empty() || tool.server().is_none_or(|server| named.contains(&server))
         };
-        for (list, how) in [(&self.whole, How::Whole), (&self.tails, How::Tail)] {
-            let find = |spelled: &Spelled| {
+        for (list, how) in
+            [(&self.whole, SpellingMatch::FullName), (&self.tails, SpellingMatch::WithoutPrefix)]
+        {
+            let find = |spelled: &FoldedSpelling| {
                 let mut found = lookup(list, hash(&spelled.folded), scope);
-                // A hash is a hint: a stranger could make two names share one.
+                // Hashes may collide, even intentionally, so the names are compared too.
                 found.retain(|id| {
                     let tool = catalog.tool(*id);
-                    meant(tool) && answers_to(tool, spelled, how)
+                    meant(tool) && matches_name(tool, spelled, how)
                 });
                 found
             };
             let mut found = find(&spelled);
             if found.is_empty()
-                && how == How::Whole
+                && how == SpellingMatch::FullName
                 && let Some(bare) = &bare
             {
                 found = find(bare);
             }
             match found[..] {
                 [] => {}
-                [id] => return Meaning::One(id, how),
-                _ => return Meaning::Several(found),
+                [id] => return Resolution::One(id, how),
+                _ => return Resolution::Several(found),
             }
         }
-        Meaning::Nothing
+        Resolution::Nothing
     }
 }
 
@@ -140,13 +146,13 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
         .collect()
 }
 
-/// A spelling as its letters and digits, and where its words end.
-struct Spelled {
+/// A spelling as its letters and digits, with the ends of its words.
+struct FoldedSpelling {
     folded: String,
     ends: Vec<usize>,
 }
 
-impl Spelled {
+impl FoldedSpelling {
     fn of(spelling: &str) -> Self {
         let (mut folded, mut ends) = (String::new(), Vec::new());
         words::each(spelling, &mut |word| {
@@ -156,20 +162,20 @@ impl Spelled {
         Self { folded, ends }
     }
 
-    /// The same without its first word, if it is this one.
+    /// The spelling without its first word, if that is `first`.
     fn without(&self, first: &str) -> Option<Self> {
         let rest = self.folded.strip_prefix(first)?;
         let ends = self.ends.iter().filter_map(|end| end.checked_sub(first.len()));
         Some(Self { folded: rest.to_owned(), ends: ends.filter(|end| *end > 0).collect() })
     }
 
-    /// Whether the server's name may end here and the tool's begin: only between two words. A spelling
-    /// without separators may be split anywhere.
-    fn parts_at(&self, at: usize) -> bool {
+    /// Whether server and tool name may be separated at `at`: only between two words. A spelling without separators may
+    /// be split anywhere.
+    fn may_split_at(&self, at: usize) -> bool {
         at == 0 || self.ends.len() <= 1 || self.ends.contains(&at)
     }
 
-    /// Whether it begins with a name as words of its own, and goes on after it.
+    /// Whether it begins with `name` as entire words, and continues after it.
     fn begins_with(&self, name: &str) -> bool {
         !name.is_empty()
             && name.len() < self.folded.len()
@@ -177,7 +183,7 @@ impl Spelled {
             && self.ends.contains(&name.len())
     }
 
-    /// The servers in scope that it begins with, by their names or by what stands before their tools' names.
+    /// The servers in scope whose name, or the prefix of whose tools, the spelling begins with.
     fn servers<'c>(
         &self,
         catalog: &'c Catalog,
@@ -186,36 +192,41 @@ impl Spelled {
     ) -> Vec<&'c str> {
         let named = |ids: &[ToolId], server: &str| {
             let prefix = ids.first().and_then(|id| catalog.tool(*id).name().split_once("__"));
-            self.begins_with(&squash(server))
-                || prefix.is_some_and(|(prefix, _)| self.begins_with(&squash(prefix)))
+            self.begins_with(&fold_to_alphanumeric(server))
+                || prefix.is_some_and(|(prefix, _)| self.begins_with(&fold_to_alphanumeric(prefix)))
         };
         let listed = catalog
             .servers()
             .iter()
             .filter(|(server, ids)| named(ids, server) && ids.iter().any(|id| scope.contains(*id)));
-        let unlisted = unlisted.iter().filter(|server| self.begins_with(&squash(server)));
+        let unlisted =
+            unlisted.iter().filter(|server| self.begins_with(&fold_to_alphanumeric(server)));
         listed.map(|(server, _)| &**server).chain(unlisted.map(String::as_str)).collect()
     }
 }
 
-/// Whether a tool's name, in one of its spellings, really is this one.
-fn answers_to(tool: &Tool, spelled: &Spelled, how: How) -> bool {
-    let (name, folded) = (squash(tool.name()), &*spelled.folded);
-    if how == How::Tail {
+/// Whether the tool's name really matches the spelling.
+fn matches_name(tool: &Tool, spelled: &FoldedSpelling, how: SpellingMatch) -> bool {
+    let (name, folded) = (fold_to_alphanumeric(tool.name()), &*spelled.folded);
+    if how == SpellingMatch::WithoutPrefix {
         return name.ends_with(folded);
     }
-    let prefix = tool.name().split_once("__").map_or(0, |(prefix, _)| squash(prefix).len());
-    let server =
-        tool.server().map(squash).filter(|server| folded.strip_prefix(&**server) == Some(&*name));
-    (name == folded && spelled.parts_at(prefix))
+    let prefix =
+        tool.name().split_once("__").map_or(0, |(prefix, _)| fold_to_alphanumeric(prefix).len());
+    let server = tool
+        .server()
+        .map(fold_to_alphanumeric)
+        .filter(|server| folded.strip_prefix(&**server) == Some(&*name));
+    (name == folded && spelled.may_split_at(prefix))
         || server.is_some_and(|server| {
-            spelled.parts_at(server.len()) && spelled.parts_at(server.len() + prefix)
+            spelled.may_split_at(server.len()) && spelled.may_split_at(server.len() + prefix)
         })
-        || matches!(wire_name::of_full(tool.name()), Cow::Owned(wire) if squash(&wire) == folded)
+        || matches!(wire_name::of_full(tool.name()), Cow::Owned(wire) if fold_to_alphanumeric(&wire) == folded)
 }
 
-/// A name as its letters and digits: where the words part is anybody's guess in `GitHub`.
-pub(crate) fn squash(name: &str) -> String {
+/// Folds a name to its letters and digits. Word boundaries are dropped, because names such as `GitHub` are spelled both
+/// ways.
+pub(crate) fn fold_to_alphanumeric(name: &str) -> String {
     let mut squashed = String::new();
     words::each(name, &mut |word| squashed.push_str(word));
     squashed
@@ -227,7 +238,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What remains of a name when prefixes are taken off at `__`, `.`, `/` and `:`.
+/// What remains of a name after each `__`, `.`, `/` and `:`.
 fn tails(name: &str) -> impl Iterator<Item = &str> {
     ["__", ".", "/", ":"]
         .into_iter()
@@ -235,8 +246,8 @@ fn tails(name: &str) -> impl Iterator<Item = &str> {
         .filter(|tail| !tail.is_empty())
 }
 
-/// A name without the quotes, backticks, brackets and full stops it was pasted in.
-pub(crate) fn unwrap(spelling: &str) -> &str {
+/// Removes quotes, backticks, brackets and punctuation around a name.
+pub(crate) fn trim_quotes(spelling: &str) -> &str {
     spelling.trim_matches(|c: char| {
         c.is_whitespace()
             || matches!(
@@ -263,21 +274,20 @@ pub(crate) fn unwrap(spelling: &str) -> &str {
     })
 }
 
-/// How alike a name must be, of 100, to be what a missing one was meant to be: a model may well try
-/// it.
-pub(crate) const ALIKE: u32 = 35;
+/// Minimum similarity, of 100, of a name that is suggested for a missing one. High enough that a model may try it.
+pub(crate) const SUGGESTION_SIMILARITY: u32 = 35;
 
-/// Names that are offered for one that is not there.
-const NEAREST: usize = 3;
+/// Maximum number of names that are suggested for a missing one.
+const MAX_SUGGESTIONS: usize = 3;
 
-/// The names most like a spelling, nearest first, as far as they reach `floor`, of 100.
-pub(crate) fn nearest<'a>(
+/// The names that are most similar to a spelling, best first, with at least `floor` of 100.
+pub(crate) fn similar_names<'a>(
     catalog: &'a Catalog,
     scope: &Scope,
     spelling: &str,
     floor: u32,
 ) -> Vec<&'a str> {
-    let wanted = squash(unwrap(&toolcrib_text::shorten(spelling, 128)));
+    let wanted = fold_to_alphanumeric(trim_quotes(&toolcrib_text::shorten(spelling, 128)));
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -285,20 +295,20 @@ pub(crate) fn nearest<'a>(
         .ids()
         .filter_map(|id| {
             let name = catalog.tool(id).name();
-            let likeness = likeness(&wanted, &squash(name));
-            (likeness >= floor).then_some((likeness, name))
+            let similarity = bigram_similarity(&wanted, &fold_to_alphanumeric(name));
+            (similarity >= floor).then_some((similarity, name))
         })
         .collect();
     scored.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-    // Far behind the best is not near: a shared prefix alone makes any two names alike.
-    let best = scored.first().map_or(0, |(likeness, _)| *likeness);
-    scored.retain(|(likeness, _)| 10 * likeness >= 6 * best);
-    scored.truncate(NEAREST);
+    // Names far behind the best are dropped: a common prefix alone makes any two names somewhat similar.
+    let best = scored.first().map_or(0, |(similarity, _)| *similarity);
+    scored.retain(|(similarity, _)| 10 * similarity >= 6 * best);
+    scored.truncate(MAX_SUGGESTIONS);
     scored.into_iter().map(|(_, name)| name).collect()
 }
 
-/// 0 to 100: shared pairs of letters (Dice), the measure that forgives order and typos alike.
-pub(crate) fn likeness(a: &str, b: &str) -> u32 {
+/// The Dice coefficient of the letter pairs of two names, from 0 to 100. It tolerates typos and reordered words.
+pub(crate) fn bigram_similarity(a: &str, b: &str) -> u32 {
     let pairs = |text: &str| {
         let mut pairs: Vec<[u8; 2]> =
             text.as_bytes().windows(2).map(|pair| [pair[0], pair[1]]).collect();

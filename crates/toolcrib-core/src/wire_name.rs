@@ -1,19 +1,19 @@
-//! Names that every provider accepts, one for each (server, tool).
+//! How the wire name of a tool is made: a name that every provider accepts, unique for each pair of server and tool.
 //!
-//! The common ground of the four LLM APIs is `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. A clean pair becomes
-//! `server__tool`; anything else becomes a readable slug and 80 bits of a hash, `slug_h<16 chars>`.
-//! Gluing with a separator alone is not injective (`a_`+`b` and `a`+`_b`), and counting up on a
-//! collision depends on who connected first. Here the name depends on the pair and nothing else.
+//! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. A pair that fits becomes `server__tool`;
+//! any other becomes a readable slug with 80 bits of a hash, `slug_h<16 chars>`. Rejected: joining with a separator
+//! alone, which is not injective (`a_`+`b` and `a`+`_b`), and numbering collisions, which depends on who connected
+//! first. A wire name depends only on the pair.
 
 use std::borrow::Cow;
 
 pub use crate::own_names::PROVIDER_SEARCH_NAMES;
 use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 
-/// The longest name that every provider accepts.
+/// Maximum length of a name that every provider accepts, in bytes.
 pub const MAX_WIRE_NAME: usize = 64;
 
-/// Names that are ours by default, or a provider's own, and never a stranger's.
+/// Names of our own tools by default and of providers' built-in tools, which no other tool may have.
 pub const RESERVED: [&str; 6] =
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
 
@@ -23,14 +23,14 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }
 
-/// Whether every provider accepts this name as it is.
+/// Whether every provider accepts this name unchanged.
 pub fn is_valid(name: &str) -> bool {
     name.len() <= MAX_WIRE_NAME
         && name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// The wire name of a server's tool. Injective over pairs, and the same wherever it is computed.
+/// Returns the wire name of a server's tool. Injective over pairs, and deterministic.
 ///
 /// ```
 /// use toolcrib_core::wire_name;
@@ -39,7 +39,7 @@ pub fn is_valid(name: &str) -> bool {
 /// ```
 pub fn of(server: &str, tool: &str) -> String {
     let joined = if server.is_empty() { tool.to_owned() } else { format!("{server}__{tool}") };
-    // The first `__` must be the one that joins, or two pairs could share a name.
+    // The first `__` must be the separator; otherwise two pairs could have the same name.
     let splits_once = if server.is_empty() {
         !tool.contains("__")
     } else {
@@ -48,8 +48,8 @@ pub fn of(server: &str, tool: &str) -> String {
     if splits_once && is_plain(&joined) { joined } else { hashed(&joined, &[server, tool]) }
 }
 
-/// The wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one
-/// of these prefixes could have it. Then it has a hash, whether or not there is such a tool.
+/// Returns the wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one of
+/// these prefixes could have that name. Then it gets a hash, whether or not there is such a tool.
 ///
 /// ```
 /// use toolcrib_core::wire_name;
@@ -69,18 +69,17 @@ pub fn unprefixed<'n, 'p>(
     }
 }
 
-/// The wire name with its hash, even for a pair that would not need one: for when another tool goes
-/// by the plain name.
+/// Returns the wire name with a hash, even for a pair that would not need one. Used if another tool has the plain name.
 pub fn distinct(server: &str, tool: &str) -> String {
     hashed(&format!("{server}__{tool}"), &[server, tool])
 }
 
-/// The wire name of a tool whose full name is already settled: the name itself where it is valid.
+/// Returns the wire name of a tool whose full name is fixed: the name itself if it is valid.
 pub fn of_full(name: &str) -> Cow<'_, str> {
     if is_plain(name) { Cow::Borrowed(name) } else { Cow::Owned(hashed(name, &[name])) }
 }
 
-/// Valid, not reserved, and not of the shape that only [`hashed`] may produce.
+/// Whether a name is valid, not reserved, and not of the form that only [`hashed`] may produce.
 fn is_plain(name: &str) -> bool {
     is_valid(name) && !is_reserved(name) && !looks_hashed(name)
 }
@@ -99,7 +98,7 @@ fn looks_hashed(name: &str) -> bool {
 fn hashed(readable: &str, parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
-        // The length keeps ("ab", "c") and ("a", "bc") apart.
+        // The length distinguishes ("ab", "c") from ("a", "bc").
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -111,7 +110,7 @@ fn hashed(readable: &str, parts: &[&str]) -> String {
     let slug = slug.trim_matches('_');
     let first = if slug.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { "t" };
     let mut name = format!("{first}{slug}_h");
-    // Five bits a character: RFC 4648 base 32 in lower case.
+    // Five bits per character: RFC 4648 base 32 in lower case.
     let bits = hasher.finalize();
     let bits = bits.as_bytes()[..10].iter().fold(0u128, |acc, byte| (acc << 8) | u128::from(*byte));
     for i in (0..HASH_CHARS).rev() {
@@ -126,14 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clean_pairs_stay_readable() {
+    fn valid_pairs_stay_readable() {
         assert_eq!(of("github", "create_issue"), "github__create_issue");
         assert_eq!(of("", "read_file"), "read_file");
         assert_eq!(of("a", "_b"), "a___b");
     }
 
     #[test]
-    fn what_a_provider_would_refuse_gets_a_slug_and_a_hash() {
+    fn names_that_providers_reject_become_a_slug_with_a_hash() {
         let name = of("TheClique", "Songkick concert");
         assert!(name.starts_with("TheClique__Songkick_concert_h"), "{name}");
         assert!(is_valid(&name));
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_names_are_out_of_reach() {
+    fn no_tool_can_get_a_reserved_or_a_hashed_name() {
         for reserved in RESERVED {
             assert_ne!(of("", reserved), reserved);
             assert_ne!(of_full(reserved), reserved);

@@ -1,7 +1,7 @@
-//! Whether validating takes an acceptable number of steps.
+//! Checks that validation takes an acceptable number of steps.
 //!
-//! Two checks: of the schema alone, before it is compiled, and of the schema with the arguments at
-//! hand, before they are validated.
+//! There are two checks: of the schema alone, before it is compiled, and of the schema together with the arguments,
+//! before they are validated.
 
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -9,22 +9,23 @@ use serde_json::{Map, Value};
 use super::VALUES;
 use crate::ingest::NAMED;
 
-/// Steps of the walk over schema and arguments.
+/// Maximum number of steps of the walk over schema and arguments.
 const STEPS: usize = 20_000;
-/// Nesting of that walk.
+/// Maximum nesting depth of that walk.
 const DEPTH: usize = 200;
+
 /// Whether a schema may be compiled.
 pub(super) fn allows(schema: &Value) -> bool {
     is_tame(schema, schema) && unevaluated(schema) < 2 && unrolled(schema) <= STEPS
 }
 
-/// Whether arguments may be validated against a schema that may be compiled.
+/// Whether arguments may be validated against a schema that [`allows`] accepts.
 pub(super) fn allows_for(schema: &Value, arguments: &Value) -> bool {
     Walk { root: schema, steps: STEPS }.affordable(schema, arguments, DEPTH)
 }
 
-/// Whether every reference is a plain pointer into this document. Anchors, escaped pointers, other
-/// bases and dynamic references could lead anywhere, and no budget here would see where.
+/// Whether every reference is a plain pointer into this document. Anchors, escaped pointers, other base URIs and
+/// dynamic references are not followed by the walk, so it could not bound them.
 fn is_tame(value: &Value, root: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
@@ -34,7 +35,7 @@ fn is_tame(value: &Value, root: &Value) -> bool {
                 let pointer = target.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
                 pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
             }
-            // Names of somebody's choosing, which may be those of keywords.
+            // The keys are names chosen by the author, which may look like keywords.
             (key, Value::Object(members)) if NAMED.contains(&key) => {
                 members.values().all(|member| is_tame(member, root))
             }
@@ -46,8 +47,8 @@ fn is_tame(value: &Value, root: &Value) -> bool {
     }
 }
 
-/// How often a schema asks what no other keyword has evaluated. One within another makes the
-/// validator evaluate everything below both again, at every level: two are one too many.
+/// The number of `unevaluated…` keywords. If one is nested within another, the validator evaluates everything below
+/// again at every level, so two are already too many.
 fn unevaluated(value: &Value) -> usize {
     match value {
         Value::Object(map) => {
@@ -60,16 +61,16 @@ fn unevaluated(value: &Value) -> usize {
     }
 }
 
-/// Where a local reference points.
+/// The value that a local reference points to, and its pointer.
 fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, String)> {
     let pointer = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
     Some((root.pointer(pointer)?, pointer.to_owned()))
 }
 
-/// What each reference comes to.
+/// The unrolled size of each reference.
 type Sizes = FxHashMap<String, usize>;
 
-/// How many values the schema has with every reference written out, a cycle counted once.
+/// The number of values of the schema with every reference expanded; a cycle is expanded once.
 fn unrolled(schema: &Value) -> usize {
     fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else { return usize::MAX };
@@ -79,7 +80,7 @@ fn unrolled(schema: &Value) -> usize {
                     if let Some(known) = sizes.get(&pointer) {
                         return *known;
                     }
-                    // Entered before descending, so that a cycle ends here.
+                    // Inserted before descending, so that a cycle ends here.
                     sizes.insert(pointer.clone(), 1);
                     let size = size(found, root, sizes, depth);
                     sizes.insert(pointer, size);
@@ -99,7 +100,7 @@ fn unrolled(schema: &Value) -> usize {
     size(schema, schema, &mut Sizes::default(), DEPTH)
 }
 
-/// The steps a validator would take, counted with a budget.
+/// Counts the steps that a validator would take.
 struct Walk<'a> {
     root: &'a Value,
     steps: usize,

@@ -1,9 +1,9 @@
-//! Arguments against the real schema, before anything runs.
+//! Checks the arguments of a call against the tool's schema, before the tool runs.
 //!
-//! The validator is a crate made for the job. The schema, however, is a stranger's: it may refer to
-//! itself in place, or fan out so that a hundred bytes of it mean a billion steps. So a walk over
-//! (schema, arguments) with a budget goes first, and a schema that overspends it is not validated at
-//! all: the server will, as it would without us.
+//! The `jsonschema` crate validates. The schema is untrusted, however: it may refer to itself in place, or expand so
+//! that a hundred bytes mean a billion steps. So a walk over schema and arguments with a budget comes first. Calls
+//! whose schema exceeds the budget are not validated here; the server will validate them, as it would without
+//! Toolcrib.
 
 mod budget;
 
@@ -14,29 +14,29 @@ use serde_json::Value;
 use crate::ingest::NAMED;
 use crate::tool::DefinitionFormat;
 
-/// Faults that are reported; the first few say it all.
+/// Maximum number of reported faults.
 const FAULTS: usize = 5;
-/// Compiled size of one `pattern`, in bytes.
+/// Maximum compiled size of one `pattern`, in bytes.
 const PATTERN_BYTES: usize = 256 << 10;
 
-/// One thing that is wrong with the arguments.
+/// One problem with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArgumentFault {
-    /// Where, as a JSON pointer; empty for the whole.
+    /// The location as a JSON pointer; empty for the arguments as a whole.
     #[serde(rename = "at")]
     pub path: String,
-    /// What.
+    /// The problem.
     pub problem: String,
 }
 
-/// A compiled schema; `None` inside when it cannot be used.
+/// A compiled schema, or nothing if the schema cannot be used.
 #[derive(Debug)]
 pub(crate) struct Validator {
     compiled: Option<(Value, jsonschema::Validator)>,
 }
 
 impl Validator {
-    /// Compiles a schema. Whatever is odd about it means "cannot tell", never "wrong".
+    /// Compiles a schema. A schema that cannot be used disables validation; it never causes a call to be refused.
     pub(crate) fn new(mut schema: Value, shape: DefinitionFormat) -> Self {
         if shape == DefinitionFormat::Gemini {
             standardise(&mut schema);
@@ -57,7 +57,7 @@ impl Validator {
         Self { compiled: compiled.map(|validator| (schema, validator)) }
     }
 
-    /// What is wrong with the arguments; empty when they fit, or when nobody can tell.
+    /// The problems with the arguments. Empty if they are valid, or if the schema cannot be used.
     pub(crate) fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
         let Some((schema, validator)) = &self.compiled else { return Vec::new() };
         if !budget::allows_for(schema, arguments) {
@@ -78,10 +78,10 @@ impl Validator {
     }
 }
 
-/// Keywords that hold values and not schemas.
+/// Keywords whose content is data and not a schema.
 const VALUES: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
-/// Keywords of Gemini's subset as its SDKs write them, and their standard names.
+/// Keywords of Gemini's schema subset as its SDKs spell them, and the standard names.
 const SNAKE_CASE: [(&str, &str); 8] = [
     ("any_of", "anyOf"),
     ("additional_properties", "additionalProperties"),
@@ -93,8 +93,8 @@ const SNAKE_CASE: [(&str, &str); 8] = [
     ("max_properties", "maxProperties"),
 ];
 
-/// Rewrites Gemini's subset in standard keywords: it writes `STRING` for `string`, allows `null` by
-/// `nullable`, and takes its keywords in snake case too.
+/// Rewrites Gemini's schema subset to standard JSON Schema: it has `STRING` for `string`, `nullable` instead of the
+/// type `null`, and also accepts keywords in snake case.
 fn standardise(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_say_what_and_where() {
+    fn a_fault_has_a_location_and_a_problem() {
         let schema = json!({
             "type": "object",
             "properties": {"to": {"type": "array", "items": {"type": "string"}}},
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_nobody_can_use_refuses_nothing() {
+    fn a_schema_that_cannot_be_used_refuses_no_call() {
         for schema in [
             json!({"$ref": "https://example.com/schema.json"}),
             json!({"$ref": "#/nowhere"}),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_refer_to_themselves_end() {
+    fn recursive_schemas_do_not_loop() {
         let in_place = json!({"allOf": [{"$ref": "#"}, {"$ref": "#"}]});
         assert_eq!(faults(in_place, &json!({})), []);
         let fan: Map<String, Value> = (0..40)
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_budget_cannot_see_is_not_validated() {
+    fn schemas_that_the_budget_cannot_follow_are_not_validated() {
         let nested = (0..40)
             .fold(json!({}), |inner, _| json!({"unevaluatedProperties": false, "allOf": [inner]}));
         assert_eq!(faults(nested, &json!({})), []);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recursive_schema_is_validated_as_deep_as_the_arguments_go() {
+    fn a_recursive_schema_is_validated_to_the_depth_of_the_arguments() {
         let tree = json!({
             "type": "object",
             "properties": {"child": {"$ref": "#"}, "n": {"type": "integer"}},
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_language_of_gemini_counts() {
+    fn the_schema_subset_of_gemini_is_supported() {
         let schema = json!({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}});
         let gemini =
             |arguments| Validator::new(schema.clone(), DefinitionFormat::Gemini).faults(&arguments);

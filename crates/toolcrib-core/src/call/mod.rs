@@ -23,7 +23,7 @@ use crate::own_names::{OwnNames, OwnToolKind};
 use crate::reply::{Reply, ReplyFormat};
 use crate::search::SearchRequest;
 use crate::signature;
-use crate::spelling::{ALIKE, Meaning, likeness};
+use crate::spelling::{Resolution, SUGGESTION_SIMILARITY, bigram_similarity};
 use crate::text::words::fold_name;
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::{Fields, data};
@@ -191,8 +191,8 @@ impl Crib {
     fn resolve(&self, turn: &TurnContext<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
         let shown = shorten(&toolcrib_text::clean::one_line(name), 128).into_owned();
         match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
-            Meaning::One(id, _) => Ok(id),
-            Meaning::Several(ids) => {
+            Resolution::One(id, _) => Ok(id),
+            Resolution::Several(ids) => {
                 let mut names: Vec<String> =
                     ids.iter().map(|id| self.catalog().tool(*id).name().to_owned()).collect();
                 names.sort_unstable();
@@ -203,8 +203,8 @@ impl Crib {
                 refusal.nearest = names;
                 Err(Box::new(refusal))
             }
-            Meaning::Nothing => {
-                let missing = self.missing(turn, name, ALIKE);
+            Resolution::Nothing => {
+                let missing = self.missing_tool(turn, name, SUGGESTION_SIMILARITY);
                 let search = self.settings().own_names.search;
                 let hint = if missing.nearest.is_empty() {
                     format!("search with {search}")
@@ -293,7 +293,8 @@ fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     let extra = given.iter().map(|(key, _)| key).filter(|key| !properties.contains_key(*key));
     let absent = || properties.keys().filter(|name| given.get(name).is_none());
     extra.take(16).find_map(|key| {
-        let best = absent().map(|name| (likeness(&fold_name(key), &fold_name(name)), name));
+        let best =
+            absent().map(|name| (bigram_similarity(&fold_name(key), &fold_name(name)), name));
         let (alike, name) = best.max_by_key(|(alike, _)| *alike)?;
         (alike >= 50).then(|| (shorten(key, 80).into_owned(), name.clone()))
     })

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::Rules;
 use crate::catalog::{Catalog, ToolId};
-use crate::spelling::squash;
+use crate::spelling::fold_to_alphanumeric;
 use crate::tool::{DeferPolicy, Tool};
 
 /// The share of all tokens that the list may take: one part in this many.
@@ -108,10 +108,10 @@ const JOBS: [&[&str]; 6] = [
 pub fn hot_list(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
     let names = JOBS.iter().copied().flatten();
     let ranks: FxHashMap<String, usize> =
-        names.enumerate().map(|(rank, name)| (squash(name), rank)).collect();
+        names.enumerate().map(|(rank, name)| (fold_to_alphanumeric(name), rank)).collect();
     let rank = |tool: &Tool| {
         let free = tool.server().is_none() && rules.policy(tool).0 == DeferPolicy::Automatic;
-        free.then(|| ranks.get(&squash(tool.name())).copied()).flatten()
+        free.then(|| ranks.get(&fold_to_alphanumeric(tool.name())).copied()).flatten()
     };
     let ranked = catalog.ids().filter_map(|id| Some((rank(catalog.tool(id))?, id)));
     let mut ranked: Vec<(usize, ToolId)> = ranked.collect();
@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn no_name_stands_for_two_jobs() {
-        let mut names: Vec<String> = JOBS.iter().copied().flatten().map(|n| squash(n)).collect();
+        let mut names: Vec<String> =
+            JOBS.iter().copied().flatten().map(|n| fold_to_alphanumeric(n)).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

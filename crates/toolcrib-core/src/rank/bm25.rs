@@ -1,9 +1,9 @@
-//! Plain BM25 over one text per tool, as Hermes and opencode-tool-search rank.
+//! Plain BM25 over one text per tool, as in Hermes and opencode-tool-search.
 //!
-//! Name, description and, if wanted, the names of the top-level parameters are one bag of words:
-//! runs of ASCII letters and digits, lower case, no stemming, no stop words. Average length and
-//! document frequency are those of the scope, so this ranker keeps the promise ours makes: what is
-//! hidden moves no score. Ties go to the tool that came first, as in both systems.
+//! Name, description and optionally the names of the top-level parameters are one bag of words: runs of ASCII
+//! letters and digits in lower case, without stemming or stop words. Average length and document frequency are
+//! computed within the scope, so hidden tools do not influence scores in this ranker either. Ties are broken by
+//! the order of the catalog, as in both systems.
 
 use rustc_hash::FxHashMap;
 
@@ -16,19 +16,19 @@ use crate::rank::{Bm25Settings, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
-/// What a tool scores whose name has the whole query in it, when no word of it was found.
-const SUBSTRING: f32 = 0.1;
+/// Score of a tool whose name contains the entire query, if no word of the query was found.
+const SUBSTRING_SCORE: f32 = 0.1;
 
-/// The words of a catalog and how often each tool has them.
+/// The index: how often each tool contains each word.
 #[derive(Debug)]
 pub(crate) struct Bm25 {
     postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>>,
-    /// Words of each tool.
+    /// The number of words of each tool.
     lengths: Vec<u32>,
 }
 
-/// The statistics of a scope, and what is set.
-struct Corpus {
+/// The statistics of a scope, and the BM25 parameters.
+struct ScopeStatistics {
     tools: usize,
     average: f32,
     k1: f32,
@@ -66,20 +66,23 @@ impl Ranker for Bm25 {
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
-        let corpus = self.corpus(inputs.settings.bm25, scope);
+        let statistics = self.statistics(inputs.settings.bm25, scope);
         let (terms, cut) = Self::terms(words, inputs.limits.query_words);
         let mut sums = vec![0.0; self.lengths.len()];
         for (term, times) in &terms {
-            let Some((list, idf)) = self.listed(term, scope, &corpus) else { continue };
+            let Some((list, idf)) = self.postings_in_scope(term, scope, &statistics) else {
+                continue;
+            };
             for (id, count) in list.iter().filter(|(id, _)| scope.contains(*id)) {
-                sums[id.index()] += *times as f32 * idf * self.impact(*id, *count, &corpus);
+                sums[id.index()] += *times as f32 * idf * self.impact(*id, *count, &statistics);
             }
         }
         let mut scored: Vec<(ToolId, f32)> =
             scope.ids().map(|id| (id, sums[id.index()])).filter(|(_, sum)| *sum > 0.0).collect();
         if scored.is_empty() && !terms.is_empty() && inputs.settings.bm25.substring {
-            let named = scope.ids().filter(|id| names(inputs.catalog.tool(*id), words));
-            scored = named.map(|id| (id, SUBSTRING)).collect();
+            let named =
+                scope.ids().filter(|id| name_contains_query(inputs.catalog.tool(*id), words));
+            scored = named.map(|id| (id, SUBSTRING_SCORE)).collect();
         }
         Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut }
     }
@@ -91,16 +94,16 @@ impl Ranker for Bm25 {
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
-        let corpus = self.corpus(inputs.settings.bm25, scope);
+        let statistics = self.statistics(inputs.settings.bm25, scope);
         let (terms, _) = Self::terms(words, inputs.limits.query_words);
         let mut explanation = Explanation::of(inputs.catalog.tool(id));
         for (term, times) in terms {
-            let Some((list, idf)) = self.listed(&term, scope, &corpus) else {
+            let Some((list, idf)) = self.postings_in_scope(&term, scope, &statistics) else {
                 explanation.unknown.push(term);
                 continue;
             };
             let Some((_, count)) = list.iter().find(|(known, _)| *known == id) else { continue };
-            let (weight, impact) = (times as f32, self.impact(id, *count, &corpus));
+            let (weight, impact) = (times as f32, self.impact(id, *count, &statistics));
             explanation.words.push(ScorePart {
                 word: term.clone(),
                 term,
@@ -117,8 +120,8 @@ impl Ranker for Bm25 {
         if explanation.words.is_empty() {
             let hits = self.search(inputs, words, scope, usize::MAX).hits;
             if hits.iter().any(|hit| hit.id == id) {
-                explanation.substring_bonus = SUBSTRING;
-                explanation.score = SUBSTRING;
+                explanation.substring_bonus = SUBSTRING_SCORE;
+                explanation.score = SUBSTRING_SCORE;
             }
         }
         explanation
@@ -131,48 +134,48 @@ impl Ranker for Bm25 {
 }
 
 impl Bm25 {
-    /// The distinct words of a query and how often it has each: a word said twice counts twice.
-    fn terms(words: &Words, most: usize) -> (Vec<(String, u32)>, bool) {
+    /// The distinct words of a query with their counts: a word that occurs twice counts twice.
+    fn terms(words: &Words, max_terms: usize) -> (Vec<(String, u32)>, bool) {
         let mut terms: Vec<(String, u32)> = Vec::new();
         let mut cut = false;
         each_word(&words.text, |word| match terms.iter().position(|(known, _)| known == word) {
             Some(at) => terms[at].1 += 1,
-            None if terms.len() < most => terms.push((word.to_owned(), 1)),
+            None if terms.len() < max_terms => terms.push((word.to_owned(), 1)),
             None => cut = true,
         });
         (terms, cut)
     }
 
-    fn corpus(&self, settings: Bm25Settings, scope: &Scope) -> Corpus {
+    fn statistics(&self, settings: Bm25Settings, scope: &Scope) -> ScopeStatistics {
         let Bm25Settings { k1, b, .. } = settings;
         let words: u64 = scope.ids().map(|id| u64::from(self.lengths[id.index()])).sum();
         let tools = scope.len();
-        Corpus { tools, average: words as f32 / tools.max(1) as f32, k1, b }
+        ScopeStatistics { tools, average: words as f32 / tools.max(1) as f32, k1, b }
     }
 
-    /// The tools with a word and its idf; `None` for one that no tool in scope has.
-    fn listed(
+    /// The postings of a word and its inverse document frequency; `None` if no tool in scope has the word.
+    fn postings_in_scope(
         &self,
         term: &str,
         scope: &Scope,
-        corpus: &Corpus,
+        statistics: &ScopeStatistics,
     ) -> Option<(&[(ToolId, u32)], f32)> {
         let list = self.postings.get(term)?;
         let frequency = list.iter().filter(|(id, _)| scope.contains(*id)).count();
-        (frequency > 0).then(|| (&list[..], idf(frequency, corpus.tools)))
+        (frequency > 0).then(|| (&list[..], idf(frequency, statistics.tools)))
     }
 
-    /// What `count` occurrences are worth in a tool of this length.
-    fn impact(&self, id: ToolId, count: u32, corpus: &Corpus) -> f32 {
-        let Corpus { average, k1, b, .. } = corpus;
+    /// The length-normalised, saturated term frequency of `count` occurrences in a tool.
+    fn impact(&self, id: ToolId, count: u32, statistics: &ScopeStatistics) -> f32 {
+        let ScopeStatistics { average, k1, b, .. } = statistics;
         let length = self.lengths[id.index()] as f32 / average.max(f32::MIN_POSITIVE);
         let count = count as f32;
         count * (k1 + 1.0) / (count + k1 * (1.0 - b + b * length))
     }
 }
 
-/// Whether the tool's name has the whole query in it.
-fn names(tool: &Tool, words: &Words) -> bool {
+/// Whether the name of the tool contains the entire query.
+fn name_contains_query(tool: &Tool, words: &Words) -> bool {
     let query = words.text.trim().to_lowercase();
     !query.is_empty() && tool.name().to_lowercase().contains(&query)
 }

@@ -1,9 +1,9 @@
-//! The second look: what only the best candidates are asked.
+//! Bonuses that are computed for the best candidates only.
 //!
-//! Words alone leave near ties between tools that share them. Three questions part them: do words
-//! that stand together in the query stand together here; how much of the tool's *name* was asked
-//! for; do the tool's neighbours on its server fit too. Together they are worth two and a half
-//! points of nDCG on ten sets, and cost the same for a million tools as for a thousand.
+//! Word scores alone leave near ties between tools that share words. Three bonuses separate them: adjacent words
+//! of the query that are adjacent in the tool; the share of the tool's *name* that the query covers; and the
+//! scores of the other tools of its server. Together they add 2.5 points of nDCG on ten datasets. Their cost
+//! depends on the number of candidates and not on the size of the catalog.
 
 use rustc_hash::FxHashMap;
 
@@ -15,41 +15,41 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// How far a name that was asked for entirely raises a score.
+/// By how much a name that the query covers completely raises the word score, as a share of that score.
 const NAME_WEIGHT: f32 = 0.5;
-/// How much of its neighbours' mean a tool gets.
+/// Share of the mean score of the other tools of the server that a tool gets.
 const SERVER_WEIGHT: f32 = 0.15;
-/// What a quoted phrase is worth, in average words of the query.
+/// Bonus for a quoted phrase, as a multiple of the average weight of the query's words.
 const PHRASE_WEIGHT: f32 = 1.0;
 
-/// What the second look adds, by reason.
+/// The bonuses of a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Bonus {
-    /// Neighbouring words found side by side.
+    /// For words of the query that are adjacent in the tool too.
     pub(super) pairs: f32,
-    /// Quoted phrases.
+    /// For quoted phrases.
     pub(super) phrases: f32,
-    /// The share of the name that was asked for.
+    /// For the share of the name that the query covers.
     pub(super) name: f32,
-    /// The neighbours on the same server.
+    /// For the other tools of its server.
     pub(super) server: f32,
-    /// Being named outright.
+    /// For being named by the query.
     pub(super) exact: f32,
 }
 
 impl Bonus {
-    /// The sum, in one fixed order, so that every reader gets the same float.
+    /// The complete score, summed in one fixed order, so that search and `explain` get the same float.
     pub(super) fn total(&self, base: f32) -> f32 {
         self.word_score(base) + self.exact
     }
 
-    /// The same without what a name brings that is spelled out.
+    /// The word score: without the bonus for being named.
     pub(super) fn word_score(&self, base: f32) -> f32 {
         base + self.pairs + self.phrases + self.name + self.server
     }
 }
 
-/// A candidate with what its words gave it and what the second look adds.
+/// A candidate with its base score, which is the sum over the words of the query, and its bonuses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
     pub(super) id: ToolId,
@@ -57,7 +57,7 @@ pub(super) struct Candidate {
     pub(super) bonus: Bonus,
 }
 
-/// The questions, ready to be asked.
+/// Computes the bonuses of candidates for one query.
 pub(super) struct BonusScorer<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
@@ -65,9 +65,9 @@ pub(super) struct BonusScorer<'a> {
     plan: &'a QueryPlan,
     named: &'a NamedTools,
     phrases: Vec<String>,
-    /// How well the query asks for each of its terms, sorted by term.
+    /// The best factor with which the query matches each term, sorted by term.
     term_factors: Vec<(Term, f32)>,
-    /// One bit for each first word of a pair, by its last six bits.
+    /// A bit mask of the first words of pairs, by the last six bits of their terms.
     first_terms_mask: u64,
 }
 
@@ -90,7 +90,7 @@ impl<'a> BonusScorer<'a> {
         Self { index, catalog, scope, plan, named, phrases, term_factors, first_terms_mask }
     }
 
-    /// Looks at all candidates; the neighbours' part needs them together.
+    /// Computes the bonuses of all candidates together, since the bonus for the server depends on the others.
     pub(super) fn score_all(&self, bases: &[(ToolId, f32)]) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = bases
             .iter()
@@ -127,7 +127,7 @@ impl<'a> BonusScorer<'a> {
         ids.iter().filter(|id| self.scope.contains(**id)).count()
     }
 
-    /// What a candidate gets whatever the others are.
+    /// The bonuses that do not depend on other candidates.
     fn own_bonus(&self, id: ToolId, base: f32) -> Bonus {
         let pairs = self.pairs(id);
         let phrases = self.phrases(id);
@@ -135,7 +135,7 @@ impl<'a> BonusScorer<'a> {
         Bonus { pairs, phrases, name, ..Bonus::default() }
     }
 
-    /// One pass over the tool's words; the mask tells most of them apart at once.
+    /// The bonus for adjacent words, in one pass over the tool's words. The mask skips most of them.
     fn pairs(&self, id: ToolId) -> f32 {
         let mut sum = 0.0;
         let mut found = 0u128;
@@ -144,7 +144,7 @@ impl<'a> BonusScorer<'a> {
                 continue;
             }
             let known = self.plan.pairs.iter().position(|(a, b, _)| [*a, *b] == *pair);
-            // Once a tool, however often it says so.
+            // Each pair counts once per tool.
             if let Some(at) = known.filter(|at| found >> (at % 128) & 1 == 0) {
                 found |= 1 << (at % 128);
                 sum += self.plan.pairs[at].2;

@@ -1,4 +1,4 @@
-//! Every number behind a rank.
+//! Explanations: every number behind a rank.
 
 use serde::Serialize;
 
@@ -12,38 +12,38 @@ use crate::query::Words;
 use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
 
-/// Why a tool has the score it has. The points of the words and the bonuses add up to it; where vectors
-/// count too, they add up to the word score, and [`Similarity`] says what became of that.
+/// Why a tool has its score. The points of the words and the bonuses add up to the score. With vectors they add up
+/// to the word score, and [`Similarity`] shows how it contributes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
-    /// What each word of the query gave.
+    /// The points of each word of the query.
     pub words: Vec<ScorePart>,
-    /// For neighbouring words of the query found side by side.
+    /// For adjacent words of the query that are adjacent in the tool too.
     pub pair_bonus: f32,
     /// For quoted phrases.
     pub phrase_bonus: f32,
-    /// For the share of the tool's name that was asked for.
+    /// For the share of the tool's name that the query covers.
     pub name_bonus: f32,
-    /// For the tools beside it on its server that fit too.
+    /// For other tools of its server that fit too.
     pub server_bonus: f32,
-    /// For being named outright.
+    /// For being named by the query.
     pub exact_bonus: f32,
-    /// For passing a filter, where the query has no words to rank by.
+    /// For passing the filters of a query that has no words to rank by.
     pub filter_bonus: f32,
-    /// For a name with the whole query in it, where no word of it was found.
+    /// For a name that contains the entire query, if no word of the query was found.
     pub substring_bonus: f32,
-    /// What the vectors said, where they are asked.
+    /// The contribution of the vectors, if the ranker uses them.
     #[serde(rename = "nearness", skip_serializing_if = "Option::is_none")]
     pub similarity: Option<Similarity>,
-    /// How likely the tool is to serve, from 0 to 1. None from the rankers of other systems.
+    /// How likely the tool is to serve the query, from 0 to 1. `None` from rankers without confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
-    /// How much of what the query's words weigh the tool has: 1 for about all of it.
+    /// The share of the query's weight that the tool has: about 1 if it has all words; at most 1.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f32>,
     /// The score that a [`CustomRanker`](super::CustomRanker) gave. Then all other parts of the score are zero.
@@ -53,70 +53,69 @@ pub struct Explanation {
     /// without the feature `vectors`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub vectors_missing: bool,
-    /// Words of the query that no tool in scope has, nor anything like them.
+    /// Words of the query for which no tool in scope has a matching term.
     pub unknown: Vec<String>,
 }
 
-/// Words and vectors, and what each gave: `words`, `vectors`, `cover` and the bonus for being named
-/// outright add up to the score.
+/// The contributions of words and vectors: `words`, `vectors`, `cover` and the bonus for being named add up to the
+/// score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Similarity {
-    /// The points of the words and their bonuses, but for being named outright.
+    /// The points of the words and the bonuses, without the bonus for being named.
     pub word_score: f32,
-    /// What the query's words weigh, those that no tool has included: the most a word score could be,
-    /// roughly.
+    /// The total weight of the query's words, including words that no tool has: roughly the maximum of a word score
+    /// without bonuses.
     #[serde(rename = "asked")]
     pub query_weight: f32,
-    /// The best that any tool has.
+    /// The best word score of any tool.
     pub best_word_score: f32,
-    /// What the words gave.
+    /// The contribution of the words to the score.
     pub words: f32,
-    /// How near the tool is to the whole query: 1 for the same direction, about 0 for nothing in common.
+    /// The cosine similarity of the tool and the entire query: 1 for the same direction, about 0 if unrelated.
     pub cosine: f32,
-    /// Needs that the query was parted into.
+    /// The number of needs that the query was split into.
     pub needs: usize,
-    /// Whether they stand apart: then the nearest of them counts for half of what the vectors give.
+    /// Whether the needs are independent: then the most similar one determines half of `vectors`.
     pub needs_apart: bool,
-    /// For its place where there are several needs: for being the first, or for being near to a need that
-    /// no hit before it is near to.
+    /// The coverage bonus: if the query has several needs, for being the first hit, or for serving a need that no hit
+    /// before it serves.
     #[serde(rename = "cover")]
     pub coverage_bonus: f32,
-    /// How near it counts as being when it is asked how sure it is: as near as the nearest of the five best
-    /// by words and vectors, less what it is behind the best. None where the table has no piece of the
-    /// query.
+    /// The similarity used for confidence: the highest similarity among the five best hits, reduced by how far the
+    /// score of this tool is behind the best. `None` if the table has no piece of the query.
     #[serde(rename = "near")]
     pub confidence_similarity: Option<f32>,
-    /// What the vectors gave.
+    /// The contribution of the vectors to the score.
     pub vectors: f32,
 }
 
-/// What one word of the query gave one tool.
+/// The points that a tool gets for one word of the query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ScorePart {
-    /// The word as it was asked.
+    /// The word of the query.
     pub word: String,
-    /// The term that served it.
+    /// The term that matched it.
     pub term: String,
-    /// How that term came to serve it.
+    /// How the term matches the word.
     pub via: TermMatch,
     /// `weight × share × idf × impact`.
     pub points: f32,
-    /// What the word is worth in this query.
+    /// The weight of the word in this query.
     pub weight: f32,
-    /// The discount for a stand-in.
+    /// The factor for the kind of match, from 0 to 1; 1 for the word itself.
     pub share: f32,
-    /// The idf of the term.
+    /// The inverse document frequency of the term.
     pub idf: f32,
-    /// What the term is worth in this tool, over all fields, saturated.
+    /// The impact of the term in this tool: its weighted frequency over all fields, saturated.
     pub impact: f32,
-    /// What it is worth in each field, before that.
+    /// The weighted frequency in each field, before saturation.
     pub fields: Vec<(Field, f32)>,
 }
 
 impl Explanation {
-    /// Of a tool that has nothing yet.
+    /// The explanation of a tool without any points.
     pub(super) fn of(tool: &Tool) -> Self {
         Self {
             name: tool.name().to_owned(),
@@ -138,15 +137,14 @@ impl Explanation {
         }
     }
 
-    /// What the words gave, but for being named outright: beside that, all of it would be lost in the
-    /// last digits.
+    /// The word score, without the bonus for being named, which is so large that the rest would be lost to rounding.
     pub(super) fn word_score(&self) -> f32 {
         let words: f32 = self.words.iter().map(|word| word.points).sum();
         let bonuses = [self.pair_bonus, self.phrase_bonus, self.name_bonus, self.server_bonus];
         bonuses.iter().fold(words + self.filter_bonus, |sum, bonus| sum + bonus)
     }
 
-    /// The same with its confidence: before vectors are put to it, so that its score is the words'.
+    /// Adds confidence and coverage. Must be called while the score is still the word score.
     pub(super) fn with_confidence(self, plan: &QueryPlan, similarity: Option<f32>) -> Self {
         let (word_score, exact) = (self.word_score(), self.exact_bonus > 0.0);
         let query_weight = plan.query_weight;
@@ -156,14 +154,14 @@ impl Explanation {
     }
 }
 
-/// Whether a word of a query says nothing about a tool.
+/// Whether a word of a query is ignored: a stop word or a filler word.
 fn is_ignored(word: &str) -> bool {
     is_stop(word) || is_filler(&stem(word))
 }
 
 impl Index {
-    /// What the words of a plan gave a tool. One that is no candidate has no rank, but its words have
-    /// their numbers all the same.
+    /// Explains the word score of a tool. A tool that is not a candidate has no bonuses, but the points of its words
+    /// are shown too.
     pub(super) fn explain_words(
         &self,
         catalog: &Catalog,
@@ -175,12 +173,18 @@ impl Index {
         let (occurrences, lengths) = self.occurrences(catalog, id);
         let mut points = Vec::new();
         for word in &plan.words {
-            let best = word.terms.iter().filter_map(|member| {
-                let counts = occurrences.get(&member.term)?.counts;
+            let best = word.terms.iter().filter_map(|matching| {
+                let counts = occurrences.get(&matching.term)?.counts;
                 let impact = fields::saturate(total_weighted_frequency(&counts, &lengths));
-                Some((word.weight * member.factor * member.idf * impact, impact, member, counts))
+                Some((
+                    word.weight * matching.factor * matching.idf * impact,
+                    impact,
+                    matching,
+                    counts,
+                ))
             });
-            let Some((worth, impact, member, counts)) = best.max_by(|a, b| a.0.total_cmp(&b.0))
+            let Some((points_of_word, impact, matching, counts)) =
+                best.max_by(|a, b| a.0.total_cmp(&b.0))
             else {
                 continue;
             };
@@ -197,19 +201,19 @@ impl Index {
             });
             points.push(ScorePart {
                 word: word.word.clone(),
-                term: self.text(member.term).to_owned(),
-                via: member.via,
-                points: worth,
+                term: self.text(matching.term).to_owned(),
+                via: matching.via,
+                points: points_of_word,
                 weight: word.weight,
-                share: member.factor,
-                idf: member.idf,
+                share: matching.factor,
+                idf: matching.idf,
                 impact,
                 fields: in_fields.collect(),
             });
         }
         let words_alone: f32 = points.iter().map(|word: &ScorePart| word.points).sum();
         let bonus = found.map(|found| found.bonus).unwrap_or_default();
-        // A query of filters alone gives each tool that passes one point.
+        // A query that has only filters gives each tool that passes one point.
         let filter_bonus = match found {
             Some(found) if plan.words.is_empty() => found.base,
             _ => 0.0,

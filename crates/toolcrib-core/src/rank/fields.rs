@@ -1,8 +1,8 @@
-//! Where in a tool a word stands, and what that is worth.
+//! The fields of a tool, and the weight of a word in each (BM25F).
 //!
-//! Lengths are measured against fixed pivots and not against the catalog's averages. A tool then
-//! weighs the same whatever stands beside it: a scope cannot be told from its scores, and a weight
-//! is computed once, when the tool comes in.
+//! Field lengths are normalised by fixed pivots and not by averages over the catalog. So the weight of a tool does
+//! not depend on other tools: scores do not reveal hidden tools, and a weight is computed only once, when the tool
+//! is indexed.
 
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
@@ -15,23 +15,23 @@ use crate::tool::Tool;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Field {
-    /// Its name, without its server's.
+    /// The name, without the name of its server.
     Name,
-    /// Its title.
+    /// The title.
     Title,
-    /// Its owner's keywords.
+    /// The keywords that its owner set.
     Keywords,
-    /// Its description.
+    /// The description.
     Description,
-    /// Names of its parameters, at any depth.
+    /// The names of its parameters, at any depth.
     Parameters,
-    /// What its schema says about them.
+    /// The descriptions of its parameters.
     ParameterText,
-    /// Values of its enums.
+    /// The values of its enums.
     Values,
-    /// Its server's name.
+    /// The name of its server.
     Server,
-    /// What its server says about itself.
+    /// The instructions of its server.
     Instructions,
 }
 
@@ -48,19 +48,19 @@ pub(super) const FIELDS: [Field; 9] = [
     Field::Instructions,
 ];
 
-/// What a word in a field is worth.
+/// How words in a field are weighted.
 struct FieldWeighting {
-    /// Its weight.
+    /// The weight of the field.
     weight: f32,
-    /// How much of the weight a long field loses.
+    /// Strength of the length normalisation, from 0 (none) to 1 (full).
     b: f32,
-    /// The length, in words, at which it loses nothing.
+    /// The length, in words, at which the normalisation is 1.
     pivot: f32,
 }
 
 impl Field {
-    /// Chosen on ten retrieval sets, each left out in turn: docs/ranking.md. The plateau is broad;
-    /// most of these may change by half without moving the mean by .002.
+    /// Chosen on ten datasets with leave-one-out: docs/ranking.md. The optimum is flat; most of these values can
+    /// change by half without changing the mean nDCG by 0.002.
     fn weighting(self) -> FieldWeighting {
         let weighting = |weight, b, pivot| FieldWeighting { weight, b, pivot };
         match self {
@@ -77,25 +77,25 @@ impl Field {
     }
 }
 
-/// The point at which more of a term adds little.
+/// Term frequency saturation over all fields: the weighted frequency at which half of the maximum is reached.
 const K1: f32 = 0.8;
 
-/// What `count` occurrences in a field of `length` words are worth.
+/// The weighted term frequency of `count` occurrences in a field of `length` words.
 ///
-/// The square root makes repetition pay little within a field, the saturation below makes it pay
-/// little over all of them: a description stuffed with words does not win.
+/// The square root dampens repetition within a field, and the saturation in [`saturate`] dampens it over all fields,
+/// so that a description stuffed with words does not win.
 pub(super) fn weighted_frequency(field: Field, count: u32, length: u32) -> f32 {
     let FieldWeighting { weight, b, pivot } = field.weighting();
     weight * (count as f32).sqrt() / (1.0 - b + b * length as f32 / pivot)
 }
 
-/// The weights of one term over all fields, saturated. At most `K1 + 1`.
+/// Saturates the weighted frequency of a term, summed over all fields. The result is below `K1 + 1`.
 pub(super) fn saturate(weight: f32) -> f32 {
     weight * (K1 + 1.0) / (weight + K1)
 }
 
-/// Calls `visit` for every word of a tool that is indexed. A run-together name counts as itself and
-/// as its words.
+/// Calls `visit` with every indexed word of a tool. A run-together word of a name is passed as a whole and also as
+/// its parts.
 pub(super) fn each_word(
     catalog: &Catalog,
     tool: &Tool,
@@ -125,7 +125,7 @@ pub(super) fn each_word(
     if let Some(server) = tool.server() {
         take(Field::Server, server);
         let about = catalog.instructions(server).unwrap_or_default();
-        // A few sentences: the same words stand on every tool of the server.
+        // Only a few sentences, because all tools of the server have the same instructions.
         take(Field::Instructions, &about[..about.floor_char_boundary(400)]);
     }
     walk(&tool.schema_value(), &mut |part| match part {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_field_says_less_with_each_word() {
+    fn a_word_in_a_longer_field_weighs_less() {
         assert!(weighted_frequency(Field::Name, 1, 2) > weighted_frequency(Field::Name, 1, 6));
     }
 }

@@ -1,22 +1,23 @@
-//! Which tools a query may find at all, and which it names.
+//! Which tools a query may find, and which tools it names.
 
 use super::RankInputs;
 use super::index::{Index, Term};
 use crate::catalog::{Catalog, ToolId};
 use crate::query::Words;
 use crate::scope::Scope;
-use crate::spelling::{self, How, Meaning};
+use crate::spelling::{self, Resolution, SpellingMatch};
 use crate::text::{stem, words};
 
-/// What a name that is spelled out is worth: more than any number of words.
+/// Bonus for a tool that the query names: more than words can add up to.
 const EXACT_NAME_BONUS: f32 = 1_000.0;
-/// The same for a name without its prefix: the whole name of another tool goes before it.
+/// Bonus for a tool that the query names without its prefix. Lower, so that a tool whose full name it is comes
+/// first.
 const UNPREFIXED_NAME_BONUS: f32 = 500.0;
 
-/// Tools that one query can name.
+/// Maximum number of tools that one query can name.
 const MAX_NAMED_TOOLS: usize = 64;
 
-/// The scope and the query's own conditions.
+/// The scope and the conditions of the query: `server:`, `+word` and `-word`.
 pub(super) struct QueryFilter<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
@@ -24,10 +25,10 @@ pub(super) struct QueryFilter<'a> {
     servers: &'a [String],
     /// `None` for a word that no tool has.
     must: Vec<Option<Term>>,
-    /// Whether what must be there must be in the name.
+    /// Whether required words must be in the name.
     in_name: bool,
     must_not: Vec<Option<Term>>,
-    /// Whether everything passes: the common case, asked thousands of times a query.
+    /// Whether every tool passes. That is the common case, and it is checked thousands of times per query.
     passes_all: bool,
 }
 
@@ -51,7 +52,7 @@ impl<'a> QueryFilter<'a> {
         Self { index, catalog, scope, servers, must, in_name, must_not, passes_all }
     }
 
-    /// Whether it leaves out tools in scope, so that it is an answer even without words.
+    /// Whether the conditions alone exclude tools, so that the query has an answer even without words.
     pub(super) fn is_narrow(&self) -> bool {
         !self.servers.is_empty() || !self.must_not.is_empty()
     }
@@ -76,7 +77,7 @@ impl<'a> QueryFilter<'a> {
     }
 }
 
-/// The tools a query names, and what that is worth to each.
+/// The tools that a query names, and the bonus of each.
 pub(super) struct NamedTools(Vec<(ToolId, f32)>);
 
 impl NamedTools {
@@ -87,11 +88,11 @@ impl NamedTools {
         scope: &Scope,
     ) -> Self {
         let mut named = Self(Vec::new());
-        // No name is longer than a name may be.
+        // Longer texts cannot be the name of a tool.
         if words.text.len() <= 2 * inputs.limits.name_bytes {
             named.add(index, inputs, scope, &words.text);
         }
-        for token in words.text.split_whitespace().map(spelling::unwrap) {
+        for token in words.text.split_whitespace().map(spelling::trim_quotes) {
             if is_identifier(token) {
                 named.add(index, inputs, scope, token);
             }
@@ -101,15 +102,17 @@ impl NamedTools {
 
     fn add(&mut self, index: &Index, inputs: &RankInputs<'_>, scope: &Scope, spelling: &str) {
         let (ids, bonus) = match inputs.spellings.resolve(inputs.catalog, scope, &[], spelling) {
-            Meaning::One(id, How::Exact | How::Whole) => (vec![id], EXACT_NAME_BONUS),
-            Meaning::One(id, How::Tail) => (vec![id], UNPREFIXED_NAME_BONUS),
-            Meaning::Several(mut ids) => {
-                // A tail that fits everything says nothing; the earlier names stand for the rest.
+            Resolution::One(id, SpellingMatch::Exact | SpellingMatch::FullName) => {
+                (vec![id], EXACT_NAME_BONUS)
+            }
+            Resolution::One(id, SpellingMatch::WithoutPrefix) => (vec![id], UNPREFIXED_NAME_BONUS),
+            Resolution::Several(mut ids) => {
+                // If many tools share the unprefixed name, only the first of them by name get the bonus.
                 ids.sort_unstable_by_key(|id| index.name_rank(*id));
                 ids.truncate(MAX_NAMED_TOOLS);
                 (ids, UNPREFIXED_NAME_BONUS)
             }
-            Meaning::Nothing => return,
+            Resolution::Nothing => return,
         };
         for id in ids {
             if self.0.len() < MAX_NAMED_TOOLS && self.bonus(id) == 0.0 {
@@ -127,7 +130,7 @@ impl NamedTools {
     }
 }
 
-/// Whether a word is written like a name and not like prose.
+/// Whether a word looks like an identifier and not like prose.
 fn is_identifier(token: &str) -> bool {
     let hump = || {
         let mut pairs = token.as_bytes().windows(2);

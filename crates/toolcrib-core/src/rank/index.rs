@@ -1,4 +1,4 @@
-//! Postings: for every term, the tools that have it and what it is worth there.
+//! The inverted index: for every term, the tools that contain it and its impact in each.
 
 use rustc_hash::FxHashMap;
 
@@ -12,46 +12,46 @@ use crate::text::{is_stop, split_compound, stem, words};
 use crate::tool::Tool;
 use toolcrib_text::first_sentence_of;
 
-/// A term of the vocabulary, by position.
+/// The number of a term in the vocabulary.
 pub(super) type Term = u32;
 
 /// The inverted index of one catalog.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     terms: FxHashMap<Box<str>, Term>,
-    /// Words as the catalog writes them, so that a query's need no stemming.
+    /// The term of each word as it occurs in the catalog, so that such words of a query need no stemming.
     words: FxHashMap<Box<str>, Term>,
-    /// For each term, what may stand for it: synonyms, then relatives by prefix.
+    /// For each term its related terms: synonyms, then relatives by prefix.
     related_terms: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
-    /// Every term's text, sorted, to look up neighbours in spelling.
+    /// The text of every term, sorted, for lookups by prefix.
     sorted: Vec<(Box<str>, Term)>,
-    /// Where in `sorted` each term stands.
+    /// The position of each term in `sorted`.
     sorted_positions: Vec<u32>,
-    /// Where each term's postings begin; one more entry than terms.
+    /// Where the postings of each term begin; one more entry than terms.
     starts: Vec<u32>,
     tools: Vec<u32>,
     impacts: Vec<f32>,
-    /// Each term's idf in the whole catalog.
+    /// The inverse document frequency of each term in the entire catalog.
     idfs: Vec<f32>,
-    /// What a second look at a tool reads, in one place: how many distinct terms its name has, those
-    /// terms (a run-together name stands as its words), and then the terms of its name, server and
-    /// first sentence in order, [`NO_TERM`] between them.
+    /// For each tool, what its bonuses are computed from: the number of distinct terms of its name, those terms (a
+    /// run-together name is split into its words), and then the terms of its name, server and first sentence in
+    /// order, each followed by [`NO_TERM`].
     tool_terms: TermLists,
-    /// Each tool's server, by position in the catalog's list; [`NO_TERM`] for none.
+    /// The server of each tool, by position in the list of the catalog; [`NO_TERM`] for none.
     server_of: Vec<u32>,
-    /// Each tool's place among all names in order: the last word on ties.
+    /// The position of each tool in the sorted list of names, which breaks ties.
     name_ranks: Vec<u32>,
     pub(super) limits: Limits,
 }
 
-/// No term, no server.
+/// Marks a missing term or server.
 pub(super) const NO_TERM: u32 = u32::MAX;
 
-/// A list of terms for each tool, all in one allocation.
+/// A list of terms for each tool, stored in one allocation.
 #[derive(Debug, Default)]
 struct TermLists {
     terms: Vec<Term>,
-    /// Where each list begins; one more entry than lists once all are in.
+    /// Where each list begins, and after the last list its end.
     starts: Vec<u32>,
 }
 
@@ -69,7 +69,7 @@ impl TermLists {
     }
 }
 
-/// One term in one tool: how often in each field.
+/// How often a term occurs in each field of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Occurrence {
     pub(super) counts: [u32; FIELDS.len()],
@@ -95,17 +95,17 @@ impl Index {
         index
     }
 
-    /// The term of a word that the catalog writes just so.
+    /// The term of a word that occurs in the catalog in exactly this form.
     pub(super) fn term_of_word(&self, word: &str) -> Option<Term> {
         self.words.get(word).copied()
     }
 
-    /// What may stand for a term, whether or not it is in anyone's scope.
+    /// The related terms of a term, including those that only hidden tools have.
     pub(super) fn related_terms(&self, term: Term) -> &[(Term, TermMatch)] {
         self.related_terms.get(&term).map_or(&[], |list| list)
     }
 
-    /// The term of this stem.
+    /// The term of a stem.
     pub(super) fn term_of_stem(&self, stem: &str) -> Option<Term> {
         self.terms.get(stem).copied()
     }
@@ -115,13 +115,14 @@ impl Index {
         &self.sorted[self.sorted_positions[term as usize] as usize].0
     }
 
-    /// The tools with a term, in catalog order, and what it is worth in each.
+    /// The tools that contain a term, in catalog order, and the impact of the term in each: its saturated weighted
+    /// frequency, from 0 to 1.8.
     pub(super) fn postings(&self, term: Term) -> (&[u32], &[f32]) {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
         (&self.tools[range.clone()], &self.impacts[range])
     }
 
-    /// In how many tools of the scope a term is.
+    /// The number of tools in scope that contain a term.
     pub(super) fn document_frequency(&self, term: Term, scope: &Scope) -> usize {
         let (tools, _) = self.postings(term);
         if scope.is_all() {
@@ -130,7 +131,7 @@ impl Index {
         tools.iter().filter(|tool| scope.contains(ToolId::at(**tool as usize))).count()
     }
 
-    /// How rare a term is in the scope; looked up where the scope is the whole catalog.
+    /// The inverse document frequency of a term in the scope. Precomputed for the entire catalog.
     pub(super) fn idf(&self, term: Term, scope: &Scope) -> f32 {
         if scope.is_all() {
             return self.idfs[term as usize];
@@ -160,7 +161,7 @@ impl Index {
         &record[1 + record[0] as usize..]
     }
 
-    /// Whether a term stands in a tool's name, its server's included.
+    /// Whether a term is in the name of a tool or of its server.
     pub(super) fn is_in_full_name(&self, id: ToolId, term: Term) -> bool {
         let mut parts = self.sequence(id).split(|term| *term == NO_TERM).take(2);
         self.name_terms(id).contains(&term) || parts.any(|part| part.contains(&term))
@@ -175,7 +176,7 @@ impl Index {
         self.name_ranks[id.index()]
     }
 
-    /// Bytes on the heap, as allocated for what is there.
+    /// Size on the heap, in bytes (approximate).
     pub(super) fn heap_bytes(&self) -> usize {
         let text: usize = self.sorted.iter().map(|(text, _)| 2 * (text.len() + 24)).sum();
         let numbers = self.starts.len()
@@ -192,7 +193,7 @@ impl Index {
         text + words + related_terms + 4 * numbers
     }
 
-    /// Every word of a tool that is indexed.
+    /// Calls `visit` with every indexed word of a tool.
     pub(super) fn each_word(
         &self,
         catalog: &Catalog,
@@ -202,8 +203,8 @@ impl Index {
         fields::each_word(catalog, catalog.tool(id), &self.limits, visit);
     }
 
-    /// How often each term of a tool stands in each field, and how long the fields are: what the
-    /// weights were computed from, for an explanation.
+    /// How often each term of a tool occurs in each field, and the lengths of the fields in words. The impacts were
+    /// computed from these; `explain` shows them.
     pub(super) fn occurrences(
         &self,
         catalog: &Catalog,
@@ -222,13 +223,13 @@ impl Index {
     }
 }
 
-/// Rarity: a term in every tool is worth next to nothing, and never less than that.
+/// The inverse document frequency, in its BM25 form: close to 0 for a term that every tool has, and never negative.
 pub(super) fn idf(frequency: usize, total: usize) -> f32 {
     let (frequency, total) = (frequency as f32, total as f32);
     (1.0 + (total - frequency + 0.5) / (frequency + 0.5)).ln()
 }
 
-/// The weight of one term in one tool: the sum over its fields.
+/// The weighted frequency of a term in a tool, summed over the fields.
 pub(super) fn total_weighted_frequency(
     counts: &[u32; FIELDS.len()],
     lengths: &[u32; FIELDS.len()],
@@ -246,11 +247,11 @@ pub(super) fn total_weighted_frequency(
 #[derive(Default)]
 struct Builder {
     terms: FxHashMap<Box<str>, Term>,
-    /// Words seen before, so that each is stemmed once.
+    /// The terms of words that occurred before, so that each word is stemmed once.
     words: FxHashMap<Box<str>, Term>,
     postings: Vec<(Term, u32, f32)>,
     tool_terms: TermLists,
-    /// The words of the tool at hand.
+    /// The words of the current tool.
     seen: Vec<(Term, Field)>,
 }
 
@@ -277,7 +278,7 @@ impl Builder {
         self.seen = seen;
     }
 
-    /// Notes the name's terms, and the order of the words that a phrase may be found in.
+    /// Records the terms of the name, and the order of the words for the bonus for adjacent words.
     fn record_order(&mut self, tool: &Tool) {
         let own = tool.name_without_server();
         self.tool_terms.begin();
@@ -289,8 +290,8 @@ impl Builder {
             let parts = split_compound(word);
             let whole = [word];
             for part in if parts.is_empty() { &whole[..] } else { &parts[..] } {
-                // In the order of the words: sums of floats depend on it, and the numbers of terms
-                // depend on other tools.
+                // Kept in the order of the words: float sums depend on the order, and the numbers of terms depend
+                // on other tools.
                 let term = self.intern(part);
                 if !name.contains(&term) {
                     name.push(term);
@@ -327,7 +328,7 @@ impl Builder {
         term
     }
 
-    /// Orders the postings by term; each term's tools stay in catalog order.
+    /// Groups the postings by term; the tools of each term stay in catalog order.
     fn finish(mut self) -> Index {
         self.tool_terms.begin();
         let mut starts = vec![0u32; self.terms.len() + 1];

@@ -1,17 +1,16 @@
-//! Ranking: which tools fit the words.
+//! Ranking: finds the tools that fit a query in words.
 //!
-//! Ours has two signals. The words: BM25F over the fields of a tool, in memory, term at a time: a query
-//! becomes a plan of slots, the slots are run over the postings of the index, and the best candidates
-//! are looked at once more for how much of their *name* was asked for. The vectors: the cosine of the
-//! query and every tool, from a table inside the program. One function makes a score of the two. The
-//! same catalog in another order gives the same ranking, ties go to the earlier name. Beside it stand
-//! two small rankers that other systems have: their presets use them.
+//! The default ranker combines two signals. The first is words: BM25F over the fields of a tool. A query becomes
+//! a plan of weighted terms, which are run over the postings of an in-memory index, one term at a time; the best
+//! candidates get bonuses, for example for the share of their *name* that the query covers. The second is
+//! vectors: the cosine similarity of the query and every tool, from a table inside the binary. `fuse` combines
+//! the two into one score. The order of the catalog does not influence the ranking; ties are broken by name. In
+//! addition there are two small rankers, used by the presets of other systems.
 //!
-//! A score orders; whether the first is good enough to be an answer is another question, and `confidence`
-//! answers it.
+//! A score only orders the tools of one query. How likely a hit is to serve the query is computed in `confidence`,
+//! and `fit` decides whether any tool fits.
 //!
-//! What a hidden tool says never counts, in any of them: frequencies are taken within the caller's
-//! scope.
+//! Hidden tools never influence a ranking: frequencies are counted within the caller's scope.
 
 mod bm25;
 mod bonus;
@@ -62,43 +61,43 @@ use hybrid::Hybrid;
 use index::Index;
 use overlap::Overlap;
 
-/// How tools are ranked.
+/// The settings of the ranking.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RankSettings {
-    /// Which ranker.
+    /// The ranker.
     #[serde(rename = "by")]
     pub ranker: RankerKind,
-    /// Results at most, however many were asked for; 0 for as many as fit.
+    /// Maximum number of results, whatever the caller requests; 0 for no maximum.
     pub cap: usize,
-    /// A folder with another table of vectors than the one inside the program. This crate does no I/O:
-    /// the program that reads the file loads the folder, and sets [`Settings::table`](crate::Settings::table).
+    /// A folder with a table of vectors to use instead of the built-in one. This crate does no I/O: the program that
+    /// reads the configuration loads the folder and sets [`Settings::table`](crate::Settings::table).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
-    /// What plain BM25 is told.
+    /// The settings of the plain BM25 ranker.
     pub bm25: Bm25Settings,
 }
 
 impl RankSettings {
-    /// Whether an index computed under these settings serves under the others too.
+    /// Whether an index built with these settings can be used with the others.
     pub(crate) fn same_index(&self, other: &Self) -> bool {
         self.ranker == other.ranker && self.bm25.parameters == other.bm25.parameters
     }
 }
 
-/// What plain BM25 is told.
+/// The settings of the plain BM25 ranker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Bm25Settings {
-    /// How soon more of the same word stops counting.
+    /// Term frequency saturation: the lower, the sooner further occurrences of a word stop counting.
     pub k1: f32,
-    /// How much a long text loses.
+    /// Length normalisation, from 0 (none) to 1 (full).
     pub b: f32,
-    /// Whether the names of top-level parameters are searched too.
+    /// Whether the names of top-level parameters are indexed too.
     pub parameters: bool,
-    /// Whether a query without a hit is looked for inside the names, as it stands.
+    /// Whether a query without hits is searched as a substring of the names.
     pub substring: bool,
 }
 
@@ -108,31 +107,30 @@ impl Default for Bm25Settings {
     }
 }
 
-/// Which ranker.
+/// Which ranker is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RankerKind {
-    /// Ours: words and vectors.
+    /// Words and vectors.
     #[default]
     Hybrid,
-    /// Ours, words alone.
+    /// Words only.
     Words,
-    /// Plain BM25.
+    /// Plain BM25, as in Hermes and opencode-tool-search.
     Bm25,
-    /// Keyword overlap.
+    /// Keyword overlap, as in everruns.
     Overlap,
 }
 
 impl RankerKind {
-    /// Whether `+must`, `-not`, `server:` and quoted phrases mean something. To the other rankers
-    /// all of a query is words, as in the systems they come from.
+    /// Whether the ranker supports `+must`, `-not`, `server:` and quoted phrases. The other rankers treat the
+    /// entire query as words, as the systems they come from do.
     pub fn knows_operators(self) -> bool {
         matches!(self, Self::Hybrid | Self::Words)
     }
 
-    /// Whether hits have a confidence and replies a fit. What the scores of the other rankers mean has not
-    /// been measured.
+    /// Whether hits have a confidence and replies a fit. The scores of the other rankers are not calibrated.
     pub fn has_confidence(self) -> bool {
         matches!(self, Self::Hybrid | Self::Words)
     }
@@ -143,11 +141,11 @@ impl RankerKind {
 pub(crate) struct RankInputs<'a> {
     /// The catalog that the ranker was built from.
     pub(crate) catalog: &'a Catalog,
-    /// The spellings of its names.
+    /// Resolves spellings of tool names.
     pub(crate) spellings: &'a Spellings,
     /// The vectors of its tools.
     pub(crate) vectors: &'a Vectors,
-    /// How tools are ranked.
+    /// The settings of the ranking.
     pub(crate) settings: &'a RankSettings,
     /// Limits on queries and names.
     pub(crate) limits: &'a Limits,
@@ -155,9 +153,9 @@ pub(crate) struct RankInputs<'a> {
     pub(crate) must_in_name: bool,
 }
 
-/// One way of ranking, computed ready for one catalog.
+/// A ranker for one catalog.
 pub(crate) trait Ranker: fmt::Debug + Send + Sync {
-    /// The best `limit` tools in scope for the words.
+    /// Returns the best `limit` tools in scope.
     fn search(
         &self,
         inputs: &RankInputs<'_>,
@@ -166,7 +164,7 @@ pub(crate) trait Ranker: fmt::Debug + Send + Sync {
         limit: usize,
     ) -> Ranking;
 
-    /// Every number behind a tool's rank.
+    /// Returns every number behind the rank of a tool.
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
@@ -175,11 +173,11 @@ pub(crate) trait Ranker: fmt::Debug + Send + Sync {
         id: ToolId,
     ) -> Explanation;
 
-    /// Bytes on the heap, as allocated for what is there.
+    /// Size on the heap, in bytes (approximate).
     fn bytes(&self) -> usize;
 }
 
-/// Makes a catalog ready for the way of ranking that is set.
+/// Builds the ranker that the settings select.
 pub(crate) fn build(
     catalog: &Catalog,
     settings: &RankSettings,
@@ -199,39 +197,39 @@ pub(crate) fn build(
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Hit {
-    /// Which tool.
+    /// The tool.
     pub id: ToolId,
-    /// How well it fits; comparable within one query only.
+    /// The score; comparable only within one query.
     pub score: f32,
-    /// What of the score is for its place: where a request has several needs, for being the first or for
-    /// being near to a need that no hit before it is near to.
+    /// The part of the score for covering a need: if a request has several needs, a hit gets it for being the first,
+    /// or for serving a need that no hit before it serves.
     pub coverage_bonus: f32,
-    /// Whether the query names it.
+    /// Whether the query names the tool.
     pub exact: bool,
-    /// How likely it is to serve, from 0 to 1; docs/ranking.md says where that holds. `None` from the
-    /// rankers of other systems.
+    /// How likely the tool is to serve the query, from 0 to 1; docs/ranking.md says when this holds. `None` from
+    /// rankers without confidence.
     pub confidence: Option<f32>,
 }
 
-/// A word that was read as another.
+/// A misspelled word of the query and its correction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Correction {
-    /// As it was written.
+    /// The word as written in the query.
     pub word: String,
-    /// As it was read.
+    /// The word that was searched instead.
     pub read_as: String,
 }
 
-/// A ranking and what was done to the query for it.
+/// A ranking, and how the query was changed for it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Ranking {
     pub(crate) hits: Vec<Hit>,
     pub(crate) corrections: Vec<Correction>,
-    /// Whether words were left out for their number.
+    /// Whether words were dropped because the query has too many.
     pub(crate) cut: bool,
 }
 
-/// The best `limit` of these: by score, then in the order of the catalog.
+/// Sorts by score, then by the order of the catalog, and returns the first `limit`.
 fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
     scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scored.truncate(limit);

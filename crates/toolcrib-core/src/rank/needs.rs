@@ -1,29 +1,29 @@
-//! The needs of a request: "Find the invoice of May. Convert it to PDF. Mail it to Ann." wants three tools.
+//! Splits a request into needs: "Find the invoice of May. Convert it to PDF. Mail it to Ann." needs three tools.
 //!
-//! One vector of a long request is the mean of what it asks for, and near to none of it. So each need gets
-//! a vector of its own, and a tool counts as near when it is near to one of them. Sentences are needs; a
-//! long sentence is parted at commas and at the words that join clauses. A request that has one need by
-//! that says best as a whole what it is about; its clauses, of two words even, only tell which hits serve
-//! something else.
+//! The vector of a long request is the average of what it asks for and similar to none of it. So each need gets
+//! its own vector, and a tool is similar to the request if it is similar to one of the needs. Each sentence is a
+//! need; a long sentence is split at commas and conjunctions. A request with a single need is embedded as a
+//! whole. Its clauses, even of two words, then only determine the coverage bonus.
 
-/// A sentence with more words than this is parted.
+/// A sentence with more words than this is split into clauses.
 const LONG_SENTENCE_WORDS: usize = 20;
-/// What is shorter, in words, is no need of its own.
+/// Minimum number of words of an independent need.
 const MIN_NEED_WORDS: usize = 3;
-/// Words that a clause of a long sentence has at least; what is shorter joins the next.
+/// Minimum number of words of a clause of a long sentence; a shorter one is joined with the next.
 const MIN_CLAUSE_WORDS: usize = 5;
-/// The same where a request is one need otherwise: "mail it".
+/// Minimum number of words of a clause in a request with a single need: "mail it".
 const MIN_SHORT_CLAUSE_WORDS: usize = 2;
-/// Needs that are looked at; each costs a comparison with every candidate.
+/// Maximum number of needs. Each is compared with every candidate.
 const MAX_NEEDS: usize = 8;
 /// Words that begin a clause.
 const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
 
-/// The needs of a request, where it has several; none otherwise.
+/// The needs of a request; empty if it has only one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
-    /// Whether each is a sentence or a long clause, and says more by itself than the whole does.
+    /// Whether the needs are sentences or long clauses, so that each describes its tool better than the entire
+    /// request does.
     pub(super) independent: bool,
 }
 
@@ -54,7 +54,7 @@ fn word_count(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// A full stop within a number or a name ends nothing: it is the blank after it that does.
+/// Splits at line breaks and at sentence ends that are followed by white space, so not within numbers or names.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut before = ' ';
     text.split_inclusive(move |c: char| {
@@ -66,7 +66,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     .filter(|sentence| !sentence.is_empty())
 }
 
-/// Parts a sentence into clauses of at least so many words.
+/// Splits a sentence into clauses of at least `least` words.
 fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
     let first = needs.len();
     let mut clause = String::new();
@@ -90,7 +90,7 @@ fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
             words = 0;
         }
     }
-    // A short end belongs to the clause before it.
+    // A short last clause is joined with the one before it.
     if words < least && needs.len() > first {
         let last = needs.len() - 1;
         needs[last].push(' ');
@@ -111,14 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn one_need_is_not_parted() {
+    fn a_single_need_is_not_split() {
         for text in ["", "list open issues", "What is 3.5 % of 1,200? Thanks!", "black and white"] {
             assert_eq!(split(text), Needs::default(), "{text}");
         }
     }
 
     #[test]
-    fn the_clauses_of_a_short_request_are_needs_that_do_not_stand_apart() {
+    fn the_clauses_of_a_short_request_are_not_independent() {
         for (text, needs) in [
             (
                 "find the invoice, convert it to PDF and mail it",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_needs() {
+    fn each_sentence_is_a_need() {
         assert_eq!(
             independent_needs(
                 "Find the invoice of May. Convert it to PDF\nMail it to v1.2@acme.io; then log off"
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_sentence_is_parted_where_clauses_join() {
+    fn a_long_sentence_is_split_into_clauses() {
         let text = "I am planning a trip to Lisbon next month, so find a cheap flight from Oslo and \
                     then book a hotel near the old town for four nights, please do";
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound() {
+    fn the_number_of_needs_is_limited() {
         assert_eq!(split(&"read the next page. ".repeat(50)).texts.len(), MAX_NEEDS);
     }
 }

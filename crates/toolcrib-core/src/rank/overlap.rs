@@ -1,9 +1,9 @@
-//! Keyword overlap, as everruns ranks: simple enough to predict by eye.
+//! Keyword overlap, as in everruns: simple enough to predict the result by hand.
 //!
-//! Each term of the query scores three in a tool's name, else one in its description, wherever in
-//! a word it stands; a query that *is* a name, with its server's in front or without, scores a hundred
-//! more. No idf, no lengths, nothing
-//! that depends on another tool. Ties go to the tool that came first.
+//! Each term of the query scores 3 if the tool's name contains it, otherwise 1 if the description contains it, also
+//! in the middle of a word. A query that equals a name, with or without its server prefix, scores 100 more. There
+//! are no document frequencies and no length normalisation: no score depends on another tool. Ties are broken by
+//! the order of the catalog.
 
 use super::explain::{Explanation, ScorePart};
 use super::{RankInputs, Ranker, Ranking, best_first};
@@ -13,52 +13,52 @@ use crate::rank::{Field, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
-const IN_NAME: f32 = 3.0;
-const IN_DESCRIPTION: f32 = 1.0;
-const EXACT: f32 = 100.0;
+const NAME_POINTS: f32 = 3.0;
+const DESCRIPTION_POINTS: f32 = 1.0;
+const EXACT_NAME_POINTS: f32 = 100.0;
 
-/// Names and descriptions in lower case.
+/// The index: names and descriptions in lower case.
 #[derive(Debug)]
 pub(crate) struct Overlap {
-    texts: Vec<Text>,
+    texts: Vec<ToolText>,
 }
 
 #[derive(Debug)]
-struct Text {
+struct ToolText {
     name: Box<str>,
-    /// The name without its server's, if that is in front of it.
+    /// The name without its server prefix, if it has one.
     own: Option<Box<str>>,
     description: Box<str>,
 }
 
-/// A query, normalised.
-struct Asked {
+/// A normalised query.
+struct NormalisedQuery {
     whole: String,
     terms: Vec<String>,
-    /// Whether the query is compared with names without their server prefix: no tool in scope has it as its
-    /// full name.
+    /// Whether the query is compared with names without their server prefix. It is if it is the full name of no tool
+    /// in scope.
     by_own_name: bool,
     cut: bool,
 }
 
-impl Asked {
+impl NormalisedQuery {
     fn new(words: &Words, most: usize) -> Self {
-        let all = || words.text.split_whitespace().map(unwrap).filter(|term| !term.is_empty());
+        let all = || words.text.split_whitespace().map(normalise).filter(|term| !term.is_empty());
         let cut = all().nth(most).is_some();
         let terms = all().take(most).collect();
-        Self { whole: unwrap(&words.text), terms, by_own_name: false, cut }
+        Self { whole: normalise(&words.text), terms, by_own_name: false, cut }
     }
 
-    /// Names are unwrapped too: `_private` can be asked for by its name.
-    fn is(&self, name: &str) -> bool {
-        !self.whole.is_empty() && self.whole == bare(name)
+    /// Whether the query equals a name. Punctuation around the name is ignored too, so that `_private` can be found.
+    fn equals_name(&self, name: &str) -> bool {
+        !self.whole.is_empty() && self.whole == trim_punctuation(name)
     }
 }
 
 impl Overlap {
     pub(super) fn build(catalog: &Catalog) -> Self {
         let lower = |text: &str| text.to_lowercase().into_boxed_str();
-        let text = |tool: &Tool| Text {
+        let text = |tool: &Tool| ToolText {
             name: lower(tool.name()),
             own: tool.server().map(|_| lower(tool.name_without_server())),
             description: lower(tool.description()),
@@ -75,13 +75,13 @@ impl Ranker for Overlap {
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
-        let asked = self.asked(words, inputs.limits.query_words, scope);
+        let query = self.normalised_query(words, inputs.limits.query_words, scope);
         let sum = |id| {
-            let points = asked.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
-            (id, points.sum::<f32>() + self.exact(id, &asked))
+            let points = query.terms.iter().map(|term| self.points(id, term).map_or(0.0, |p| p.0));
+            (id, points.sum::<f32>() + self.exact_name_points(id, &query))
         };
         let scored = scope.ids().map(sum).filter(|(_, sum)| *sum > 0.0).collect();
-        Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut: asked.cut }
+        Ranking { hits: best_first(scored, limit), corrections: Vec::new(), cut: query.cut }
     }
 
     fn explain(
@@ -91,9 +91,9 @@ impl Ranker for Overlap {
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
-        let asked = self.asked(words, inputs.limits.query_words, scope);
+        let query = self.normalised_query(words, inputs.limits.query_words, scope);
         let mut explanation = Explanation::of(inputs.catalog.tool(id));
-        for term in &asked.terms {
+        for term in &query.terms {
             match self.points(id, term) {
                 Some((points, field)) => explanation.words.push(ScorePart {
                     word: term.clone(),
@@ -110,51 +110,51 @@ impl Ranker for Overlap {
                 None => explanation.unknown.push(term.clone()),
             }
         }
-        explanation.exact_bonus = self.exact(id, &asked);
+        explanation.exact_bonus = self.exact_name_points(id, &query);
         let words: f32 = explanation.words.iter().map(|word| word.points).sum();
         explanation.score = words + explanation.exact_bonus;
         explanation
     }
 
     fn bytes(&self) -> usize {
-        let bytes = |text: &Text| {
+        let bytes = |text: &ToolText| {
             let own = text.own.as_deref().map_or(0, str::len);
-            text.name.len() + own + text.description.len() + size_of::<Text>()
+            text.name.len() + own + text.description.len() + size_of::<ToolText>()
         };
         self.texts.iter().map(bytes).sum()
     }
 }
 
 impl Overlap {
-    fn asked(&self, words: &Words, most: usize, scope: &Scope) -> Asked {
-        let asked = Asked::new(words, most);
-        let by_own_name = !scope.ids().any(|id| asked.is(&self.texts[id.index()].name));
-        Asked { by_own_name, ..asked }
+    fn normalised_query(&self, words: &Words, most: usize, scope: &Scope) -> NormalisedQuery {
+        let query = NormalisedQuery::new(words, most);
+        let by_own_name = !scope.ids().any(|id| query.equals_name(&self.texts[id.index()].name));
+        NormalisedQuery { by_own_name, ..query }
     }
 
     fn points(&self, id: ToolId, term: &str) -> Option<(f32, Field)> {
-        let Text { name, description, .. } = &self.texts[id.index()];
+        let ToolText { name, description, .. } = &self.texts[id.index()];
         if name.contains(term) {
-            Some((IN_NAME, Field::Name))
+            Some((NAME_POINTS, Field::Name))
         } else if description.contains(term) {
-            Some((IN_DESCRIPTION, Field::Description))
+            Some((DESCRIPTION_POINTS, Field::Description))
         } else {
             None
         }
     }
 
-    fn exact(&self, id: ToolId, asked: &Asked) -> f32 {
-        let Text { name, own, .. } = &self.texts[id.index()];
-        let name = if asked.by_own_name { own.as_deref() } else { Some(&**name) };
-        if name.is_some_and(|name| asked.is(name)) { EXACT } else { 0.0 }
+    fn exact_name_points(&self, id: ToolId, query: &NormalisedQuery) -> f32 {
+        let ToolText { name, own, .. } = &self.texts[id.index()];
+        let name = if query.by_own_name { own.as_deref() } else { Some(&**name) };
+        if name.is_some_and(|name| query.equals_name(name)) { EXACT_NAME_POINTS } else { 0.0 }
     }
 }
 
-/// Lower case, without the punctuation around it.
-fn unwrap(text: &str) -> String {
-    bare(text).to_lowercase()
+/// Converts to lower case and removes the punctuation around the text.
+fn normalise(text: &str) -> String {
+    trim_punctuation(text).to_lowercase()
 }
 
-fn bare(text: &str) -> &str {
+fn trim_punctuation(text: &str) -> &str {
     text.trim_matches(|c: char| !c.is_alphanumeric())
 }

@@ -1,8 +1,8 @@
-//! A query's words, turned into the terms to look for.
+//! Turns the words of a query into the index terms to look up.
 //!
-//! Each word is one slot. A slot is served by the word's own term, or by what stands for it: a
-//! synonym, a relative by prefix, a typo's neighbour, each at a discount. A tool gets the best of a
-//! slot and not the sum, so that saying one thing in three ways counts once.
+//! A word is matched by its own term, or by a related term with a lower factor: a synonym, a term with the same
+//! prefix, or a term one edit away. A tool gets the best matching term of each word and not their sum, so that
+//! saying one thing in three ways counts once.
 
 use std::borrow::Cow;
 
@@ -14,74 +14,75 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::{is_common, is_filler, is_stop, related, stem, words};
 
-/// What a synonym is worth, against the word itself.
+/// Factor for a synonym, relative to the word itself (1). The factors were chosen on ten datasets: docs/ranking.md.
 const SYNONYM_FACTOR: f32 = 0.4;
-/// What it is worth when the catalog does not know the word at all.
+/// Factor for a synonym of a word that the catalog does not have.
 const SYNONYM_OF_UNKNOWN_FACTOR: f32 = 0.7;
-/// What a relative by prefix is worth: `analyst` for `analysis`.
+/// Factor for a term with the same prefix: `analyst` for `analysis`.
 const RELATIVE_FACTOR: f32 = 0.4;
-/// What a completion is worth: `repository` for `repo`, where `repo` is unknown.
+/// Factor for a completion of a word that the catalog does not have: `repository` for `repo`.
 const COMPLETION_FACTOR: f32 = 0.6;
-/// What the neighbour of a typo is worth.
+/// Factor for a term one edit away.
 const TYPO_FACTOR: f32 = 0.5;
-/// What two neighbours found side by side are worth beyond each, of their idf.
+/// Bonus for two adjacent words of the query that are adjacent in the tool too, as a share of the sum of their
+/// inverse document frequencies.
 const PAIR_WEIGHT: f32 = 0.3;
-/// Everyday words and numbers count half.
+/// Weight of common words and numbers; other words have weight 1.
 const COMMON_WORD_WEIGHT: f32 = 0.5;
-/// Terms that may stand for one word, of each kind.
+/// Maximum number of related terms of each kind for one word.
 const MAX_RELATED_TERMS: usize = 12;
-/// A stand-in that is in more than this factor of the tools tells nothing and costs time.
+/// A related term that more than this share of the tools in scope has is ignored: it does not distinguish tools,
+/// and it takes time.
 const MAX_RELATED_SHARE: f32 = 0.05;
-/// In a catalog this small nothing is too common.
+/// A related term that at most this many tools have is never ignored.
 const MIN_RELATED_LIMIT: usize = 20;
 
-/// How a term came to serve a word.
+/// How a term matches a word of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TermMatch {
-    /// It is the word, up to inflection.
+    /// It is the word itself, up to inflection.
     Word,
-    /// It means the same.
+    /// It is a synonym.
     Synonym,
-    /// It begins the same.
+    /// It has the same prefix.
     Prefix,
-    /// It is one letter away.
+    /// It is one edit away.
     Typo,
 }
 
-/// One word of the query and the terms that serve it.
+/// A word of the query, and the terms that match it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
     pub(super) word: String,
-    /// What the word is worth in this query.
+    /// The weight of the word in this query: the square root of its count, halved for common words.
     pub(super) weight: f32,
     pub(super) terms: Vec<MatchingTerm>,
 }
 
-/// A term that serves a slot.
+/// A term that matches a word of the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MatchingTerm {
     pub(super) term: Term,
     pub(super) via: TermMatch,
-    /// The discount of its kind.
+    /// The factor of the kind of match, from 0 to 1.
     pub(super) factor: f32,
-    /// Its idf, capped by the word's own.
+    /// Its inverse document frequency in the scope, at most that of the word itself.
     pub(super) idf: f32,
 }
 
-/// A query, ready to run.
+/// A query, ready to be run over the index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryPlan {
     pub(super) words: Vec<QueryWord>,
-    /// Neighbouring words of the query that the catalog knows, with what finding them side by side
-    /// is worth.
+    /// Adjacent words of the query that the catalog has, and the bonus for tools in which they are adjacent.
     pub(super) pairs: Vec<(Term, Term, f32)>,
-    /// What the query weighs: the weight of each of its words times its idf, also of those that
-    /// nothing in scope has.
+    /// The total weight of the query: the sum of weight times inverse document frequency over all its words,
+    /// including words that no tool in scope has.
     pub(super) query_weight: f32,
     pub(super) corrections: Vec<Correction>,
-    /// Whether words were left out for their number.
+    /// Whether words were dropped because the query has too many.
     pub(super) cut: bool,
 }
 
@@ -90,7 +91,7 @@ impl QueryPlan {
         let mut plan = Self::default();
         let asked = DistinctWords::new(index, &words.text);
         plan.cut = asked.cut;
-        // Only what is left when the filler is gone says something, unless nothing is left.
+        // Filler words are skipped, unless the query has nothing else.
         let has_content_words = asked.words.iter().any(|word| !word.filler);
         let lookup = TermLookup { index, catalog, scope };
         let mut own: Vec<Option<MatchingTerm>> = Vec::with_capacity(asked.words.len());
@@ -105,7 +106,7 @@ impl QueryPlan {
         plan
     }
 
-    /// Notes the neighbours among words that the catalog has.
+    /// Adds the pairs of adjacent words that the catalog has.
     fn add_pairs(&mut self, neighbours: &[Option<MatchingTerm>]) {
         for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
@@ -117,7 +118,7 @@ impl QueryPlan {
         }
     }
 
-    /// Adds the slot of one word; returns the member that is the word itself.
+    /// Adds a word. Returns the matching term that is the word itself, if a tool in scope has it.
     fn add_word(
         &mut self,
         lookup: &TermLookup<'_>,
@@ -141,8 +142,8 @@ impl QueryPlan {
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= COMMON_WORD_WEIGHT;
         }
-        // The word's own idf comes first, and caps that of its stand-ins. A word that nobody has is
-        // as has_content_words as one that a single tool has.
+        // The idf of the word itself is the highest, because it caps that of its related terms. A word that no
+        // tool has weighs as much as one that a single tool has.
         let highest = terms.iter().map(|term| term.idf).reduce(f32::max);
         self.query_weight += weight * highest.unwrap_or_else(|| idf(1, lookup.scope.len().max(1)));
         if terms.is_empty() {
@@ -157,13 +158,13 @@ impl QueryPlan {
 struct DistinctWord<'a> {
     word: String,
     stemmed: Cow<'a, str>,
-    /// The term, where the catalog has it.
+    /// Its term, if the catalog has it.
     term: Option<Term>,
     count: u32,
     filler: bool,
 }
 
-/// The words of a query, each once, and the order they were said in.
+/// The distinct words of a query, and the order in which they occur.
 #[derive(Default)]
 struct DistinctWords<'a> {
     words: Vec<DistinctWord<'a>>,
@@ -212,7 +213,7 @@ impl<'a> DistinctWords<'a> {
     }
 }
 
-/// Looks up terms for one caller.
+/// Looks up terms within the scope of one caller.
 struct TermLookup<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
@@ -229,7 +230,7 @@ impl TermLookup<'_> {
     ) -> Option<MatchingTerm> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * MAX_RELATED_SHARE) as usize).max(MIN_RELATED_LIMIT);
-        // Too common to tell tools apart, unless nothing else serves the word.
+        // A term that many tools have does not distinguish them, unless nothing else matches the word.
         if frequency == 0 || (via != TermMatch::Word && cap.is_some() && frequency > most) {
             return None;
         }
@@ -238,7 +239,7 @@ impl TermLookup<'_> {
         Some(MatchingTerm { term, via, factor, idf })
     }
 
-    /// A term as it is written in a tool in scope: a stem is nothing to show.
+    /// The shortest spelling of a term in a tool in scope, to be shown instead of the stem.
     fn surface_form(&self, member: &MatchingTerm) -> String {
         let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);
@@ -259,8 +260,8 @@ impl TermLookup<'_> {
         shortest.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Synonyms and relatives. A term that is there for other callers only has them too, so that
-    /// this one cannot tell: for a word without a term they are looked up in the lists themselves.
+    /// Adds synonyms and terms with the same prefix. A word whose term is outside the scope has them too, so that
+    /// the caller cannot detect hidden tools. For a word without a term they are found by search.
     fn related_terms(
         &self,
         term: Option<Term>,
@@ -300,12 +301,12 @@ impl TermLookup<'_> {
         }
     }
 
-    /// Terms that an unknown word begins.
+    /// Adds terms that begin with an unknown word.
     fn completions(&self, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         if stemmed.chars().count() < 3 {
             return;
         }
-        // Counted after the scope has been asked, or a hidden tool's words would take up sorted_positions.
+        // Counted after the scope was checked; otherwise the words of hidden tools would take up the limit.
         let mut found: Vec<MatchingTerm> = self
             .index
             .with_prefix(stemmed)
@@ -314,14 +315,14 @@ impl TermLookup<'_> {
             })
             .take(4 * MAX_RELATED_TERMS)
             .collect();
-        // The commonest are the likeliest to be meant.
-        let text = |member: &MatchingTerm| self.index.text(member.term);
+        // The most frequent ones are the most likely.
+        let text = |term: &MatchingTerm| self.index.text(term.term);
         found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| text(a).cmp(text(b))));
         terms.extend(found.into_iter().take(MAX_RELATED_TERMS));
     }
 
-    /// Terms one edit away from an unknown word. The first letter is taken as right: it nearly
-    /// always is, and it makes the vocabulary thirty times smaller.
+    /// Adds terms one edit away from an unknown word. The first letter is assumed to be right: it nearly always
+    /// is, and this makes the vocabulary to search thirty times smaller.
     fn typos(&self, word: &str, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         let Some(first) = stemmed.get(..1).filter(|_| word.len() >= 4) else { return };
         for (text, term) in self.index.with_prefix(first).filter(|(text, _)| text.len() >= 4) {
@@ -338,7 +339,7 @@ impl TermLookup<'_> {
     }
 }
 
-/// Whether one insertion, deletion, substitution or swap of neighbours leads from `a` to `b`.
+/// Whether one insertion, deletion, substitution or swap of adjacent letters turns `a` into `b`.
 fn is_one_edit(a: &[u8], b: &[u8]) -> bool {
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[same..], &b[same..]);
@@ -359,7 +360,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn a_query_weighs_what_its_words_do_known_or_not() {
+    fn the_weight_of_a_query_includes_unknown_words() {
         let tools = r#"{"name":"send_mail","description":"x"}
 {"name":"read_mail","description":"x"}
 {"name":"ping","description":"x"}"#;
@@ -376,7 +377,7 @@ mod tests {
             ("please ping", once),
             ("ping mail", once + twice),
             ("ping ping", once * 2.0_f32.sqrt()),
-            // Nobody has it, and it weighs as if one tool had.
+            // No tool has it, and it weighs as if one tool had it.
             ("ping xylophone", 2.0 * once),
             ("", 0.0),
         ] {
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn one_edit_and_no_more() {
+    fn exactly_one_edit_is_recognised() {
         for (a, b, near) in [
             ("issue", "isue", true),
             ("isue", "issue", true),

@@ -1,4 +1,4 @@
-//! Which terms may stand for which: worked out once, when the vocabulary is known.
+//! Finds the related terms of each term of the vocabulary, once, when the index is built.
 
 use rustc_hash::FxHashMap;
 
@@ -6,16 +6,16 @@ use super::index::Term;
 use super::query_plan::TermMatch;
 use crate::text::related;
 
-/// Bytes that relatives have in common.
+/// Minimum length of the common prefix of two relatives, in bytes.
 const ROOT: usize = 5;
 
-/// For each term its synonyms in the vocabulary, then its relatives by prefix, in order.
+/// Returns for each term its synonyms in the vocabulary, then its relatives by prefix, in order.
 pub(super) fn find_all(
     terms: &FxHashMap<Box<str>, Term>,
     sorted: &[(Box<str>, Term)],
 ) -> FxHashMap<Term, Box<[(Term, TermMatch)]>> {
     let mut all = FxHashMap::default();
-    // Sorted, the terms of one root stand together.
+    // In the sorted vocabulary, terms with the same root are adjacent.
     let same_root = |a: &(Box<str>, Term), b: &(Box<str>, Term)| {
         let root = |text: &str| text.as_bytes().first_chunk::<ROOT>().copied();
         root(&a.0).is_some() && root(&a.0) == root(&b.0)
@@ -38,8 +38,8 @@ pub(super) fn find_all(
     all
 }
 
-/// Whether two terms are forms of one word that the stemmer keeps apart: all but the last letters
-/// in common, as in `analysi` and `analyst`.
+/// Whether two terms are forms of one word that the stemmer does not unify: they differ only in their last
+/// letters, as `analysi` and `analyst` do.
 pub(super) fn are_relatives(a: &str, b: &str) -> bool {
     let plain = |text: &str| text.len() >= ROOT && text.bytes().all(|b| b.is_ascii_lowercase());
     if a == b || !plain(a) || !plain(b) {
@@ -55,7 +55,7 @@ mod tests {
     use super::are_relatives;
 
     #[test]
-    fn forms_of_one_word_and_no_others() {
+    fn only_forms_of_one_word_are_relatives() {
         assert!(are_relatives("relat", "relationship") && are_relatives("convers", "convert"));
         for (a, b) in [
             ("issue", "issue"),

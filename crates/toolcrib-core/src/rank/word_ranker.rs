@@ -1,4 +1,4 @@
-//! Running a plan over the postings.
+//! The word ranker: runs a query plan over the postings of the index, one term at a time.
 
 use std::cell::RefCell;
 
@@ -14,42 +14,43 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Candidates that get the second look.
+/// Maximum number of candidates by words; only they get bonuses.
 const MAX_CANDIDATES: usize = 64;
 
-/// One tool's sum while a query runs.
+/// The sum of one tool while a query runs.
 ///
-/// The stamp is the slot that touched the tool last. Stamps only grow, from query to query too, so
-/// nothing is ever cleared: a stamp from before this query means "not touched yet".
+/// The stamp identifies the query word that touched the tool last. Stamps grow from query to query, so the
+/// accumulators are never cleared: a stamp from before this query means that the tool was not touched yet.
 #[derive(Clone, Copy, Default)]
 struct Accumulator {
-    /// The sum over the slots before.
+    /// The sum over the previous words of the query.
     earlier_sum: f32,
-    /// The best of the slot at hand.
+    /// The best matching term of the current word.
     best: f32,
     stamp: u32,
 }
 
-/// Kept between queries, so that a query costs what it touches.
+/// Buffers that are reused between queries, so that the cost of a query depends only on the tools it touches.
 #[derive(Default)]
 struct Scratch {
     accumulators: Vec<Accumulator>,
-    /// The tools that were touched, as many as were counted; one place more than there are tools.
+    /// The tools that were touched. It has one element more than there are tools, because the element after the
+    /// last one is written without a branch.
     touched: Vec<u32>,
-    /// Their sums, in the same order, and room to sort a copy of them.
+    /// The sums of the touched tools, in the same order, and a copy of them to sort.
     sums: Vec<f32>,
     order: Vec<u32>,
     stamp: u32,
 }
 
 impl Scratch {
-    /// Makes room for `tools`, and for as many stamps as there are slots.
-    fn prepare(&mut self, tools: usize, slots: usize) {
+    /// Makes room for `tools` accumulators, and resets the stamps before they would overflow.
+    fn prepare(&mut self, tools: usize, words: usize) {
         if self.accumulators.len() < tools {
             self.accumulators.resize(tools, Accumulator::default());
             self.touched.resize(tools + 1, 0);
         }
-        if self.stamp.checked_add(slots as u32 + 1).is_none() {
+        if self.stamp.checked_add(words as u32 + 1).is_none() {
             self.accumulators.fill(Accumulator::default());
             self.stamp = 0;
         }
@@ -100,8 +101,8 @@ impl Ranker for Index {
 }
 
 impl Index {
-    /// Everything that may be an answer, scored by its words, in the order of names. `near` has
-    /// candidates of its own to add, of those that pass.
+    /// All candidates with their word scores, in the order of names: the best by words, the tools that the query
+    /// names, and those that `near` returns.
     pub(super) fn candidates(
         &self,
         inputs: &RankInputs<'_>,
@@ -112,22 +113,22 @@ impl Index {
     ) -> Vec<Candidate> {
         let filter = QueryFilter::new(self, inputs, query, scope);
         let named = NamedTools::in_query(self, inputs, query, scope);
-        // Whoever is named is a candidate, whatever its words came to.
+        // Named tools are candidates whatever their word score is.
         let mut also: Vec<ToolId> = named.ids().filter(|id| filter.passes(*id)).collect();
         also.extend(near(&filter));
         let mut bases =
             SCRATCH.with_borrow_mut(|scratch| self.accumulate(plan, &filter, &also, scratch));
         if filter.is_narrow() && words::all(&query.text).is_empty() {
-            // `server:x` alone: everything of that server.
+            // A query such as `server:x` without words returns all tools that pass.
             bases = scope.ids().filter(|id| filter.passes(*id)).map(|id| (id, 1.0)).collect();
         }
-        // Sums over candidates must not depend on the order the catalog is in.
+        // Sorted by name, because the sums over candidates must not depend on the order of the catalog.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
         bases.dedup_by_key(|(id, _)| *id);
         BonusScorer::new(self, inputs.catalog, scope, (plan, query), &named).score_all(&bases)
     }
 
-    /// The best `limit` of these, in order.
+    /// The best `limit` hits, sorted.
     pub(super) fn top_hits(&self, mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
         let order = |a: &Hit, b: &Hit| self.compare((a.id, a.score), (b.id, b.score));
         if limit < hits.len() {
@@ -138,13 +139,13 @@ impl Index {
         hits
     }
 
-    /// Best score first, then the earlier name.
+    /// Orders by score, best first, then by name.
     pub(super) fn compare(&self, a: (ToolId, f32), b: (ToolId, f32)) -> std::cmp::Ordering {
         b.1.total_cmp(&a.1).then_with(|| self.name_rank(a.0).cmp(&self.name_rank(b.0)))
     }
 
-    /// The best tools of a plan by their words alone, and what the words of `also` came to. Who is in
-    /// both comes twice, with the same sum.
+    /// The best tools by the sum over the query's words, followed by the tools of `also` with their sums. A tool
+    /// that is in both occurs twice, with the same sum.
     fn accumulate(
         &self,
         plan: &QueryPlan,
@@ -158,13 +159,13 @@ impl Index {
         let mut count = 0;
         for word in &plan.words {
             *stamp += 1;
-            for member in &word.terms {
-                let worth = word.weight * member.factor * member.idf;
-                let (ids, impacts) = self.postings(member.term);
+            for matching in &word.terms {
+                let factor = word.weight * matching.factor * matching.idf;
+                let (ids, impacts) = self.postings(matching.term);
                 for (id, impact) in ids.iter().zip(impacts) {
-                    // No branches: whether a tool was touched before is a coin toss to a processor.
+                    // Without branches, because whether a tool was touched before is unpredictable.
                     let accumulator = &mut accumulators[*id as usize];
-                    let points = worth * impact;
+                    let points = factor * impact;
                     let fresh = accumulator.stamp <= before;
                     let same = accumulator.stamp == *stamp;
                     touched[count] = *id;
@@ -185,7 +186,7 @@ impl Index {
         best
     }
 
-    /// The best of the tools that were touched and pass.
+    /// The best of the touched tools that pass the filter.
     fn top_candidates(
         &self,
         filter: &QueryFilter<'_>,
@@ -200,7 +201,7 @@ impl Index {
         }));
         let mut threshold = f32::MIN_POSITIVE;
         if sums.len() > MAX_CANDIDATES {
-            // Positive floats are in the order of their bits, and integers partition much faster.
+            // Positive floats have the order of their bits, and integers are partitioned much faster.
             order.clear();
             order.extend(sums.iter().map(|sum| sum.to_bits()));
             let at = order.len() - MAX_CANDIDATES;
@@ -213,7 +214,7 @@ impl Index {
             .map(|(id, sum)| (ToolId::at(*id as usize), *sum))
             .collect();
         if candidates.len() > MAX_CANDIDATES {
-            // Ties at the threshold: the earlier names stay.
+            // Of equal sums at the threshold, the earlier names are kept.
             candidates.select_nth_unstable_by(MAX_CANDIDATES - 1, |a, b| self.compare(*a, *b));
             candidates.truncate(MAX_CANDIDATES);
         }

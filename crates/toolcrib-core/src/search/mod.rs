@@ -1,10 +1,10 @@
-//! Answering a search: names, words, patterns, or a look around.
+//! Answers a search: by name, by words, by pattern, or a browse.
 //!
-//! Every answer teaches. A hit carries what is needed to call the tool; a miss says what there is,
-//! what the words may have been meant to be, and which servers have yet to connect.
+//! A reply contains what the model needs next. A hit has what is needed to call the tool. A reply without hits lists
+//! what is available, possible corrections, and the servers that are still connecting.
 
-mod answer;
-mod words;
+mod build_reply;
+mod word_search;
 
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, LoopWarning};
@@ -13,7 +13,7 @@ use crate::pattern;
 use crate::query::Query;
 use crate::rank::{Correction, Fit, Hit};
 use crate::reply::{MissingTool, Reply};
-use crate::spelling::{self, ALIKE, Meaning};
+use crate::spelling::{self, Resolution, SUGGESTION_SIMILARITY};
 use crate::turn_context::TurnContext;
 use toolcrib_text::shorten;
 
@@ -72,33 +72,33 @@ impl SearchRequest {
     }
 }
 
-/// How alike a name must be to be offered when nothing is like it: a letter or two, since whoever asked for the
-/// missing one sees that it is a guess.
-const GUESS: u32 = 1;
-/// Missing names that are guessed at: each guess reads every name there is.
-const GUESSES: usize = 8;
+/// Minimum similarity, of 100, of a suggested name if none is similar enough for [`SUGGESTION_SIMILARITY`]. A few
+/// common letters suffice: the model sees that it is a guess, because the requested name is reported as missing.
+const GUESS_SIMILARITY: u32 = 1;
+/// Maximum number of missing names with such a guess. Each guess compares all names.
+const MAX_GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]
-struct Finds {
-    /// Tools that one call may load, however it asks for them.
+struct SearchResults {
+    /// Maximum number of tools that one call may load.
     most: usize,
     picked: Vec<Hit>,
-    /// The best fit of what was asked, where that can be said.
+    /// The best fit of the queries, if the ranker has confidence.
     fit: Option<Fit>,
-    /// Whether these were asked for by name: then already-loaded ones are shown in full again.
+    /// The tools that were requested by name. They are shown in full even if they are loaded already.
     by_name: Vec<ToolId>,
-    /// How many names were asked for.
+    /// The number of requested names.
     names: usize,
     missing: Vec<MissingTool>,
-    /// Whether nothing was found or nearly found: then what there is is listed.
-    lost: bool,
+    /// Whether nothing was found, not even a similar name. Then the reply lists what is available.
+    is_lost: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
     notes: Vec<String>,
 }
 
-impl Finds {
-    /// Takes a tool, or names it among those left out once this call has as many as one may load.
+impl SearchResults {
+    /// Adds a tool, or lists it as omitted if the maximum is reached.
     fn pick(&mut self, catalog: &Catalog, hit: Hit) {
         if self.picked.iter().any(|known| known.id == hit.id) {
             return;
@@ -115,7 +115,7 @@ impl Finds {
 }
 
 impl Crib {
-    /// Answers a search and records what it showed.
+    /// Answers a search and records the tools that the reply shows.
     pub fn search(
         &self,
         turn: &TurnContext<'_>,
@@ -123,102 +123,102 @@ impl Crib {
         ask: &SearchRequest,
     ) -> Reply {
         let turn = &self.checked_turn(turn);
-        let mut finds = Finds { most: self.settings().search.max_limit, ..Finds::default() };
+        let mut results =
+            SearchResults { most: self.settings().search.max_limit, ..SearchResults::default() };
         let mut asks = 0;
         let most = self.settings().limits.asks;
-        self.select(turn, &ask.names, &mut finds);
+        self.select(turn, &ask.names, &mut results);
         if let Some(pattern) = &ask.pattern {
-            self.match_pattern(turn, pattern, ask.limit, &mut finds);
+            self.match_pattern(turn, pattern, ask.limit, &mut results);
             asks += 1;
         }
         let mut per_query = Vec::new();
         for query in ask.queries.iter().take(most) {
             match self.parse(query, turn.scope) {
-                Query::Select(names) => self.select(turn, &names, &mut finds),
+                Query::Select(names) => self.select(turn, &names, &mut results),
                 Query::Browse => {}
                 Query::Words(words) => {
                     asks += 1;
-                    per_query.push(self.find(
+                    per_query.push(self.search_words(
                         turn,
                         conversation,
                         query,
                         &words,
                         ask.limit,
-                        &mut finds,
+                        &mut results,
                     ));
                 }
             }
         }
         if ask.queries.len() > most {
             let (all, kept) = (ask.queries.len(), most);
-            finds.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
+            results.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
         }
-        words::interleave(self.catalog(), &per_query, &mut finds);
-        if !finds.omitted.is_empty() {
-            let most = finds.most;
-            finds
+        word_search::interleave(self.catalog(), &per_query, &mut results);
+        if !results.omitted.is_empty() {
+            let most = results.most;
+            results
                 .notes
                 .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
         }
-        if finds.fit == Some(Fit::None) && !finds.picked.is_empty() {
-            // No words fit, and a pattern found something: that is no judgement on either.
-            finds.fit = None;
+        if results.fit == Some(Fit::None) && !results.picked.is_empty() {
+            // No tool fits the words, but the pattern found some, so there is no fit for the reply as a whole.
+            results.fit = None;
         }
-        finds.lost |= finds.picked.is_empty() && finds.missing.is_empty();
-        let query = shown_query(ask);
+        results.is_lost |= results.picked.is_empty() && results.missing.is_empty();
+        let query = displayed_query(ask);
         let circling =
             if asks > 0 { conversation.guard.searched(&query) } else { LoopWarning::None };
-        self.answer(turn, conversation, query, finds, circling)
+        self.build_reply(turn, conversation, query, results, circling)
     }
 
-    fn select(&self, turn: &TurnContext<'_>, names: &[String], finds: &mut Finds) {
-        let room = self.settings().limits.names.saturating_sub(finds.names);
-        finds.names += names.len();
+    fn select(&self, turn: &TurnContext<'_>, names: &[String], results: &mut SearchResults) {
+        let room = self.settings().limits.names.saturating_sub(results.names);
+        results.names += names.len();
         if names.len() > room {
             let (all, kept) = (names.len(), room);
-            finds.notes.push(format!("{all} names were asked for, the first {kept} are answered."));
+            results
+                .notes
+                .push(format!("{all} names were asked for, the first {kept} are answered."));
         }
         let mut fit = Fit::None;
         for name in names.iter().take(room) {
             match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
-                Meaning::One(id, _) => {
+                Resolution::One(id, _) => {
                     fit = Fit::Strong;
-                    finds.by_name.push(id);
-                    finds.pick(self.catalog(), self.named(id));
+                    results.by_name.push(id);
+                    results.pick(self.catalog(), self.hit_by_name(id));
                 }
-                Meaning::Several(ids) => finds.missing.push(self.ambiguous(name, &ids)),
-                Meaning::Nothing if finds.missing.len() < GUESSES => {
-                    let mut missing = self.missing(turn, name, ALIKE);
+                Resolution::Several(ids) => results.missing.push(self.ambiguous(name, &ids)),
+                Resolution::Nothing if results.missing.len() < MAX_GUESSES => {
+                    let mut missing = self.missing_tool(turn, name, SUGGESTION_SIMILARITY);
                     if missing.nearest.is_empty() {
-                        finds.lost = true;
-                        missing = self.missing(turn, name, GUESS);
+                        results.is_lost = true;
+                        missing = self.missing_tool(turn, name, GUESS_SIMILARITY);
                     }
-                    finds.missing.push(missing);
+                    results.missing.push(missing);
                 }
-                Meaning::Nothing => {
-                    finds.missing.push(MissingTool { name: shown(name), nearest: Vec::new() });
+                Resolution::Nothing => {
+                    results
+                        .missing
+                        .push(MissingTool { name: displayed_name(name), nearest: Vec::new() });
                 }
             }
         }
-        if self.rates() && !names.is_empty() {
-            finds.fit = finds.fit.max(Some(fit));
+        if self.has_confidence() && !names.is_empty() {
+            results.fit = results.fit.max(Some(fit));
         }
     }
 
-    /// A tool that is asked for by its name, as a hit.
-    fn named(&self, id: ToolId) -> Hit {
+    /// The hit for a tool that was requested by name.
+    fn hit_by_name(&self, id: ToolId) -> Hit {
         Hit {
             id,
             score: 0.0,
             coverage_bonus: 0.0,
             exact: true,
-            confidence: self.rates().then_some(1.0),
+            confidence: self.has_confidence().then_some(1.0),
         }
-    }
-
-    /// Whether hits have a confidence and replies a fit.
-    fn rates(&self) -> bool {
-        self.has_confidence()
     }
 
     fn ambiguous(&self, name: &str, ids: &[ToolId]) -> MissingTool {
@@ -226,12 +226,20 @@ impl Crib {
             ids.iter().map(|id| self.catalog().tool(*id).name().to_owned()).collect();
         nearest.sort_unstable();
         nearest.truncate(self.settings().search.max_limit);
-        MissingTool { name: shown(name), nearest }
+        MissingTool { name: displayed_name(name), nearest }
     }
 
-    pub(crate) fn missing(&self, turn: &TurnContext<'_>, name: &str, alike: u32) -> MissingTool {
-        let nearest = spelling::nearest(self.catalog(), turn.scope, name, alike);
-        MissingTool { name: shown(name), nearest: nearest.into_iter().map(str::to_owned).collect() }
+    pub(crate) fn missing_tool(
+        &self,
+        turn: &TurnContext<'_>,
+        name: &str,
+        min_similarity: u32,
+    ) -> MissingTool {
+        let nearest = spelling::similar_names(self.catalog(), turn.scope, name, min_similarity);
+        MissingTool {
+            name: displayed_name(name),
+            nearest: nearest.into_iter().map(str::to_owned).collect(),
+        }
     }
 
     fn match_pattern(
@@ -239,13 +247,13 @@ impl Crib {
         turn: &TurnContext<'_>,
         text: &str,
         limit: Option<usize>,
-        finds: &mut Finds,
+        results: &mut SearchResults,
     ) {
         let limits = &self.settings().limits;
         let regex = match pattern::compile(text, limits) {
             Ok(regex) => regex,
             Err(bad) => {
-                finds.notes.push(format!(
+                results.notes.push(format!(
                     "The pattern cannot be used: {}. Use plain words with {} instead.",
                     bad.message,
                     self.settings().own_names.search
@@ -255,12 +263,12 @@ impl Crib {
         };
         let found = pattern::matches(&regex, self.catalog(), &self.searched(turn.scope), limits);
         if found.partial {
-            finds
+            results
                 .notes
                 .push("The catalog is too large for one pattern: the answer is partial.".into());
         }
         if found.tools.is_empty() {
-            finds.notes.push("No tool matches the pattern.".into());
+            results.notes.push("No tool matches the pattern.".into());
         }
         for (id, place) in found.tools.iter().take(self.clamp(limit)) {
             let score = match place {
@@ -269,7 +277,7 @@ impl Crib {
                 pattern::MatchedField::Parameters => 1.0,
             };
             let hit = Hit { id: *id, score, coverage_bonus: 0.0, exact: false, confidence: None };
-            finds.pick(self.catalog(), hit);
+            results.pick(self.catalog(), hit);
         }
     }
 
@@ -279,13 +287,13 @@ impl Crib {
     }
 }
 
-/// A name as it was asked for, fit to be shown.
-fn shown(name: &str) -> String {
+/// A requested name on one line and shortened, to be shown in a reply.
+fn displayed_name(name: &str) -> String {
     shorten(&toolcrib_text::clean::one_line(name), 128).into_owned()
 }
 
-/// What was asked, on one line.
-fn shown_query(ask: &SearchRequest) -> String {
+/// The request on one line, to be shown in a reply.
+fn displayed_query(ask: &SearchRequest) -> String {
     let pattern = ask.pattern.iter().map(|pattern| format!("/{pattern}/"));
     let names = (!ask.names.is_empty()).then(|| format!("select:{}", ask.names.join(",")));
     let all: Vec<String> =

@@ -1,4 +1,4 @@
-//! Text into terms.
+//! Splits text into words, and words into terms.
 
 mod lexicon;
 pub(crate) mod words;

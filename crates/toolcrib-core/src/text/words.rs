@@ -1,41 +1,40 @@
-//! Text, identifiers included, into folded words.
+//! Splits text, including identifiers, into folded words.
 //!
-//! Tool names are code and descriptions are prose, often mixed in one sentence, so there is one
-//! splitter for both. `create_issue`, `createIssue`, `create-issue` and "create issue" are the same
-//! two words; `HTTPServer` is `http` and `server`; `base64` is `base` and `64`, while `s3`, `mp3` and
-//! `2fa` stay whole, since one or two letters alone say nothing. Scripts that put no blanks between
-//! words become overlapping pairs of characters.
+//! Tool names are code and descriptions are prose, often mixed in one sentence, so one splitter handles both.
+//! `create_issue`, `createIssue`, `create-issue` and "create issue" are the same two words; `HTTPServer` is `http` and
+//! `server`; `base64` is `base` and `64`, while `s3`, `mp3` and `2fa` are not split, because one or two letters alone
+//! carry no meaning. Scripts without spaces between words become overlapping pairs of characters.
 
 use unicode_normalization::UnicodeNormalization;
 
-/// What a character is to the splitter.
+/// How the splitter treats a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharClass {
     Lower,
     Upper,
     Digit,
-    /// A letter of a script written without blanks.
-    Pair,
+    /// A letter of a script that is written without spaces.
+    Unspaced,
     Other,
 }
 
-fn class(c: char) -> Class {
+fn class(c: char) -> CharClass {
     match c {
-        'a'..='z' => Class::Lower,
-        'A'..='Z' => Class::Upper,
-        '0'..='9' => Class::Digit,
-        _ if c.is_ascii() => Class::Other,
-        _ if is_unspaced(c) => Class::Pair,
-        _ if c.is_uppercase() => Class::Upper,
-        _ if c.is_numeric() => Class::Digit,
+        'a'..='z' => CharClass::Lower,
+        'A'..='Z' => CharClass::Upper,
+        '0'..='9' => CharClass::Digit,
+        _ if c.is_ascii() => CharClass::Other,
+        _ if is_unspaced(c) => CharClass::Unspaced,
+        _ if c.is_uppercase() => CharClass::Upper,
+        _ if c.is_numeric() => CharClass::Digit,
         _ if c.is_alphanumeric() || unicode_normalization::char::is_combining_mark(c) => {
-            Class::Lower
+            CharClass::Lower
         }
-        _ => Class::Other,
+        _ => CharClass::Other,
     }
 }
 
-/// Thai, Lao, Myanmar, Khmer, kana, Han, Hangul and their full- and half-width forms.
+/// Whether a character is Thai, Lao, Myanmar, Khmer, kana, Han or Hangul, including half-width forms.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}'
@@ -51,21 +50,21 @@ fn is_unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Calls `visit` with every word of `text`, folded, in order.
+/// Calls `visit` with every folded word of `text`, in order.
 pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
     if text.is_ascii() {
         return each_ascii(text, visit);
     }
-    for run in text.split(|c: char| class(c) == Class::Other) {
+    for run in text.split(|c: char| class(c) == CharClass::Other) {
         if run.is_ascii() {
             each_ascii(run, visit);
         } else {
-            each_foreign(run, visit);
+            each_unicode(run, visit);
         }
     }
 }
 
-/// The same for ASCII, byte by byte: nearly all text of nearly all catalogs.
+/// The fast path for ASCII, which is nearly all text of catalogs.
 fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
     let mut folded = String::new();
     let bytes = text.as_bytes();
@@ -76,7 +75,7 @@ fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
             continue;
         }
         let start = at;
-        // Lower-case letters alone, or after one capital, need no splitting.
+        // Lower-case letters, also after one capital, need no splitting.
         at += 1;
         while at < bytes.len() && bytes[at].is_ascii_lowercase() {
             at += 1;
@@ -102,25 +101,25 @@ fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// All words of `text`.
+/// All folded words of `text`.
 pub(crate) fn all(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each(text, &mut |word| words.push(word.to_owned()));
     words
 }
 
-/// A name with its spelling folded away: the words joined by `_`.
+/// The folded words of a name, joined by `_`.
 pub(crate) fn fold_name(name: &str) -> String {
     all(name).join("_")
 }
 
-fn each_foreign(run: &str, visit: &mut impl FnMut(&str)) {
-    // Compatibility forms first: full-width Latin is Latin, half-width kana is kana.
+fn each_unicode(run: &str, visit: &mut impl FnMut(&str)) {
+    // Normalise compatibility forms first: full-width Latin becomes Latin, half-width kana becomes kana.
     let run: String = run.nfkc().collect();
     let mut rest = run.as_str();
     while let Some(first) = rest.chars().next() {
-        let pairs = class(first) == Class::Pair;
-        let end = rest.find(|c| (class(c) == Class::Pair) != pairs).unwrap_or(rest.len());
+        let pairs = class(first) == CharClass::Unspaced;
+        let end = rest.find(|c| (class(c) == CharClass::Unspaced) != pairs).unwrap_or(rest.len());
         let (part, tail) = rest.split_at(end);
         rest = tail;
         if pairs {
@@ -141,7 +140,7 @@ fn each_pair(run: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// Lower case, and Latin accents away: `Café` is found by `cafe`.
+/// Converts to lower case and removes Latin accents, so that `cafe` finds `Café`.
 fn fold(word: &str) -> String {
     word.nfkd()
         .filter(|c| !('\u{300}'..='\u{36f}').contains(c))
@@ -150,22 +149,24 @@ fn fold(word: &str) -> String {
         .collect()
 }
 
-/// Splits a run of letters and digits at camel humps, acronym ends and digits.
+/// Splits a run of letters and digits at camel case, ends of acronyms, and digits.
 fn split_run(run: &str, mut visit: impl FnMut(&str)) {
     if run.is_empty() {
         return;
     }
     let mut start = 0;
     let mut chars = run.char_indices().peekable();
-    let mut before = Class::Other;
+    let mut before = CharClass::Other;
     while let Some((at, c)) = chars.next() {
         let here = class(c);
         let next = chars.peek().map(|(_, c)| class(*c));
-        let hump = matches!(before, Class::Lower | Class::Digit) && here == Class::Upper;
-        let acronym_end =
-            before == Class::Upper && here == Class::Upper && next == Some(Class::Lower);
-        let digits = (before == Class::Digit) != (here == Class::Digit)
-            && before != Class::Other
+        let hump =
+            matches!(before, CharClass::Lower | CharClass::Digit) && here == CharClass::Upper;
+        let acronym_end = before == CharClass::Upper
+            && here == CharClass::Upper
+            && next == Some(CharClass::Lower);
+        let digits = (before == CharClass::Digit) != (here == CharClass::Digit)
+            && before != CharClass::Other
             && splits_at_digit(&run[start..], at - start);
         if at > start && (hump || acronym_end || digits) {
             visit(&run[start..at]);
@@ -176,13 +177,13 @@ fn split_run(run: &str, mut visit: impl FnMut(&str)) {
     visit(&run[start..]);
 }
 
-/// Whether letters and digits that meet at `at` are two words: not when one side has only one or two.
+/// Whether letters and digits that meet at `at` are two words: only if there are more than two letters.
 fn splits_at_digit(piece: &str, at: usize) -> bool {
-    let is_digit = |c: char| class(c) == Class::Digit;
+    let is_digit = |c: char| class(c) == CharClass::Digit;
     let after = &piece[at..];
     let digit_first = piece.starts_with(is_digit);
     let after_len = if digit_first {
-        after.find(|c| class(c) != Class::Lower).unwrap_or(after.len())
+        after.find(|c| class(c) != CharClass::Lower).unwrap_or(after.len())
     } else {
         usize::MAX
     };
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_part_from_words_but_not_from_a_letter_or_two() {
+    fn digits_are_split_from_words_but_not_from_one_or_two_letters() {
         assert_eq!(
             all("base64 top10 utf8Decode"),
             ["base", "64", "top", "10", "utf", "8", "decode"]
@@ -220,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn accents_and_widths_fold() {
+    fn accents_and_character_widths_are_folded() {
         assert_eq!(all("Café ＡＰＩ naïve Über"), ["cafe", "api", "naive", "uber"]);
         assert_eq!(all("ПоискФайлов"), ["поиск", "фаилов"]);
     }
 
     #[test]
-    fn scripts_without_blanks_become_pairs() {
+    fn scripts_without_spaces_become_pairs_of_characters() {
         assert_eq!(all("搜索工具 API"), ["搜索", "索工", "工具", "api"]);
         assert_eq!(all("天気"), ["天気"]);
         assert_eq!(all("ファイル"), ["ファ", "ァイ", "イル"]);

@@ -1,10 +1,10 @@
-//! Fitting what was found into a reply.
+//! Builds the reply to a search within its token budget.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use super::Finds;
+use super::SearchResults;
 use crate::catalog::ToolId;
 use crate::conversation::{Conversation, LoopWarning};
 use crate::crib::Crib;
@@ -18,29 +18,29 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::json::{compact, data};
 use toolcrib_text::shorten;
 
-/// Characters of a description where only a signature is shown.
-const BRIEF: usize = 400;
-/// Servers that a browse or a miss may list, however few names.
-const SERVERS: usize = 50;
+/// Maximum length of a description that is shown without a schema, in characters.
+const MAX_BRIEF_CHARS: usize = 400;
+/// Maximum number of servers that a reply without hits lists, even if the settings allow fewer names.
+const MAX_LISTED_SERVERS: usize = 50;
 
-/// How much of a tool is shown.
+/// How much of a tool a reply shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Detail {
+enum DetailLevel {
     Schema,
     Signature,
-    /// The description alone.
+    /// The description without schema or signature.
     Brief,
 }
 
 impl Crib {
-    /// The full schema of one tool, by any spelling of its name.
+    /// The reply to a `describe` call: the full schema of one tool.
     pub(crate) fn describe(&self, conversation: &mut Conversation, id: ToolId) -> Reply {
         let tool = self.catalog().tool(id);
         self.record(conversation, tool);
         Reply {
             query: format!("select:{}", tool.name()),
-            fit: self.rates().then_some(Fit::Strong),
-            hits: vec![self.found(&self.named(id), Detail::Schema)],
+            fit: self.has_confidence().then_some(Fit::Strong),
+            hits: vec![self.found_tool(&self.hit_by_name(id), DetailLevel::Schema)],
             loaded: vec![tool.name().to_owned()],
             named: true,
             described: true,
@@ -49,46 +49,46 @@ impl Crib {
         }
     }
 
-    /// The reply to a search; what it shows is recorded.
-    pub(super) fn answer(
+    /// Builds the reply to a search and records the tools that it shows.
+    pub(super) fn build_reply(
         &self,
         turn: &TurnContext<'_>,
         conversation: &mut Conversation,
         query: String,
-        finds: Finds,
+        results: SearchResults,
         circling: LoopWarning,
     ) -> Reply {
         let mut reply = Reply {
             query,
-            fit: finds.fit,
-            missing: finds.missing,
-            omitted: finds.omitted,
-            did_you_mean: finds.corrections,
-            notes: finds.notes,
-            named: finds.picked.iter().all(|hit| finds.by_name.contains(&hit.id)),
+            fit: results.fit,
+            missing: results.missing,
+            omitted: results.omitted,
+            did_you_mean: results.corrections,
+            notes: results.notes,
+            named: results.picked.iter().all(|hit| results.by_name.contains(&hit.id)),
             searched: self.searched(turn.scope).len(),
             format: self.settings().search.format,
             ..Reply::default()
         };
         let described = matches!(circling, LoopWarning::Describe(_));
-        let wanted: Vec<(Hit, Detail)> = finds
+        let wanted: Vec<(Hit, DetailLevel)> = results
             .picked
             .iter()
             .enumerate()
             .map(|(at, hit)| {
-                let asked = finds.by_name.contains(&hit.id) || (at == 0 && described);
+                let asked = results.by_name.contains(&hit.id) || (at == 0 && described);
                 (*hit, self.detail(conversation, hit.id, asked))
             })
             .collect();
-        let fitted = self.with_room(&wanted);
+        let fitted = self.fit_into_budget(&wanted);
         let schemas = fitted.iter().filter(|found| found.input_schema.is_some()).count();
         let signatures = fitted.iter().filter(|found| found.signature.is_some()).count();
         for (hit, _) in &wanted[fitted.len()..] {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
         for found in fitted {
-            // A signature is no schema, unless the disclosure shows that one next. What the ledger
-            // gets, the reply says: a transcript must tell the same.
+            // A signature does not count as loaded, unless the disclosure shows the schema next. The reply lists what
+            // the ledger records, because the ledger may be rebuilt from a transcript.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
                 reply.loaded.push(found.name.clone());
             }
@@ -106,8 +106,8 @@ impl Crib {
             reply.notes.push(format!("{told}; {way} gives the full one."));
         }
         if reply.hits.is_empty() {
-            // Names that are nearly right need no list of all the others.
-            reply.available = finds.lost.then(|| self.available(turn));
+            // If similar names are suggested, the other names are not listed.
+            reply.available = results.is_lost.then(|| self.available(turn));
             reply.connecting = turn.connecting.to_vec();
             if !turn.connecting.is_empty() {
                 reply
@@ -115,37 +115,37 @@ impl Crib {
                     .push("Some servers are still connecting: search again in a moment.".into());
             }
         }
-        nudge(conversation, circling, self.settings(), &mut reply);
+        add_loop_advice(conversation, circling, self.settings(), &mut reply);
         reply
     }
 
-    /// How much of a tool a reply should show.
-    fn detail(&self, conversation: &Conversation, id: ToolId, asked: bool) -> Detail {
-        if asked {
-            Detail::Schema
+    /// How much of a tool the reply should show.
+    fn detail(&self, conversation: &Conversation, id: ToolId, by_name: bool) -> DetailLevel {
+        if by_name {
+            DetailLevel::Schema
         } else if !self.settings().shows_schemas() {
-            Detail::Brief
+            DetailLevel::Brief
         } else if self.settings().search.known_last && self.is_visible(conversation, id) {
-            Detail::Signature
+            DetailLevel::Signature
         } else {
-            Detail::Schema
+            DetailLevel::Schema
         }
     }
 
-    /// The first tool in full, as many others as the budget has room for as signatures, and then, in
-    /// order, as many of those in full as it still has room for.
-    fn with_room(&self, wanted: &[(Hit, Detail)]) -> Vec<FoundTool> {
+    /// Fits the tools into the token budget: the first in full, then as many others as possible as signatures, then,
+    /// in order, as many of those as possible in full.
+    fn fit_into_budget(&self, wanted: &[(Hit, DetailLevel)]) -> Vec<FoundTool> {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(FoundTool, usize)> = Vec::new();
         for (hit, detail) in wanted {
             let (best, least) = match detail {
-                Detail::Brief => (Detail::Brief, Detail::Brief),
-                detail if fitted.is_empty() => (*detail, Detail::Signature),
-                _ => (Detail::Signature, Detail::Signature),
+                DetailLevel::Brief => (DetailLevel::Brief, DetailLevel::Brief),
+                detail if fitted.is_empty() => (*detail, DetailLevel::Signature),
+                _ => (DetailLevel::Signature, DetailLevel::Signature),
             };
             let fits = [best, least].into_iter().find_map(|detail| {
-                let found = self.found(hit, detail);
-                let size = self.size(&found);
+                let found = self.found_tool(hit, detail);
+                let size = self.token_size(&found);
                 (size <= room).then_some((found, size))
             });
             let Some((found, size)) = fits else { break };
@@ -153,9 +153,9 @@ impl Crib {
             fitted.push((found, size));
         }
         for ((found, size), (hit, detail)) in fitted.iter_mut().zip(wanted) {
-            if *detail == Detail::Schema && found.input_schema.is_none() {
-                let full = self.found(hit, Detail::Schema);
-                if let Some(left) = (room + *size).checked_sub(self.size(&full)) {
+            if *detail == DetailLevel::Schema && found.input_schema.is_none() {
+                let full = self.found_tool(hit, DetailLevel::Schema);
+                if let Some(left) = (room + *size).checked_sub(self.token_size(&full)) {
                     room = left;
                     *found = full;
                 }
@@ -164,25 +164,25 @@ impl Crib {
         fitted.into_iter().map(|(found, _)| found).collect()
     }
 
-    fn size(&self, found: &FoundTool) -> usize {
+    fn token_size(&self, found: &FoundTool) -> usize {
         let schema = found.input_schema.as_ref().map(|raw| raw.get());
         let body = schema.or(found.signature.as_deref()).unwrap_or_default();
         let texts = [&found.name, found.server.as_deref().unwrap_or(""), &found.description, body];
         texts.iter().map(|text| self.counter().count(text)).sum()
     }
 
-    fn found(&self, hit: &Hit, detail: Detail) -> FoundTool {
+    fn found_tool(&self, hit: &Hit, detail: DetailLevel) -> FoundTool {
         let tool = self.catalog().tool(hit.id);
         let schema = match detail {
-            Detail::Schema => RawValue::from_string(compact(tool.schema()).into_owned()).ok(),
-            Detail::Signature | Detail::Brief => None,
+            DetailLevel::Schema => RawValue::from_string(compact(tool.schema()).into_owned()).ok(),
+            DetailLevel::Signature | DetailLevel::Brief => None,
         };
         let description = match &schema {
             Some(_) => tool.description().to_owned(),
-            None => shorten(tool.description(), BRIEF).into_owned(),
+            None => shorten(tool.description(), MAX_BRIEF_CHARS).into_owned(),
         };
         let signature =
-            (detail == Detail::Signature).then(|| signature::bounded(&tool.schema_value()));
+            (detail == DetailLevel::Signature).then(|| signature::bounded(&tool.schema_value()));
         FoundTool {
             name: tool.name().to_owned(),
             server: tool.server().map(str::to_owned),
@@ -196,8 +196,7 @@ impl Crib {
         }
     }
 
-    /// What there is to be found for this caller: all names, or servers and sizes where that is too
-    /// much.
+    /// The tools that this caller can search: all names, or the servers with their sizes if there are too many names.
     fn available(&self, turn: &TurnContext<'_>) -> AvailableTools {
         let catalog = self.catalog();
         let search = &self.settings().search;
@@ -214,8 +213,8 @@ impl Crib {
         }
         let size = |(server, tools): (&str, usize)| ServerSize { server: server.to_owned(), tools };
         let mut servers: Vec<_> = sizes.into_iter().map(size).collect();
-        // Too many servers to name: the largest ones. Who wants no names still wants servers.
-        let most = search.names.max(SERVERS);
+        // If there are too many servers, the largest are listed. Servers are listed even if the limit for names is 0.
+        let most = search.names.max(MAX_LISTED_SERVERS);
         if servers.len() > most {
             servers.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.server.cmp(&b.server)));
             servers.truncate(most);
@@ -223,14 +222,14 @@ impl Crib {
         AvailableTools::Servers(servers)
     }
 
-    /// Whether the model has this tool's schema before it.
+    /// Whether the model already has the schema of this tool.
     pub(super) fn is_visible(&self, conversation: &Conversation, id: ToolId) -> bool {
         self.policy(id) == DeferPolicy::Never || conversation.ledger.has(self.catalog().tool(id))
     }
 }
 
-/// Tells a model that goes in circles so.
-fn nudge(
+/// Adds advice to the reply if the model keeps searching without calling a tool.
+fn add_loop_advice(
     conversation: &Conversation,
     circling: LoopWarning,
     settings: &Settings,

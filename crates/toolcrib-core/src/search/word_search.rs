@@ -1,6 +1,6 @@
-//! Answering a query in words: what is kept of a ranking, and when nothing is.
+//! Answers a query in words: which hits of a ranking are returned, and when none is.
 
-use super::Finds;
+use super::SearchResults;
 use crate::catalog::Catalog;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
@@ -10,52 +10,52 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
 
-/// Characters of a query that a note repeats.
-const REPEATED: usize = 80;
-/// Tools that are named where none fits: a wrong refusal then costs one `select:`.
-const NEAREST: usize = 3;
+/// Maximum length of the query in a note, in characters.
+const MAX_NOTE_CHARS: usize = 80;
+/// Number of tools that are named if none fits, so that a wrong refusal costs only one `select:`.
+const NAMED_WITHOUT_FIT: usize = 3;
 
 impl Crib {
-    /// The hits of one query. Where none fits there are none, and a note says what comes nearest.
-    pub(super) fn find(
+    /// Returns the hits of one query. If no tool fits, it returns none and adds a note with the nearest tools.
+    pub(super) fn search_words(
         &self,
         turn: &TurnContext<'_>,
         conversation: &Conversation,
         query: &str,
         words: &Words,
         limit: Option<usize>,
-        finds: &mut Finds,
+        results: &mut SearchResults,
     ) -> Vec<Hit> {
         let limit = self.clamp(limit);
-        // More than asked for, so that what is cut off or moved back leaves no gap.
+        // More than requested, because some are dropped or moved back.
         let mut ranked = self.ranking(words, turn.scope, limit * 4);
-        finds.corrections.append(&mut ranked.corrections);
+        results.corrections.append(&mut ranked.corrections);
         if words.cut || ranked.cut {
-            finds.notes.push("The query is too long: only its beginning was read.".into());
+            results.notes.push("The query is too long: only its beginning was read.".into());
         }
-        let fit = self.decide_fit(&ranked.hits).map(|judgement| judgement.fit);
-        finds.fit = finds.fit.max(fit);
+        let fit = self.decide_fit(&ranked.hits).map(|decision| decision.fit);
+        results.fit = results.fit.max(fit);
         if ranked.hits.is_empty() || fit == Some(Fit::None) {
-            finds.lost = true;
-            finds.notes.push(self.refusal(query, &ranked));
+            results.is_lost = true;
+            results.notes.push(self.no_fit_note(query, &ranked));
             return Vec::new();
         }
-        let mut hits = self.kept(words, ranked);
-        // What the model has already is the last it needs.
+        let mut hits = self.relevant_hits(words, ranked);
+        // Tools that the model already has come last.
         let known_last = self.settings().search.known_last;
         hits.sort_by_key(|hit| known_last && self.is_visible(conversation, hit.id));
         hits.truncate(limit);
         hits
     }
 
-    /// What of a ranking is an answer: the first, and what is not far behind it.
-    fn kept(&self, words: &Words, ranked: Ranking) -> Vec<Hit> {
+    /// The hits of a ranking that are returned: the first, and those that are not far behind it.
+    fn relevant_hits(&self, words: &Words, ranked: Ranking) -> Vec<Hit> {
         let search = &self.settings().search;
-        // A name pasted alone asks for that tool alone. Words that happen to spell a name put it
-        // first, and say nothing against the others.
+        // A query that is a single name requests only that tool. If several words happen to spell a name, that tool
+        // comes first, but the others are returned too.
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let alone = pasted && ranked.hits.iter().any(|hit| hit.exact);
-        // What the first has for its place says nothing about how far the others are behind.
+        // The coverage bonus of the first hit is excluded: it does not say how far the others are behind.
         let best =
             ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.coverage_bonus);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;
@@ -68,11 +68,11 @@ impl Crib {
         ranked.hits.into_iter().filter(keeps).collect()
     }
 
-    /// That nothing fits a query, and what the model may do about it.
-    fn refusal(&self, query: &str, ranked: &Ranking) -> String {
-        let query = data(&shorten(query, REPEATED));
+    /// The note that no tool fits a query, and what the model can do next.
+    fn no_fit_note(&self, query: &str, ranked: &Ranking) -> String {
+        let query = data(&shorten(query, MAX_NOTE_CHARS));
         let name = |hit: &Hit| data(self.catalog().tool(hit.id).name());
-        let nearest: Vec<String> = ranked.hits.iter().take(NEAREST).map(name).collect();
+        let nearest: Vec<String> = ranked.hits.iter().take(NAMED_WITHOUT_FIT).map(name).collect();
         if nearest.is_empty() {
             return format!("Nothing matches {query}. Try another word for it, or fewer words.");
         }
@@ -83,13 +83,13 @@ impl Crib {
     }
 }
 
-/// The best of every query first, then the second best: no need is served last.
-pub(super) fn interleave(catalog: &Catalog, per_query: &[Vec<Hit>], finds: &mut Finds) {
+/// Takes the best hit of every query, then the second best of every query, and so on.
+pub(super) fn interleave(catalog: &Catalog, per_query: &[Vec<Hit>], results: &mut SearchResults) {
     let longest = per_query.iter().map(Vec::len).max().unwrap_or(0);
     for rank in 0..longest {
         for hits in per_query {
             if let Some(hit) = hits.get(rank) {
-                finds.pick(catalog, *hit);
+                results.pick(catalog, *hit);
             }
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// How many of two hits are kept, each with its score and what of it is for its place.
+    /// How many of two hits are returned, given their scores and coverage bonuses.
     fn kept(hits: [(f32, f32); 2]) -> usize {
         let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
         let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
@@ -112,21 +112,20 @@ mod tests {
             confidence: Some(0.6),
         };
         let hits: Vec<Hit> = crib.catalog().ids().zip(hits).map(hit).collect();
-        let kept =
-            crib.kept(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });
+        let kept = crib
+            .relevant_hits(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });
         assert_eq!(kept, hits[..kept.len()]);
         kept.len()
     }
 
-    /// Whoever is first was judged to be an answer; that it is far from what others would have had does not
-    /// take that back.
+    /// The first hit was judged to fit, so a low score does not exclude it.
     #[test]
-    fn the_first_is_kept_whatever_its_score() {
+    fn the_first_hit_is_returned_whatever_its_score() {
         assert_eq!(kept([(-0.1, 0.0), (-0.2, 0.0)]), 1);
     }
 
     #[test]
-    fn what_the_first_has_for_its_place_cuts_nobody_off() {
+    fn the_coverage_bonus_of_the_first_hit_excludes_no_other_hit() {
         assert_eq!(kept([(0.95, 0.0), (0.3, 0.0)]), 1);
         assert_eq!(kept([(0.95, 0.4), (0.3, 0.0)]), 2);
     }
