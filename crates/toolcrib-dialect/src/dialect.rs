@@ -110,12 +110,12 @@ pub(crate) trait Dialect: Sync {
         None
     }
 
-    /// Returns the client's entries after a turn of the model, with the results that the client never saw
+    /// Returns the client's entries after a turn of the model, with the answers that the client never saw
     /// inserted.
     ///
     /// `turn` is the turn as the upstream knows it. `calls` are the calls that were forwarded to the client, in
     /// order; empty if the client uses the upstream's ids for all of them.
-    fn insert_hidden_results<'a>(
+    fn insert_hidden_answers<'a>(
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,

@@ -331,7 +331,7 @@ impl Turn {
             }
             let said: Vec<Cow<'_, str>> = entries.iter().map(Cow::from).collect();
             let joined =
-                self.dialect.insert_hidden_results(&said, Vec::new(), &answers, &[], &self.toolset);
+                self.dialect.insert_hidden_answers(&said, Vec::new(), &answers, &[], &self.toolset);
             let joined: Vec<String> = joined.into_iter().map(Cow::into_owned).collect();
             self.hidden.extend(entries);
             self.hidden.extend(joined);

@@ -109,7 +109,7 @@ pub(crate) fn upstream_history(
             Speaker::Client => {
                 let calls = calls_with_changed_ids(&upstream_ids, client_turn);
                 let mut client_entries =
-                    dialect.insert_hidden_results(&turn, entries, &answers, &calls, toolset);
+                    dialect.insert_hidden_answers(&turn, entries, &answers, &calls, toolset);
                 for entry in &mut client_entries {
                     if let Some(announced) =
                         announcement.and_then(|text| dialect.insert_announcement(entry, text))
@@ -153,7 +153,7 @@ pub(crate) fn upstream_history(
         }
     }
     if !answers.is_empty() {
-        let results = dialect.insert_hidden_results(&turn, Vec::new(), &answers, &[], toolset);
+        let results = dialect.insert_hidden_answers(&turn, Vec::new(), &answers, &[], toolset);
         for entry in &results {
             push(entry);
         }

@@ -1,4 +1,4 @@
-//! Restores hidden calls and results in the messages of Chat Completions.
+//! Restores hidden calls and answers in the messages of Chat Completions.
 
 use std::borrow::Cow;
 
@@ -41,8 +41,8 @@ fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
 }
 
-/// Inserts hidden results directly after the calls, before the client's messages.
-pub(super) fn insert_hidden_results<'a>(
+/// Inserts hidden answers directly after the calls, before the client's messages.
+pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],

@@ -49,7 +49,7 @@ impl Dialect for ChatDialect {
         history::wrap_deferred_calls(entry, deferred, call)
     }
 
-    fn insert_hidden_results<'a>(
+    fn insert_hidden_answers<'a>(
         &self,
         _turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
@@ -57,7 +57,7 @@ impl Dialect for ChatDialect {
         calls: &[ForwardedCall<'_>],
         _toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::insert_hidden_results(entries, answers, calls)
+        history::insert_hidden_answers(entries, answers, calls)
     }
 
     fn with_generated_ids(

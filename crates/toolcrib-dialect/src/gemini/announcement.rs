@@ -7,11 +7,11 @@ use super::content::{Content, Part, PartKind};
 /// Returns the content with the text before the user's own, but after function responses.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let content = Content::read(entry).filter(|content| !content.is_model)?;
-    let is_answer =
+    let is_result =
         |raw: &&&str| matches!(Part::read(raw), Some(Part { kind: PartKind::Result(_), .. }));
-    let answers = content.parts.iter().take_while(is_answer).count();
+    let results = content.parts.iter().take_while(is_result).count();
     let mut parts: Vec<String> = content.parts.iter().map(|part| (*part).to_owned()).collect();
-    parts.insert(answers, part(text));
+    parts.insert(results, part(text));
     Some(content.with(&parts))
 }
 

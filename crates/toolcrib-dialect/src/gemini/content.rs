@@ -74,10 +74,10 @@ impl<'a> Part<'a> {
         let kind =
             if let Some(call) = FunctionPart::read(&fields, ["functionCall", "function_call"]) {
                 PartKind::Call(call)
-            } else if let Some(answer) =
+            } else if let Some(result) =
                 FunctionPart::read(&fields, ["functionResponse", "function_response"])
             {
-                PartKind::Result(answer)
+                PartKind::Result(result)
             } else {
                 match fields.string("text") {
                     Some(text) if fields.get("thought") == Some("true") => PartKind::Thought(text),

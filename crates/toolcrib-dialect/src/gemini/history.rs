@@ -1,4 +1,4 @@
-//! Restores hidden calls and results in the contents of Gemini.
+//! Restores hidden calls and answers in the contents of Gemini.
 //!
 //! The API requires one function response per call, all in one content. Ids are optional, so a response may
 //! have to be matched to its call by name and order.
@@ -111,9 +111,9 @@ fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usiz
         .or_else(|| find(&|call| call.is_bridge_call))
 }
 
-/// Returns the entries after a turn: the client's results under the upstream's names, and the hidden results
+/// Returns the entries after a turn: the client's results under the upstream's names, and the hidden answers
 /// among them, in the order of the calls.
-pub(super) fn insert_hidden_results<'a>(
+pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -126,7 +126,7 @@ pub(super) fn insert_hidden_results<'a>(
         if let Some(call) = calls.get_mut(answer.at) {
             call.has_result = true;
         }
-        ordered.add(answer.at, hidden_result(answer));
+        ordered.add(answer.at, hidden_answer(answer));
     }
     // The remaining calls are those that were forwarded, in the same order.
     for (call, known) in calls.iter_mut().filter(|call| !call.has_result).zip(forwarded) {
@@ -176,7 +176,7 @@ struct OrderedResults {
     /// Parts before the client's first result.
     before: Vec<String>,
     /// Results by the position of their call, each with the parts between it and the client's next result.
-    answers: Vec<(usize, Vec<String>)>,
+    results: Vec<(usize, Vec<String>)>,
     /// The client's last result so far, and the parts after it. Those stay last, since they may be the user's
     /// next message.
     last: Option<usize>,
@@ -185,7 +185,7 @@ struct OrderedResults {
 
 impl OrderedResults {
     fn add(&mut self, at: usize, part: String) {
-        self.answers.push((at, vec![part]));
+        self.results.push((at, vec![part]));
     }
 
     /// Adds parts of the client: results with the position of their call, and others.
@@ -195,10 +195,10 @@ impl OrderedResults {
                 (None, None) => self.before.push(part),
                 (None, Some(_)) => self.after.push(part),
                 (Some(at), last) => {
-                    if let Some((_, parts)) = last.and_then(|last| self.answers.get_mut(last)) {
+                    if let Some((_, parts)) = last.and_then(|last| self.results.get_mut(last)) {
                         parts.append(&mut self.after);
                     }
-                    self.last = Some(self.answers.len());
+                    self.last = Some(self.results.len());
                     self.add(at, part);
                 }
             }
@@ -207,37 +207,37 @@ impl OrderedResults {
     }
 
     fn parts(mut self) -> Vec<String> {
-        self.answers.sort_by_key(|(at, _)| *at);
-        let answers = self.answers.into_iter().flat_map(|(_, parts)| parts);
-        self.before.into_iter().chain(answers).chain(self.after).collect()
+        self.results.sort_by_key(|(at, _)| *at);
+        let results = self.results.into_iter().flat_map(|(_, parts)| parts);
+        self.before.into_iter().chain(results).chain(self.after).collect()
     }
 }
 
 fn has_results(content: &Content<'_>) -> bool {
-    let is_answer =
+    let is_result =
         |raw: &&str| matches!(Part::read(raw), Some(Part { kind: PartKind::Result(_), .. }));
-    content.parts.iter().any(is_answer)
+    content.parts.iter().any(is_result)
 }
 
 /// Returns the position of the call that a part is the result of (`None` for any other part), and the part's
 /// new text if the upstream has another name or id for the call.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
     let Some(part) = Part::read(raw) else { return (None, None) };
-    let PartKind::Result(answer) = &part.kind else { return (None, None) };
-    let Some(at) = find_call(calls, answer.id.as_deref(), &answer.name) else {
+    let PartKind::Result(result) = &part.kind else { return (None, None) };
+    let Some(at) = find_call(calls, result.id.as_deref(), &result.name) else {
         return (Some(calls.len()), None);
     };
     let call = &mut calls[at];
     call.has_result = true;
     // Clients omit, invent or change ids. The result must have the same id as the call in the upstream's
     // history, or none.
-    let changes = call.name != answer.name || call.id != answer.id;
+    let changes = call.name != result.name || call.id != result.id;
     let new = changes.then(|| part.as_result_of(&call.name, call.id.as_deref())).flatten();
     (Some(at), new)
 }
 
 /// Returns the function response for a hidden call.
-fn hidden_result(answer: &HiddenAnswer) -> String {
+fn hidden_answer(answer: &HiddenAnswer) -> String {
     let id = answer.id.as_deref().map(|id| format!(r#""id":{},"#, json::quote(id)));
     let id = id.unwrap_or_default();
     let (name, text) = (json::quote(&answer.name), json::quote(&answer.text));

@@ -50,7 +50,7 @@ impl Dialect for GeminiDialect {
         history::wrap_deferred_calls(entry, deferred, call)
     }
 
-    fn insert_hidden_results<'a>(
+    fn insert_hidden_answers<'a>(
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
@@ -58,7 +58,7 @@ impl Dialect for GeminiDialect {
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::insert_hidden_results(turn, entries, answers, calls, toolset.names().call)
+        history::insert_hidden_answers(turn, entries, answers, calls, toolset.names().call)
     }
 
     /// Ids are optional in this API, so calls without one stay as they are.

@@ -86,7 +86,7 @@ impl PartMerger {
             _ => None,
         });
         match (piece, &mut self.open_text) {
-            (Some((thought, piece)), Some((open_text, text))) if *open_text == thought => {
+            (Some((thought, piece)), Some((is_thought, text))) if *is_thought == thought => {
                 text.push_str(piece);
             }
             (Some((thought, piece)), _) => {
@@ -129,17 +129,11 @@ impl PartMerger {
     ) -> [(&'static str, Option<String>); 2] {
         let has = |key| response.get(key).is_some();
         let id = self.id.clone().filter(|_| has("responseId"));
-        let round_usage = self
-            .round_usage
-            .as_ref()
-            .map(|round_usage| usage::sum(self.earlier_usage.as_ref(), round_usage));
-        let round_usage = round_usage
-            .or_else(|| self.earlier_usage.clone())
-            .filter(|_| last || has("usageMetadata"));
-        [
-            ("responseId", id),
-            ("usageMetadata", round_usage.map(|round_usage| round_usage.to_string())),
-        ]
+        let total =
+            self.round_usage.as_ref().map(|used| usage::sum(self.earlier_usage.as_ref(), used));
+        let total =
+            total.or_else(|| self.earlier_usage.clone()).filter(|_| last || has("usageMetadata"));
+        [("responseId", id), ("usageMetadata", total.map(|total| total.to_string()))]
     }
 
     /// Ends the round and returns its parts and its token usage.

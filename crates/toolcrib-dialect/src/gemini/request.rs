@@ -84,8 +84,8 @@ fn add_to_fingerprint(segment: &mut SegmentBuilder, part: Part<'_>) {
             segment.call(call.id, call.name, call.args);
         }
         // The content of a result is not fingerprinted, since clients shorten old results.
-        PartKind::Result(answer) => {
-            segment.fingerprint.call(answer.id.as_deref(), &answer.name, "");
+        PartKind::Result(result) => {
+            segment.fingerprint.call(result.id.as_deref(), &result.name, "");
         }
         PartKind::Thought(_) | PartKind::Other => {}
     }

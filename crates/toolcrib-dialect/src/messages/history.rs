@@ -1,6 +1,6 @@
-//! Restores hidden calls and results in the messages.
+//! Restores hidden calls and answers in the messages.
 //!
-//! The API requires all results of a turn at the beginning of the next user message. So hidden results are put
+//! The API requires all results of a turn at the beginning of the next user message. So hidden answers are put
 //! at the front of the client's message, or into a message of their own if there is none.
 
 use std::borrow::Cow;
@@ -37,8 +37,8 @@ pub(super) fn wrap_deferred_calls(
     edit_items(&blocks, |raw| wrapped(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// Inserts hidden results at the front of the message after the calls.
-pub(super) fn insert_hidden_results<'a>(
+/// Inserts hidden answers at the front of the message after the calls.
+pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
     calls: &[ForwardedCall<'_>],
@@ -106,10 +106,10 @@ fn edit_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) 
     Some(message.with(&edit_items(&blocks, change)?))
 }
 
-/// Returns a hidden result as a `tool_result` block.
+/// Returns a hidden answer as a `tool_result` block.
 pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
-    let here = answer.references.iter().filter(|tool| toolset.is_declared(&tool.name));
-    let mut blocks: Vec<String> = here
+    let declared = answer.references.iter().filter(|tool| toolset.is_declared(&tool.name));
+    let mut blocks: Vec<String> = declared
         .map(|tool| {
             let name = json::quote(&tool.name);
             format!(r#"{{"type":"tool_reference","tool_name":{name}}}"#)
@@ -141,13 +141,13 @@ pub(super) fn adapt_to_echo(
         block.fields.get("cache_control").filter(|raw| *raw != "null").map(str::to_owned)
     };
     let breakpoint = echoed_blocks().filter_map(breakpoint_of).next_back();
-    let fitted = |entry: String| {
+    let adapt = |entry: String| {
         let entry = if has_thinking { entry } else { without_thinking(&entry)? };
         let known =
             Message::read(&entry).and_then(|message| without_missing_references(&message, toolset));
         Some(known.unwrap_or(entry))
     };
-    let mut stored: Vec<String> = stored.into_iter().filter_map(fitted).collect();
+    let mut stored: Vec<String> = stored.into_iter().filter_map(adapt).collect();
     if let (Some(breakpoint), Some(last)) = (breakpoint, stored.last_mut())
         && let Some(edited) = with_breakpoint(last, breakpoint)
     {

@@ -62,7 +62,7 @@ impl Dialect for MessagesDialect {
         history::wrap_deferred_calls(entry, deferred, call)
     }
 
-    fn insert_hidden_results<'a>(
+    fn insert_hidden_answers<'a>(
         &self,
         _turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
@@ -70,7 +70,7 @@ impl Dialect for MessagesDialect {
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::insert_hidden_results(entries, answers, calls, toolset)
+        history::insert_hidden_answers(entries, answers, calls, toolset)
     }
 
     fn with_generated_ids(

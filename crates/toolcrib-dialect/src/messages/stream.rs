@@ -254,14 +254,14 @@ impl MessagesStreamMerger {
                 continue;
             }
             block.state = BlockState::Decided;
-            let settled = if router.route(&name) == CallRoute::Forward {
+            let resolved = if router.route(&name) == CallRoute::Forward {
                 // It waited for an earlier call.
                 router.note_forwarded_call(id, &name, &input);
                 ResolvedCall::Forward { name, arguments: input }
             } else {
                 router.resolve(id, &name, &input)
             };
-            if let ResolvedCall::Forward { name, arguments } = settled {
+            if let ResolvedCall::Forward { name, arguments } = resolved {
                 block.write_events(self.forwarded_blocks, &name, &arguments, out);
                 self.forwarded_blocks = self.forwarded_blocks.saturating_add(1);
             }

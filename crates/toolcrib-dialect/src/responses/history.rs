@@ -1,11 +1,11 @@
-//! Restores hidden calls and results in the items of the Responses API.
+//! Restores hidden calls and answers in the items of the Responses API.
 
 use std::borrow::Cow;
 
 use toolcrib_text::json::{self, Fields};
 
 use super::item::Item;
-use super::tools::deferred;
+use super::tools::mark_deferred;
 use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
@@ -50,8 +50,8 @@ fn deferred_call<'a>(
     Some((item, name))
 }
 
-/// Inserts hidden results directly after the calls, before the client's items.
-pub(super) fn insert_hidden_results<'a>(
+/// Inserts hidden answers directly after the calls, before the client's items.
+pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -67,7 +67,9 @@ pub(super) fn insert_hidden_results<'a>(
             let tools: Vec<String> = answer
                 .references
                 .iter()
-                .filter_map(|tool| Fields::read(&tool.definition).map(|fields| deferred(&fields)))
+                .filter_map(|tool| {
+                    Fields::read(&tool.definition).map(|fields| mark_deferred(&fields))
+                })
                 .collect();
             all.push(Cow::Owned(format!(
                 r#"{{"type":"tool_search_output","execution":"client","call_id":{id},"status":"completed","tools":[{}]}}"#,

@@ -74,7 +74,7 @@ impl Dialect for ResponsesDialect {
         history::qualify_deferred_calls(entry, deferred)
     }
 
-    fn insert_hidden_results<'a>(
+    fn insert_hidden_answers<'a>(
         &self,
         turn: &[Cow<'_, str>],
         entries: Vec<&'a str>,
@@ -82,7 +82,7 @@ impl Dialect for ResponsesDialect {
         calls: &[ForwardedCall<'_>],
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>> {
-        history::insert_hidden_results(turn, entries, answers, calls, toolset)
+        history::insert_hidden_answers(turn, entries, answers, calls, toolset)
     }
 
     fn with_generated_ids(

@@ -16,8 +16,8 @@ const MAX_DESCRIPTION_BYTES: usize = 400;
 /// Writes the client's tools, then the search, then those that were found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = match edit.mode {
-        Mode::Hosted(HostedSearch::Namespaces) => grouped(input, edit),
-        _ => tool_list::kept(input, edit, &deferred),
+        Mode::Hosted(HostedSearch::Namespaces) => group_by_server(input, edit),
+        _ => tool_list::kept(input, edit, &mark_deferred),
     };
     match edit.mode {
         Mode::Hosted(_) => entries.push(r#"{"type":"tool_search"}"#.to_owned()),
@@ -37,14 +37,14 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
 }
 
 /// Returns the tool marked as deferred.
-pub(super) fn deferred(fields: &Fields<'_>) -> String {
+pub(super) fn mark_deferred(fields: &Fields<'_>) -> String {
     fields.with(&[("defer_loading", Some("true".to_owned()))])
 }
 
 /// Returns the client's tools, with the deferred ones grouped into one namespace per server. A namespace stands
 /// where the first of its tools was. A tool without a server is marked as deferred where it is.
-fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
-    let mut groups: Vec<Group> = Vec::new();
+fn group_by_server(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
+    let mut groups: Vec<ServerGroup> = Vec::new();
     // Either the text of a tool, or the position of a group.
     let mut entries: Vec<Result<String, usize>> = Vec::new();
     for item in json::items(input).unwrap_or_default() {
@@ -52,19 +52,20 @@ fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
         let group = Fields::read(text).and_then(|fields| {
             let name =
                 tool_list::name(&fields).filter(|_| tool_list::members(&fields).is_none())?;
-            let marked = (edit.keep)(&name) == ToolEdit::MarkDeferred;
-            let server = (edit.group)(&name).filter(|_| marked)?;
-            Some((server.to_owned(), name, deferred(&fields)))
+            let is_deferred = (edit.keep)(&name) == ToolEdit::MarkDeferred;
+            let server = (edit.group)(&name).filter(|_| is_deferred)?;
+            Some((server.to_owned(), name, mark_deferred(&fields)))
         });
         let Some((server, name, definition)) = group else {
             // A list of one, so that `kept` handles namespaces and tools without a server.
-            entries
-                .extend(tool_list::kept(&format!("[{text}]"), edit, &deferred).into_iter().map(Ok));
+            entries.extend(
+                tool_list::kept(&format!("[{text}]"), edit, &mark_deferred).into_iter().map(Ok),
+            );
             continue;
         };
         let at = groups.iter().position(|group| group.server == server).unwrap_or_else(|| {
             entries.push(Err(groups.len()));
-            groups.push(Group { server, ..Group::default() });
+            groups.push(ServerGroup { server, ..ServerGroup::default() });
             groups.len() - 1
         });
         groups[at].names.push(name);
@@ -81,13 +82,13 @@ fn grouped(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
 
 /// The deferred tools of one server.
 #[derive(Debug, Default)]
-struct Group {
+struct ServerGroup {
     server: String,
     names: Vec<String>,
     tools: Vec<String>,
 }
 
-impl Group {
+impl ServerGroup {
     fn write(&self, used_names: &mut HashSet<String>) -> String {
         let mut name = wire_name::of_full(&self.server).into_owned();
         if used_names.contains(&name) {

@@ -223,7 +223,7 @@ fn results_without_ids_are_matched_by_position() {
     }
 }
 
-/// A client may send results in any order. If there is a hidden result, all are put in the order of the calls.
+/// A client may send results in any order. If there is a hidden answer, all are put in the order of the calls.
 #[test]
 fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});

@@ -136,7 +136,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
         assert_eq!(client["content"], json!([text("Again.")]));
         assert_eq!(client["stop_reason"], "end_turn", "a hidden call does not count");
 
-        // The hidden result that waited is put before the client's next message.
+        // The hidden answer that waited is put before the client's next message.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
         play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);

@@ -87,7 +87,7 @@ fn find(mode: Mode, id: &str) -> Value {
     }
 }
 
-/// Plays four requests of one conversation: hidden rounds, hidden results that wait for the next request, plain
+/// Plays four requests of one conversation: hidden rounds, hidden answers that wait for the next request, plain
 /// turns.
 fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
     let mut conversation = new_conversation(mode);
