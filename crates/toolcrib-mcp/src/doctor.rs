@@ -1,4 +1,4 @@
-//! What became of every server, for people.
+//! The health of every server, for `toolcrib doctor`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,56 +12,56 @@ use crate::gateway::Gateway;
 use crate::snapshot::{SessionKind, disclosure_warnings};
 use crate::upstream::ServerStatus;
 
-/// How long the index may take to be rebuilt after the last server answered.
-const REBUILT: Duration = Duration::from_secs(30);
+/// How long the snapshot may take to be rebuilt after the last server answered.
+const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One server's state of health.
+/// The health of one server.
 #[derive(Debug, Clone)]
 pub struct ServerHealth {
     /// Its name in the config.
     pub name: String,
-    /// What became of it.
+    /// Its status.
     pub status: ServerStatus,
-    /// Whether it is a child process or reached over HTTP.
+    /// `stdio` or `http`.
     pub transport: &'static str,
-    /// Its tools that clients may use.
+    /// The number of its tools that clients may use.
     pub tools: usize,
-    /// What those cost in a prompt, in tokens.
+    /// The size of those tools' definitions, in tokens.
     pub tokens: usize,
-    /// Its prompts.
+    /// The number of its prompts.
     pub prompts: usize,
-    /// Its resources and templates of resources.
+    /// The number of its resources and resource templates.
     pub resources: usize,
-    /// What is odd about it, without being an error.
+    /// Problems that are not errors.
     pub notes: Vec<String>,
 }
 
 impl Gateway {
-    /// Waits until every server has answered or failed once; each has its own limit for that.
+    /// Waits until every server has answered or failed once. Each has its own timeout for that.
     pub async fn wait_until_settled(&self) {
         for upstream in self.hub().upstreams() {
-            let mut news = upstream.watch();
-            let _ = news.wait_for(|status| !status.is_first_attempt()).await;
+            let mut status = upstream.watch();
+            let _ = status.wait_for(|status| !status.is_first_attempt()).await;
         }
-        // The last answer may not be on the snapshot yet.
+        // The lists of the last server may not be in the snapshot yet.
         let mut snapshot = self.hub().subscribe();
-        let stocked = snapshot.wait_for(|snapshot| snapshot.awaited_servers().next().is_none());
-        let _ = tokio::time::timeout(REBUILT, stocked).await;
+        let rebuilt = snapshot.wait_for(|snapshot| snapshot.awaited_servers().next().is_none());
+        let _ = tokio::time::timeout(REBUILD_TIMEOUT, rebuilt).await;
     }
 
-    /// Tokens of all tools in full, and of what clients see in their place.
+    /// The tokens of all tool definitions, and of the tool list and instructions that clients see instead.
     pub fn token_cost(&self) -> Option<(usize, usize)> {
         let snapshot = self.hub().snapshot();
         let view = snapshot.view(None, SessionKind::Stateful)?;
         let sizes = snapshot.crib.definition_tokens();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
-        // As it is sent, the schemas of our answers included.
+        // The list as it is sent, including the output schemas of our own tools.
         let count = |text: &str| snapshot.crib.counter().count(text);
         let list = view.list.get("tools").map_or(0, |tools| count(&tools.to_string()));
         Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
-    /// Whether tools are deferred, how, and why.
+    /// Whether tools are deferred, the kind of disclosure, and the reason.
     pub fn deferral_decision(&self) -> Option<(bool, &'static str, String)> {
         let view = self.hub().snapshot().view(None, SessionKind::Stateful)?;
         let defers = view.decision.deferral != Deferral::Nothing;
@@ -69,61 +69,61 @@ impl Gateway {
         Some((defers, kind, view.decision.reason.to_string()))
     }
 
-    /// What the config says about tools and servers that are not there: a typo hides nothing and defers
-    /// nothing, and says so nowhere else.
+    /// Warnings about disclosures that are replaced, and about patterns in the config that match no tool or server. A typo
+    /// in such a pattern causes no other error.
     pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
-        let fits_tool = |glob: &Glob| {
+        let matches_tool = |glob: &Glob| {
             tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
         };
-        let fits_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
-        let fits_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
-        let mut remarks = disclosure_warnings(&config.settings);
-        let mut remark = |key: String, glob: &Glob, fits: bool, what: &str| {
-            if !fits {
-                remarks.push(format!("`{key}` has `{glob}`, which fits no {what}"));
+        let matches_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
+        let matches_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
+        let mut warnings = disclosure_warnings(&config.settings);
+        let mut warn = |key: String, glob: &Glob, matches: bool, what: &str| {
+            if !matches {
+                warnings.push(format!("`{key}` has `{glob}`, which matches no {what}"));
             }
         };
         for (name, profile) in &config.profiles {
             for (key, patterns) in [("allow", &profile.allow), ("deny", &profile.deny)] {
                 for glob in patterns.iter().map(|text| Glob::new(text)) {
-                    remark(format!("profiles.{name}.{key}"), &glob, fits_tool(&glob), "tool");
+                    warn(format!("profiles.{name}.{key}"), &glob, matches_tool(&glob), "tool");
                 }
             }
             for glob in profile.servers.iter().map(|text| Glob::new(text)) {
-                remark(format!("profiles.{name}.servers"), &glob, fits_server(&glob), "server");
+                warn(format!("profiles.{name}.servers"), &glob, matches_server(&glob), "server");
             }
         }
         let rules = &snapshot.crib.settings().rules;
-        // A preset names tools that its system may have; nobody mistyped those.
+        // A preset names tools that its system may or may not have, so its patterns are not typos.
         let presets: Vec<Glob> =
             Preset::ALL.iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
             for glob in globs.iter().filter(|glob| !presets.contains(glob)) {
-                remark(key.to_owned(), glob, fits_rule(glob), "tool");
+                warn(key.to_owned(), glob, matches_rule(glob), "tool");
             }
         }
         for (glob, _) in &rules.servers {
-            remark("defer.servers".to_owned(), glob, fits_server(glob), "server");
+            warn("defer.servers".to_owned(), glob, matches_server(glob), "server");
         }
-        remarks
+        warnings
     }
 
-    /// What became of every server, in the order of their names.
+    /// The health of every server, in the order of their names.
     pub fn server_health(&self) -> Vec<ServerHealth> {
         let snapshot = self.hub().snapshot();
         let (catalog, sizes) = (snapshot.crib.catalog(), snapshot.crib.definition_tokens());
         let check = |upstream: &Arc<crate::upstream::Upstream>| {
-            let of = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
-            let ids = of.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
-            let known = upstream.lists().unwrap_or_default();
+            let entry = catalog.servers().iter().find(|(name, _)| **name == *upstream.name);
+            let ids = entry.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
+            let lists = upstream.lists().unwrap_or_default();
             let (mut status, config) = (upstream.status(), upstream.config());
-            // One that failed may be tried again by now.
+            // A server that failed may be reconnecting by now.
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
             notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());
-            let names = known.tools.names();
+            let names = lists.tools.names();
             let patterns = [
                 ("allow", &config.allow),
                 ("deny", &config.deny),
@@ -132,12 +132,13 @@ impl Gateway {
             for (key, patterns) in patterns {
                 for pattern in patterns.iter().filter(|_| !names.is_empty()) {
                     let glob = Glob::new(pattern);
-                    let named = |name: &String| {
+                    let matches = |name: &String| {
                         glob.is(name) || glob.is(&format!("{}/{name}", upstream.name))
                     };
-                    if !names.iter().any(named) {
-                        notes
-                            .push(format!("`{key}` has `{pattern}`, which fits none of its tools"));
+                    if !names.iter().any(matches) {
+                        notes.push(format!(
+                            "`{key}` has `{pattern}`, which matches none of its tools"
+                        ));
                     }
                 }
             }
@@ -149,8 +150,8 @@ impl Gateway {
                 },
                 tools: ids.len(),
                 tokens: ids.iter().map(|id| sizes[id.index()]).sum(),
-                prompts: known.prompts.len(),
-                resources: known.resources.len() + known.templates.len(),
+                prompts: lists.prompts.len(),
+                resources: lists.resources.len() + lists.templates.len(),
                 status,
                 notes,
             }

@@ -1,7 +1,6 @@
-//! Checks on a config after it was read, from our own file or another client's.
+//! Checks a config after it was parsed, from `toolcrib.toml` or another client's file.
 //!
-//! Each fault names its key, so that the reader of a file can add line and column. None of them contains
-//! a value.
+//! Each error names its key, so that the parser of the file can add line and column. No error contains a value.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,19 +12,19 @@ use super::{Config, Limits, Profile, Server, Transport};
 use crate::Secret;
 
 /// Range of a server's start timeout, in seconds.
-pub(super) const START: RangeInclusive<f64> = 0.1..=1_800.0;
+pub(super) const START_TIMEOUT: RangeInclusive<f64> = 0.1..=1_800.0;
 /// Range of a call's timeout, in seconds.
-pub(super) const CALL: RangeInclusive<f64> = 0.1..=86_400.0;
+pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// Range of the times that a search and a first list wait for servers, in seconds.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
 /// Maximum length of a name or a prefix, in characters.
-const NAME: usize = 128;
+const NAME_CHARS: usize = 128;
 /// Maximum length of a pattern, in characters: the longest tool name that is accepted has 256 bytes.
-const PATTERN: usize = 256;
+const PATTERN_CHARS: usize = 256;
 
 type CheckResult = Result<(), InvalidSetting>;
 
-/// The complete config except the engine's settings.
+/// Checks the complete config except the engine's settings.
 pub(super) fn config(config: &Config) -> CheckResult {
     for (name, one) in &config.servers {
         let under = |fault: InvalidSetting| fault.within(&["servers", name]);
@@ -39,7 +38,7 @@ pub(super) fn config(config: &Config) -> CheckResult {
             let hint = "give each server its own prefix, or leave `prefix` out to use the server's name; only one can be empty";
             InvalidSetting::new(
                 &["servers", name, "prefix"],
-                "is another server's prefix or name too",
+                "is also the prefix or name of another server",
                 hint,
             )
         })?;
@@ -61,23 +60,23 @@ pub(super) fn config(config: &Config) -> CheckResult {
     limits(&gateway.limits)
 }
 
-/// The name of a server or a profile.
+/// Checks the name of a server or a profile.
 pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
-    let fits = !name.trim().is_empty() && name.chars().nth(NAME).is_none();
-    // Two spaces in a row, or an invisible character, would be cleaned elsewhere and make another name.
+    let fits = !name.trim().is_empty() && name.chars().nth(NAME_CHARS).is_none();
+    // Other code removes repeated spaces and invisible characters, which would change the name.
     let plain = toolcrib_text::clean::one_line(name) == name;
     InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
-        let hint = format!("a name has 1 to {NAME} characters, and no control characters");
-        InvalidSetting::new(&[], format!("is no name for a {what}"), hint)
+        let hint = format!("a name has 1 to {NAME_CHARS} characters, and no control characters");
+        InvalidSetting::new(&[], format!("is not a valid name for a {what}"), hint)
     })
 }
 
-/// One server.
+/// Checks one server.
 pub(super) fn server(server: &Server) -> CheckResult {
     transport(&server.transport)?;
     let prefix = server.prefix.as_deref().unwrap_or_default();
     InvalidSetting::unless(
-        prefix.chars().nth(NAME).is_none() && !prefix.contains(char::is_control),
+        prefix.chars().nth(NAME_CHARS).is_none() && !prefix.contains(char::is_control),
         || {
             InvalidSetting::new(
                 &["prefix"],
@@ -91,11 +90,11 @@ pub(super) fn server(server: &Server) -> CheckResult {
     {
         patterns(key, list)?;
     }
-    within_range(&["start_timeout"], server.start_timeout, &START)?;
-    within_range(&["call_timeout"], server.call_timeout, &CALL)?;
+    within_range(&["start_timeout"], server.start_timeout, &START_TIMEOUT)?;
+    within_range(&["call_timeout"], server.call_timeout, &CALL_TIMEOUT)?;
     for (pattern, seconds) in &server.timeouts {
         patterns("timeouts", std::slice::from_ref(pattern))?;
-        within_range(&["timeouts", pattern], *seconds, &CALL)?;
+        within_range(&["timeouts", pattern], *seconds, &CALL_TIMEOUT)?;
     }
     Ok(())
 }
@@ -111,32 +110,32 @@ fn transport(transport: &Transport) -> CheckResult {
                 )
             })?;
             InvalidSetting::unless(!command.starts_with('-'), || {
-                let hint = "name the program; its options go to `args`";
+                let hint = "name the program; its options go into `args`";
                 InvalidSetting::new(&["command"], "begins with `-`", hint)
             })?;
-            let whole = |key: &str, text: &str| {
+            let without_nul = |key: &str, text: &str| {
                 InvalidSetting::unless(!text.contains('\0'), || {
-                    InvalidSetting::new(&[key], "has a NUL character in it", "take it out")
+                    InvalidSetting::new(&[key], "contains a NUL character", "remove it")
                 })
             };
-            whole("command", command)?;
-            whole("cwd", &cwd.as_ref().map(|cwd| cwd.to_string_lossy()).unwrap_or_default())?;
-            args.iter().try_for_each(|arg| whole("args", arg.expose()))?;
+            without_nul("command", command)?;
+            without_nul("cwd", &cwd.as_ref().map(|cwd| cwd.to_string_lossy()).unwrap_or_default())?;
+            args.iter().try_for_each(|arg| without_nul("args", arg.expose()))?;
             env.iter().try_for_each(|(name, value)| {
                 InvalidSetting::unless(!name.is_empty() && !name.contains(['=', '\0']), || {
-                    let hint = "a variable has a name, without `=`";
-                    InvalidSetting::new(&["env"], "has a name that no variable can have", hint)
+                    let hint = "the name of a variable is not empty and contains no `=`";
+                    InvalidSetting::new(&["env"], "has an invalid variable name", hint)
                 })?;
-                whole("env", value.expose())
+                without_nul("env", value.expose())
             })
         }
         Transport::Http { url, headers, .. } => {
-            // A URL with a variable in it is complete only after expansion, and is checked again then.
+            // A URL that contains a variable is complete only after expansion, and is checked again then.
             if !url.contains("${") || url.starts_with('-') {
                 let problem = url::problem(url);
                 InvalidSetting::unless(problem.is_none(), || {
-                    let hint = "an address is like `https://example.com/mcp`; what the server asks \
-                                for as a proof goes to `headers`";
+                    let hint =
+                        "a URL is like `https://example.com/mcp`; credentials go into `headers`";
                     InvalidSetting::new(&["url"], problem.unwrap_or_default(), hint)
                 })?;
             }
@@ -150,14 +149,10 @@ fn headers(headers: &BTreeMap<String, Secret>) -> CheckResult {
     for (name, value) in headers {
         InvalidSetting::unless(!name.is_empty() && name.chars().all(is_token), || {
             let hint = "a header's name has letters, digits and `-`";
-            InvalidSetting::new(&["headers"], "has a name that no header can have", hint)
+            InvalidSetting::new(&["headers"], "has an invalid header name", hint)
         })?;
         InvalidSetting::unless(!value.expose().contains(['\r', '\n', '\0']), || {
-            InvalidSetting::new(
-                &["headers", name],
-                "has a line break in it",
-                "a header is one line",
-            )
+            InvalidSetting::new(&["headers", name], "contains a line break", "a header is one line")
         })?;
     }
     Ok(())
@@ -175,12 +170,13 @@ fn profile(profile: &Profile) -> CheckResult {
 fn patterns(key: &str, patterns: &[String]) -> CheckResult {
     let valid = |text: &String| {
         !text.trim().is_empty()
-            && text.chars().nth(PATTERN).is_none()
+            && text.chars().nth(PATTERN_CHARS).is_none()
             && !text.contains(char::is_control)
     };
     InvalidSetting::unless(patterns.iter().all(valid), || {
-        let hint = format!("a pattern has 1 to {PATTERN} characters; `*` stands for any of them");
-        InvalidSetting::new(&[key], "has a pattern that no tool can fit", hint)
+        let hint =
+            format!("a pattern has 1 to {PATTERN_CHARS} characters; `*` stands for any characters");
+        InvalidSetting::new(&[key], "has a pattern that cannot match any tool", hint)
     })
 }
 

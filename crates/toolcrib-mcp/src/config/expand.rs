@@ -1,7 +1,7 @@
-//! A server with its references replaced by their values.
+//! Expands the references in a server's config, such as `${NAME}`.
 //!
-//! In addition to the references that every section may have, `~/` at the start of `command` and `cwd` is
-//! the home folder.
+//! In addition to the references that every section may contain, `~/` at the start of `command` and `cwd` is the home
+//! folder.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::{ConfigError, Server, Transport, check};
 use crate::Secret;
 
 impl Server {
-    /// The server with every reference replaced. It is checked again, since its URL is complete only now.
+    /// The server with every reference expanded. It is checked again, since its URL is complete only now.
     pub fn expanded(
         &self,
         name: &str,
@@ -52,12 +52,12 @@ impl Server {
             let problem = format!("server `{name}`: `{}` {}", fault.path.join("."), fault.problem);
             ConfigError::new(problem, fault.hint)
         })?;
-        // The first check skips URLs with variables in them.
+        // That check skips URLs that contain variables.
         if let Transport::Http { url, .. } = &server.transport
             && let Some(problem) = url::problem(url)
         {
             let problem = format!("server `{name}`: `url` {problem}");
-            return Err(ConfigError::new(problem, "an address is like `https://example.com/mcp`"));
+            return Err(ConfigError::new(problem, "a URL is like `https://example.com/mcp`"));
         }
         Ok(server)
     }

@@ -1,4 +1,4 @@
-//! A server as it may be printed.
+//! Masks the secrets of a server, for printing.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use toolcrib_server::mask::{arguments, url, value};
 use super::{OAuth, Server, Transport};
 use crate::Secret;
 
-/// The server with `***` for everything that could be a secret.
+/// The server with `***` in place of every value that could be a secret.
 pub fn masked(server: &Server) -> Server {
     let values = |values: &BTreeMap<String, Secret>| {
         values.iter().map(|(name, secret)| (name.clone(), value(secret))).collect()

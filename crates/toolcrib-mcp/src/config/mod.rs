@@ -1,7 +1,7 @@
 //! The configuration of the gateway: its servers, its profiles, and what clients see.
 //!
-//! It is written in `toolcrib.toml` next to the engine's settings, or imported from another client's
-//! file. A config is checked completely before any of it is used.
+//! It is part of `toolcrib.toml`, next to the engine's settings, or imported from another client's file. A config is
+//! checked completely before any of it is used.
 
 mod check;
 mod expand;
@@ -30,7 +30,7 @@ use toolcrib_core::Settings;
 pub struct Config {
     /// The engine's settings.
     pub settings: Settings,
-    /// The servers, by the name people gave them.
+    /// The servers, by name.
     pub servers: BTreeMap<String, Server>,
     /// Narrower scopes, by name.
     pub profiles: BTreeMap<String, Profile>,
@@ -62,7 +62,7 @@ pub struct GatewaySettings {
     pub defer_to_clients: bool,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
     pub wait: f64,
-    /// Seconds that a client's first list of tools waits for servers of which nothing is known yet.
+    /// Seconds that a client's first list of tools waits for servers whose lists are not known yet.
     pub first_list_wait: f64,
     /// Whether hidden characters are removed from the results of calls and from the contents of resources.
     pub clean_results: bool,
@@ -103,7 +103,7 @@ pub struct Limits {
     pub tools: usize,
     /// Maximum number of concurrent sessions of older clients. One more ends the longest idle session.
     pub sessions: usize,
-    /// Maximum number of those of one remote address that is not loopback.
+    /// Maximum number of concurrent sessions from one remote address, except loopback.
     pub sessions_per_client: usize,
     /// Seconds after which an idle session ends.
     pub session_idle: u64,
@@ -155,7 +155,7 @@ impl Default for Limits {
     }
 }
 
-/// A time in seconds, as people write it.
+/// Converts seconds from the config to a duration. Invalid values become zero.
 pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::ZERO)
 }

@@ -1,4 +1,4 @@
-//! One server, and how to reach it.
+//! The config of one server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,60 +9,59 @@ use toolcrib_server::url;
 
 use crate::Secret;
 
-/// One server.
+/// The config of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
     /// How to reach it.
     pub transport: Transport,
-    /// Whether it is used at all.
+    /// Whether it is used.
     pub enabled: bool,
-    /// What stands before its tools' names; its own name where nothing is said, and nothing where
-    /// this is empty.
+    /// The prefix of its tools' names. If `None`, the server's name; if empty, there is no prefix.
     pub prefix: Option<String>,
-    /// Its tools that may be used, as patterns; empty: all.
+    /// Patterns of the tools that may be used. If empty, all.
     pub allow: Vec<String>,
-    /// Its tools that may not.
+    /// Patterns of the tools that may not be used. Takes precedence over `allow`.
     pub deny: Vec<String>,
-    /// What is said about deferring its tools.
+    /// Whether its tools are deferred.
     pub defer: Option<DeferPolicy>,
-    /// Its tools that are never deferred, as patterns.
+    /// Patterns of the tools that are never deferred.
     pub always_load: Vec<String>,
-    /// Seconds it may take to answer the handshake.
+    /// Timeout of connecting to it and fetching its lists, in seconds.
     pub start_timeout: f64,
-    /// Seconds one call may take.
+    /// Timeout of a call, in seconds.
     pub call_timeout: f64,
-    /// The same for single tools, by pattern; the first that fits counts.
+    /// Timeouts of single tools, by pattern, in seconds. The first matching pattern counts.
     pub timeouts: Vec<(String, f64)>,
-    /// Whether it may have several calls at once.
+    /// Whether it may receive several calls at the same time.
     pub parallel: bool,
 }
 
 /// How to reach a server.
 #[derive(Clone, PartialEq)]
 pub enum Transport {
-    /// A child process that speaks on its standard streams.
+    /// A child process, over its stdin and stdout.
     Stdio {
-        /// The program, looked for in `PATH`.
+        /// The program: a path, or a name that is looked up in `PATH`.
         command: String,
-        /// Its arguments. No shell reads them.
+        /// Its arguments, passed without a shell.
         args: Vec<Secret>,
-        /// Its environment beside the few variables that every program needs.
+        /// Its environment variables, in addition to the few that every server inherits.
         env: BTreeMap<String, Secret>,
-        /// The folder it runs in.
+        /// Its working folder.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
     Http {
-        /// Where.
+        /// The URL of its MCP endpoint.
         url: String,
-        /// Sent with every request.
+        /// Headers that are sent with every request.
         headers: BTreeMap<String, Secret>,
-        /// How to log in, where the server asks for that and discovery does not tell.
+        /// OAuth settings, for what discovery does not provide.
         oauth: OAuth,
     },
 }
 
-/// An address shows without what may be a key in it.
+/// Shows the URL without parts that may be keys.
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,22 +82,22 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// How to log in.
+/// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OAuth {
     /// A client id that was registered by hand.
     pub client_id: Option<String>,
-    /// Its secret, if it has one.
+    /// The secret of that client, if it has one.
     pub client_secret: Option<Secret>,
-    /// What to ask for; what the server names where this is empty.
+    /// Scopes to request. If empty, those the server advertises.
     pub scopes: Vec<String>,
-    /// Hosts besides the server's own that its sign-in may use though they have private addresses.
+    /// Hosts that the sign-in may use even if they have private addresses, in addition to the server's own.
     pub trusted_hosts: Vec<String>,
 }
 
 impl Server {
-    /// A server of which nothing is said but how to reach it.
+    /// A server with defaults for everything but its transport.
     pub fn new(transport: Transport) -> Self {
         Self {
             transport,

@@ -1,7 +1,7 @@
-//! A server as a table of `toolcrib.toml`. Only what differs from the defaults is written.
+//! Writes a server as a table of `toolcrib.toml`. Only values that differ from the defaults are written.
 //!
-//! Written by hand and not by serde: secrets have no `Serialize`, so that none is written by
-//! accident, and the keys stand in the order in which people read them.
+//! Not derived with serde: `Secret` does not implement `Serialize`, so that none is written by accident, and the keys are
+//! in the order in which people read them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::{Server, Transport};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
-/// The table of one server, **with its secrets**: reading it back gives the same server.
+/// The table of one server, **with its secrets**. Parsing it returns the same server.
 pub fn server_toml(name: &str, server: &Server) -> String {
     let mut out = format!("[servers.{}]\n", key(name));
     // Writing to a string cannot fail.
@@ -54,13 +54,13 @@ pub fn server_toml(name: &str, server: &Server) -> String {
             }
         }
     }
-    choices(server, &mut line);
+    write_options(server, &mut line);
     out
 }
 
-/// What is said about a server beside how to reach it.
-#[expect(clippy::float_cmp, reason = "a default is that very number")]
-fn choices(server: &Server, line: &mut impl FnMut(&str, String)) {
+/// Writes all keys except those of the transport.
+#[expect(clippy::float_cmp, reason = "a default is exactly this number")]
+fn write_options(server: &Server, line: &mut impl FnMut(&str, String)) {
     let plain = Server::new(server.transport.clone());
     if server.enabled != plain.enabled {
         line("enabled", server.enabled.to_string());
@@ -116,7 +116,7 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A number of seconds, without a point where there is nothing behind it.
+/// A number, without a decimal point if it is an integer.
 fn number(value: f64) -> String {
     format!("{value}")
 }

@@ -1,4 +1,4 @@
-//! The gateway's sections of our own file: `[servers]`, `[profiles]` and `[gateway]`.
+//! The gateway's sections of `toolcrib.toml`: `[servers]`, `[profiles]` and `[gateway]`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use toolcrib_server::config::{ConfigFile, InvalidSetting};
 use super::{Config, ConfigError, OAuth, Server, Transport, check};
 use crate::Secret;
 
-/// The sections of the file that are the gateway's.
+/// The gateway's sections of the file.
 pub const SECTIONS: [&str; 3] = ["servers", "profiles", "gateway"];
 
 /// The page that lists the keys.
 const DOCS: &str = "docs/gateway-config.md";
 
-/// A server, as people write it.
+/// A server as it is written in the file.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct RawServer {
@@ -41,23 +41,23 @@ struct RawServer {
 }
 
 impl RawServer {
-    /// A program or a URL, and no key that belongs to the other.
+    /// The transport: a command or a URL, and no keys of the other one.
     fn transport(&mut self) -> Result<Transport, InvalidSetting> {
-        let either = "a server has `command`, or `url`";
+        let either = "a server has either `command` or `url`";
         match (self.command.take(), self.url.take()) {
             (Some(_), Some(_)) => {
-                Err(InvalidSetting::new(&["url"], "stands beside `command`", either))
+                Err(InvalidSetting::new(&["url"], "cannot be combined with `command`", either))
             }
             (None, None) => {
                 Err(InvalidSetting::new(&[], "has neither `command` nor `url`", either))
             }
             (Some(command), None) => {
                 let other = [("headers", self.headers.is_some()), ("oauth", self.oauth.is_some())];
-                if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+                if let Some((key, _)) = other.into_iter().find(|(_, is_set)| *is_set) {
                     return Err(InvalidSetting::new(
                         &[key],
-                        "stands beside `command`",
-                        "it goes with `url`",
+                        "cannot be combined with `command`",
+                        "it belongs to servers with `url`",
                     ));
                 }
                 Ok(Transport::Stdio {
@@ -73,11 +73,11 @@ impl RawServer {
                     ("env", self.env.is_some()),
                     ("cwd", self.cwd.is_some()),
                 ];
-                if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+                if let Some((key, _)) = other.into_iter().find(|(_, is_set)| *is_set) {
                     return Err(InvalidSetting::new(
                         &[key],
-                        "stands beside `url`",
-                        "it goes with `command`",
+                        "cannot be combined with `url`",
+                        "it belongs to servers with `command`",
                     ));
                 }
                 Ok(Transport::Http {
@@ -90,28 +90,28 @@ impl RawServer {
     }
 
     fn server(mut self) -> Result<Server, InvalidSetting> {
-        let plain = Server::new(self.transport()?);
-        // The first pattern that matches counts, and a table has no order of its own: use that of the text.
+        let defaults = Server::new(self.transport()?);
+        // The first matching pattern counts, and a parsed table is unordered, so the order of the text is restored.
         let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();
         timeouts.sort_by_key(|(pattern, _)| pattern.span().start);
         Ok(Server {
-            enabled: self.enabled.unwrap_or(plain.enabled),
+            enabled: self.enabled.unwrap_or(defaults.enabled),
             prefix: self.prefix,
             allow: self.allow,
             deny: self.deny,
             defer: self.defer,
             always_load: self.always_load,
-            start_timeout: self.start_timeout.unwrap_or(plain.start_timeout),
-            call_timeout: self.call_timeout.unwrap_or(plain.call_timeout),
+            start_timeout: self.start_timeout.unwrap_or(defaults.start_timeout),
+            call_timeout: self.call_timeout.unwrap_or(defaults.call_timeout),
             timeouts: timeouts.into_iter().map(|(key, time)| (key.into_inner(), time)).collect(),
-            parallel: self.parallel.unwrap_or(plain.parallel),
-            ..plain
+            parallel: self.parallel.unwrap_or(defaults.parallel),
+            ..defaults
         })
     }
 }
 
 impl Config {
-    /// Reads a text with the gateway's sections and the engine's settings, and nothing else.
+    /// Parses a text that contains only the gateway's sections and the engine's settings.
     ///
     /// ```
     /// use toolcrib_mcp::Config;
@@ -130,7 +130,7 @@ impl Config {
         Self::read(&file, settings)
     }
 
-    /// Reads the gateway's sections, [`SECTIONS`], of a file that has others, too.
+    /// Reads the gateway's [`SECTIONS`] of a file that may have other sections too.
     pub fn read(file: &ConfigFile<'_>, settings: Settings) -> Result<Self, ConfigError> {
         let written: BTreeMap<String, RawServer> = file.section("servers", DOCS)?;
         let profiles = file.section("profiles", DOCS)?;

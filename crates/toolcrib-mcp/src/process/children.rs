@@ -1,22 +1,21 @@
-//! Which processes are children of a process, by the system's own book.
+//! Lists the children of a process.
 //!
-//! Linux only, from `/proc`. A warden that is child subreaper becomes the parent of every orphan among
-//! its descendants, also of those that left the group with `setsid`, so its children are where to look
-//! for what is left. They stay in the book until the warden reaps them: an id found here cannot
-//! meanwhile belong to another process.
+//! Linux only, from `/proc`. A warden that is a child subreaper becomes the parent of every orphan among its descendants,
+//! including those that left the group with `setsid`, so its children are all that is left. They stay in `/proc` until
+//! the warden reaps them, so an id found here cannot belong to another process.
 
 use std::io;
 
 use rustix::process::Pid;
 
-/// A process and the group it is in.
+/// A child process and its process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ChildProcess {
     pub(super) pid: Pid,
     pub(super) group: Option<Pid>,
 }
 
-/// The children of `parent`, dead ones that nobody reaped included.
+/// The children of `parent`, including exited ones that were not reaped.
 #[cfg(target_os = "linux")]
 pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     let mut children = Vec::new();
@@ -25,7 +24,7 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A process may be gone by now, and then it is of no interest.
+        // The process may be gone by now.
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         let Some((its_parent, group)) = parse(&stat) else { continue };
         if let (Some(pid), true) = (Pid::from_raw(pid), its_parent == parent.as_raw_pid()) {
@@ -35,14 +34,14 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Ok(children)
 }
 
-/// Elsewhere only the group is known.
+/// On other systems only the process group is known.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn children_of(_parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Parent and group out of `/proc/PID/stat`. The name of the program stands in parentheses and may
-/// itself contain some, and spaces, so what counts begins after the last.
+/// Parses parent and group from `/proc/PID/stat`. The program's name is in parentheses and may itself contain parentheses
+/// and spaces, so parsing begins after the last closing one.
 #[cfg(target_os = "linux")]
 fn parse(stat: &[u8]) -> Option<(i32, i32)> {
     let after = stat.iter().rposition(|b| *b == b')')? + 1;
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_parentheses_and_spaces_do_no_harm() {
+    fn program_names_may_contain_parentheses_and_spaces() {
         assert_eq!(parse(b"7 (sh) S 5 6 6 0 -1"), Some((5, 6)));
         assert_eq!(parse(b"7 (a) S 1 (b) R 5 6 6 0"), Some((5, 6)));
         assert_eq!(parse(b"7 (caf\xff) Z 5 6"), Some((5, 6)));
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_found_until_it_is_reaped() {
+    fn a_child_is_listed_until_it_is_reaped() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let (me, pid) = (rustix::process::getpid(), Pid::from_child(&child));
         let listed = || children_of(me).unwrap().iter().any(|c| c.pid == pid);

@@ -1,34 +1,34 @@
-//! What a server sees of our environment: little.
+//! The environment variables of a server.
 //!
-//! A server's code is not trusted beyond what it was granted, and our environment is full of keys that
-//! belong to others. So it starts from nothing, takes over what any program needs to find its files
-//! and its tools, and gets what its configuration names.
+//! A server is not trusted with the gateway's environment, which may contain keys for other services. So its environment
+//! has only the variables that every program needs to find its files and tools, and those that its config sets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// The variables taken over from our own environment where they are set.
+/// The variables that a server inherits from the gateway's environment, if they are set.
 pub const INHERITED_VARIABLES: [&str; 8] =
     ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR"];
 
-/// The whole environment of a server: of `ours` the few in [`INHERITED_VARIABLES`], and all that is `named`.
+/// The complete environment of a server: the [`INHERITED_VARIABLES`] of `ours`, and all `configured` ones.
 ///
-/// What is named wins. Relative folders in our own `PATH` are left out: a server often runs in the folder of a project, and
-/// would look there for the programs that it starts. Sorted, so that the same configuration gives the same environment.
+/// Configured variables take precedence. Relative folders in the inherited `PATH` are left out: a server often runs in a
+/// project's folder, and would look there for the programs that it starts. Sorted, so that the same config gives the same
+/// environment.
 pub fn environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
-    named: impl IntoIterator<Item = (OsString, OsString)>,
+    configured: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let taken =
+    let inherited =
         ours.into_iter().filter(|(name, _)| INHERITED_VARIABLES.iter().any(|known| name == known));
-    let taken = taken.filter_map(|(name, value)| {
+    let inherited = inherited.filter_map(|(name, value)| {
         let value = if name == "PATH" { absolute_folders(&value)? } else { value };
         Some((name, value))
     });
-    taken.chain(named).collect::<BTreeMap<_, _>>().into_iter().collect()
+    inherited.chain(configured).collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-/// A `PATH` without its relative and empty entries; `None` if nothing is left.
+/// The `PATH` without its relative and empty entries; `None` if no entry is left.
 fn absolute_folders(path: &OsStr) -> Option<OsString> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     std::env::join_paths(folders).ok().filter(|path| !path.is_empty())
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_few_are_taken_over_and_what_is_named_wins() {
+    fn few_variables_are_inherited_and_configured_ones_take_precedence() {
         let ours = pairs([
             ("PATH", "/usr/bin"),
             ("HOME", "/home/me"),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_path_that_is_named_may_be_relative() {
+    fn only_a_configured_path_may_have_relative_folders() {
         for (ours, expected) in [
             (".:/usr/bin::bin:/bin", Some("/usr/bin:/bin")),
             ("/bin:", Some("/bin")),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_on_the_list_is_taken_over_and_nothing_is_made_up() {
+    fn every_inherited_variable_is_passed_and_no_other_is_added() {
         let ours: Vec<_> =
             INHERITED_VARIABLES.iter().map(|name| (name.into(), "/x".into())).collect();
         let mut expected = ours.clone();

@@ -1,10 +1,10 @@
-//! Where a command is, before anything is started.
+//! Finds the program of a command before anything is started.
 //!
-//! A misspelt command is the commonest mistake in a configuration. It is found here, in the
-//! environment the server will have and not in ours, and told with the path that was searched.
+//! A misspelt command is the most common mistake in a config. It is detected here, with the `PATH` that the server will
+//! have and not the gateway's, and the error says how many folders were searched.
 //!
-//! The folder that Toolcrib was started in decides nothing here: clients start it in the folder of a project, which may
-//! hold anybody's files. A relative command needs a `cwd` in the config, and relative folders in `PATH` are passed over.
+//! The folder that Toolcrib was started in has no influence: clients start it in a project's folder, which may contain
+//! anybody's files. A relative command needs a `cwd` in the config, and relative folders in `PATH` are skipped.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,10 +14,10 @@ use rustix::fs::{Access, access};
 
 use super::SpawnError;
 
-/// What `execvp` searches when `PATH` is not set.
+/// The folders that `execvp` searches if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Finds `program` with the `PATH` of `env`; a relative path begins at the configured `cwd`. The result is absolute.
+/// Finds `program` in the `PATH` of `env`. A relative path starts at the configured `cwd`. Returns an absolute path.
 pub(super) fn find_command(
     program: &OsStr,
     env: &[(OsString, OsString)],
@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_the_server_counts() {
+    fn a_command_is_searched_in_the_servers_path() {
         let found = |program: &str, env: &[(OsString, OsString)]| {
             find_command(OsStr::new(program), env, Some(Path::new("/")))
                 .map_err(|error| error.to_string())
         };
         assert_eq!(found("sh", &path("/nowhere:/bin")), Ok("/bin/sh".into()));
         assert_eq!(found("sh", &[]), Ok("/bin/sh".into()));
-        // Not even in the `cwd` of the config.
+        // Not even relative to `cwd`.
         for relative in ["bin", "./bin", "bin:.", ""] {
             let missing = Err("cannot find the command `sh`".into());
             assert_eq!(found("sh", &path(relative)), missing, "{relative}");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_command_needs_a_folder() {
+    fn a_relative_command_needs_a_cwd() {
         for program in ["./server", "bin/server", "../server"] {
             let error = find_command(OsStr::new(program), &path("/bin"), None).unwrap_err();
             assert!(matches!(error, SpawnError::RelativeCommand { .. }), "{program}: {error}");
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_says_where_was_looked() {
+    fn the_hint_says_how_many_folders_were_searched() {
         let missing = find_command(OsStr::new("npx"), &path("/a:/b"), None).unwrap_err();
-        let hint = "give the full path of the command, or name `PATH` in its environment; it is looked \
-                    for in 2 folders";
+        let hint =
+            "give the full path of the command, or set `PATH` in `env`; 2 folders were searched";
         assert_eq!(missing.hint(), hint);
     }
 }

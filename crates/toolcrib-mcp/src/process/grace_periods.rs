@@ -1,20 +1,20 @@
-//! How long a server may take to end, step by step.
+//! How long a server may take to exit after each step of its shutdown.
 
 use std::time::Duration;
 
-/// The time a server has to end after each step. The gateway passes it to the warden at its start.
+/// How long a server may take to exit after each step. The gateway sends it to the warden when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GracePeriods {
-    /// After the end of its stdin.
+    /// After its stdin was closed.
     pub after_eof: Duration,
     /// After SIGTERM.
     pub after_sigterm: Duration,
-    /// After SIGKILL: how long the kernel may take to carry it out.
+    /// After SIGKILL, which the kernel may take a moment to carry out.
     pub after_sigkill: Duration,
 }
 
 impl Default for GracePeriods {
-    /// 3.5 s in all.
+    /// 3.5 s in total.
     fn default() -> Self {
         let ms = Duration::from_millis;
         Self { after_eof: ms(500), after_sigterm: ms(1_500), after_sigkill: ms(1_500) }
@@ -22,12 +22,12 @@ impl Default for GracePeriods {
 }
 
 impl GracePeriods {
-    /// All three steps.
+    /// The sum of all steps.
     pub(super) fn total(self) -> Duration {
         self.after_eof + self.after_sigterm + self.after_sigkill
     }
 
-    /// The line that carries them to the warden, in milliseconds.
+    /// The line that is sent to the warden, in milliseconds.
     pub(super) fn to_line(self) -> String {
         let steps = [self.after_eof, self.after_sigterm, self.after_sigkill];
         let [eof, sigterm, sigkill] = steps.map(|step| step.as_millis());
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_reads_back_as_it_was_written() {
+    fn a_line_survives_a_round_trip() {
         let default = GracePeriods::default();
         for grace in [default, GracePeriods { after_eof: Duration::ZERO, ..default }] {
             assert_eq!(GracePeriods::from_line(&grace.to_line()), Some(grace));

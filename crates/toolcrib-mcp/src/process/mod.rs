@@ -1,14 +1,14 @@
-//! A server as a child process: started without a shell, with an environment of its own, and ended
-//! with everything it started.
+//! A server as a child process: started without a shell and with its own environment, and ended together with all
+//! processes that it started.
 //!
 //! ```text
 //! gateway ──spawns──► outer warden ──spawns──► inner warden ──spawns──► server ──► whatever it starts
-//!    │  └── warden_socket ──┘      └──── warden_socket ──────┘                     │ │ │
+//!    │  └─── socket ───┘      └───── socket ───────┘                     │ │ │
 //!    └──────────────────────── stdin, stdout, stderr ───────────────────┴─┴─┘
 //! ```
 //!
-//! [`Launch::spawn`] starts the [`warden`], which starts a second one, which starts the server; the pipes bypass
-//! both. When the gateway drops a [`Process`], or the gateway or one of the wardens dies, the server is ended.
+//! [`Launch::spawn`] starts the outer [`warden`], which starts the inner one, which starts the server. The pipes bypass
+//! both. The server is ended when the gateway drops its [`Process`], and when the gateway or one of the wardens dies.
 
 mod children;
 mod environment;
@@ -38,28 +38,28 @@ pub use grace_periods::GracePeriods;
 pub use stderr_tail::{STDERR_BYTES, StderrTail};
 use warden_socket::{WardenReport, WardenSetup, WardenSocket, send_setup};
 
-/// How long a warden may take to start its server: it is two `exec`s of local files.
-const START: Duration = Duration::from_secs(10);
-/// How much longer than its [`GracePeriods`] a warden may take to end everything.
+/// Timeout of starting a server through its wardens. They only execute local files.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much longer than its [`GracePeriods`] a warden may take to end all processes.
 const SLACK: Duration = Duration::from_secs(1);
-/// How long until the kernel has carried out SIGKILL on a warden that kept no promise.
-const REAP: Duration = Duration::from_millis(500);
+/// How long to wait for a warden that has exited or was killed to be reaped.
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What to start, and how.
+/// The command of a server, and how to start it.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The command: a path, or a name to be looked up in the `PATH` of `env`.
+    /// The program: a path, or a name that is looked up in the `PATH` of `env`.
     pub program: OsString,
-    /// Its arguments, each as it is; no shell sees them.
+    /// Its arguments. They are passed unchanged, without a shell.
     pub args: Vec<OsString>,
-    /// The whole environment of the server; see [`environment()`].
+    /// The complete environment of the server; see [`environment()`].
     pub env: Vec<(OsString, OsString)>,
-    /// The folder it runs in; ours, when there is none.
+    /// The working folder of the server. If `None`, the gateway's.
     pub cwd: Option<PathBuf>,
-    /// The command that ends in [`warden::run`], such as `[current_exe, "warden", "--"]`; the server's
-    /// command is appended. On Linux `/proc/self/exe` also works after an update replaced the file.
+    /// The command that calls [`warden::run`], such as `[current_exe, "warden", "--"]`. The server's command is appended.
+    /// On Linux, `/proc/self/exe` still works after an update has replaced the file.
     pub warden: Vec<OsString>,
-    /// How long it may take to end.
+    /// How long the server may take to exit.
     pub grace: GracePeriods,
 }
 
@@ -71,49 +71,49 @@ pub enum SpawnError {
     NotFound {
         /// The command as configured.
         program: OsString,
-        /// Where it was looked for, when it is a name and not a path.
+        /// The `PATH` that was searched, if the command is a name and not a path.
         path: Option<OsString>,
     },
-    /// The file is there, but not to be run.
+    /// The file exists, but is not executable.
     #[error("`{}` is not an executable file", path.display())]
     NotExecutable {
         /// The file.
         path: PathBuf,
     },
-    /// A relative path, and no folder in the config that it begins at.
+    /// The command is a relative path, and the config has no `cwd`.
     #[error("the command `{}` is relative to the folder that Toolcrib was started in", program.display())]
     RelativeCommand {
         /// The command as configured.
         program: OsString,
     },
-    /// A relative folder to run in.
+    /// `cwd` is a relative path.
     #[error("`cwd` is relative to the folder that Toolcrib was started in: `{}`", cwd.display())]
     RelativeFolder {
         /// The folder as configured.
         cwd: PathBuf,
     },
-    /// There is no such folder to run in.
+    /// `cwd` is not a folder.
     #[error("cannot run in `{}`: not a folder", cwd.display())]
     Folder {
         /// The folder as configured.
         cwd: PathBuf,
     },
-    /// The system refused to run it, for example because its interpreter is missing.
+    /// The system cannot run the file, for example because its interpreter is missing.
     #[error("cannot run `{}`: {reason}", program.display())]
     CannotRun {
         /// The command as configured.
         program: OsString,
-        /// The system's words.
+        /// The system's error.
         reason: String,
     },
     /// The warden could not be started.
     #[error("cannot start the warden: {0}")]
     Warden(#[from] io::Error),
-    /// The warden ended, or hung, before it had started the server.
-    #[error("the warden started no server{}{said}", if said.is_empty() { "" } else { ": " })]
+    /// The warden exited or hung before it had started the server.
+    #[error("the warden started no server{}{stderr}", if stderr.is_empty() { "" } else { ": " })]
     WardenLost {
-        /// What it wrote to stderr.
-        said: String,
+        /// The last lines of its stderr.
+        stderr: String,
     },
 }
 
@@ -122,22 +122,21 @@ impl SpawnError {
     pub fn hint(&self) -> String {
         match self {
             Self::NotFound { program, .. } if program.to_string_lossy().contains(' ') => {
-                "`command` is the program alone; what follows it goes into `args`".into()
+                "`command` is the program alone; its arguments go into `args`".into()
             }
             Self::NotFound { path: Some(path), .. } => format!(
-                "give the full path of the command, or name `PATH` in its environment; it is looked \
-                 for in {} folders",
+                "give the full path of the command, or set `PATH` in `env`; {} folders were searched",
                 std::env::split_paths(path).filter(|folder| folder.is_absolute()).count()
             ),
             Self::NotFound { path: None, .. } => {
-                "a path is relative to the server's folder; check both".into()
+                "the path is relative to `cwd`; check both".into()
             }
             Self::RelativeCommand { .. } | Self::RelativeFolder { .. } => {
-                "clients start Toolcrib in any folder: use an absolute path, or begin it with `${workspaceFolder}/` to mean that folder"
+                "clients start Toolcrib in any folder: use an absolute path, or start it with `${workspaceFolder}/` to mean that folder"
                     .into()
             }
             Self::NotExecutable { path } => {
-                format!("`chmod +x {}`, or name its interpreter as the command", path.display())
+                format!("run `chmod +x {}`, or use its interpreter as the command", path.display())
             }
             Self::Folder { .. } => "create the folder, or correct it in the configuration".into(),
             Self::CannotRun { .. } => {
@@ -146,8 +145,8 @@ impl SpawnError {
                     .into()
             }
             Self::Warden(_) | Self::WardenLost { .. } => {
-                "the gateway runs its own executable again to watch over servers: check that the file \
-                 is still there and that processes and descriptors are not used up"
+                "the gateway runs its own executable as a warden for each server: check that the file \
+                 still exists, and the limits on processes and open files"
                     .into()
             }
         }
@@ -161,7 +160,7 @@ pub enum Exit {
     Code(i32),
     /// This signal killed it.
     Signal(i32),
-    /// Its warden died before it, or did not keep its time; the server's group was killed.
+    /// Its warden died first or exceeded its time; the server's process group was killed.
     WardenLost,
 }
 
@@ -175,12 +174,12 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A running server. Dropped, it is ended in the background, with everything it started.
+/// A running server. Dropping it ends the server and all processes that it started, in the background.
 #[derive(Debug)]
 pub struct Process {
-    /// Where to write to it. Taken out, it must be dropped for the server to see the end.
+    /// The server's stdin. The server sees its end when this is dropped, also after it was taken.
     pub stdin: Option<pipe::Sender>,
-    /// What it writes.
+    /// The server's stdout.
     pub stdout: Option<pipe::Receiver>,
     stderr: StderrTail,
     warden_socket: WardenSocket,
@@ -191,7 +190,7 @@ pub struct Process {
 }
 
 impl Launch {
-    /// Starts the server. Must be called inside a tokio runtime with I/O and time.
+    /// Starts the server. Needs a tokio runtime with I/O and time enabled.
     pub async fn spawn(self) -> Result<Process, SpawnError> {
         match &self.cwd {
             Some(cwd) if cwd.is_relative() => {
@@ -217,7 +216,7 @@ impl Launch {
         let pipe = pipe::Receiver::from_owned_fd(our_stderr.into())?;
         let drained = tokio::spawn(stderr.clone().drain(pipe));
 
-        match timeout(START, warden_socket.report()).await {
+        match timeout(START_TIMEOUT, warden_socket.report()).await {
             Ok(Some(WardenReport::Runs(pid))) if let Some(server) = Pid::from_raw(pid) => {
                 Ok(Process {
                     stdin: Some(pipe::Sender::from_owned_fd(our_stdin.into())?),
@@ -231,22 +230,22 @@ impl Launch {
                 })
             }
             Ok(Some(WardenReport::CannotRun(reason))) => {
-                let _ = timeout(REAP, warden.wait()).await;
+                let _ = timeout(REAP_TIMEOUT, warden.wait()).await;
                 Err(SpawnError::CannotRun { program: self.program, reason })
             }
             _ => {
                 let _ = warden.start_kill();
-                let _ = timeout(REAP, warden.wait()).await;
-                let _ = timeout(REAP, drained).await;
-                Err(SpawnError::WardenLost { said: stderr.tail(3) })
+                let _ = timeout(REAP_TIMEOUT, warden.wait()).await;
+                let _ = timeout(REAP_TIMEOUT, drained).await;
+                Err(SpawnError::WardenLost { stderr: stderr.tail(3) })
             }
         }
     }
 
-    /// Starts the warden with the program that was found, so that nothing is searched for again.
+    /// Starts the warden. The server's program is passed as an absolute path, so the warden does not search `PATH` again.
     fn start_warden(&self, program: &Path, socket: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
         let [executable, prefix @ ..] = &self.warden[..] else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no command for it"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "its command is empty"));
         };
         let mut command = Command::new(executable);
         command.args(prefix).arg(program).args(&self.args);
@@ -255,7 +254,7 @@ impl Launch {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        // Away from our group, so that a Ctrl-C in the terminal reaches us alone and servers end in setup.
+        // In its own process group: Ctrl-C in the terminal then reaches only the gateway, which ends servers in order.
         command.process_group(0);
         command.spawn()
     }
@@ -267,14 +266,14 @@ impl Process {
         self.server.as_raw_pid().unsigned_abs()
     }
 
-    /// The end of what it has written to stderr.
+    /// The last part of the server's stderr.
     pub fn stderr(&self) -> &StderrTail {
         &self.stderr
     }
 
-    /// Waits until the server itself has ended, and says how; what it started may take a little longer.
+    /// Waits until the server itself has exited. Processes that it started may take a little longer.
     ///
-    /// May be dropped and called again.
+    /// Cancel-safe: may be dropped and called again.
     pub async fn wait(&mut self) -> Exit {
         loop {
             if let Some(exit) = self.exit {
@@ -289,16 +288,16 @@ impl Process {
         }
     }
 
-    /// Ends it with everything it started, and returns when all is gone: by default after 5 s at the most.
+    /// Ends the server and all processes that it started. Returns when they are gone, by default within 5 s.
     ///
-    /// Stdin is closed, and the warden_socket with it: the warden lets the server leave on its own, then sends
-    /// SIGTERM, then SIGKILL, each after its grace period (see [`GracePeriods`]).
+    /// Closes stdin and the warden's socket. The warden then waits for the server to exit, sends SIGTERM and finally
+    /// SIGKILL, each after its grace period (see [`GracePeriods`]).
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.warden_socket.close();
         let ended = timeout(self.grace.total() + SLACK, async {
             self.wait().await;
-            // The warden's reports end when it exits, and it exits when nobody is left.
+            // The reports end when the warden exits, which it does when no process is left.
             while self.warden_socket.report().await.is_some() {}
         });
         if ended.await.is_err() {
@@ -307,12 +306,12 @@ impl Process {
                 self.kill();
             }
         }
-        let _ = timeout(REAP, self.warden.wait()).await;
+        let _ = timeout(REAP_TIMEOUT, self.warden.wait()).await;
         self.exit.unwrap_or(Exit::WardenLost)
     }
 
-    /// What is left to do without a warden: the group. Only while no exit was reported, since
-    /// afterwards the number may be another's.
+    /// Kills the server's process group, after the warden was lost. Must not be called after an exit was reported, since
+    /// the id may then belong to another process.
     fn kill(&mut self) {
         let _ = kill_process_group(self.server, Signal::KILL);
         self.exit = Some(Exit::WardenLost);

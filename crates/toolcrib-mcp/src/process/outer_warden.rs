@@ -1,14 +1,15 @@
-//! The outer warden: it watches the one that watches the server.
+//! The outer warden, which watches the inner warden.
 //!
-//! A single warden could itself be killed, and everything below it would live on. So the warden that the gateway starts
-//! starts another, which starts the server. Each ends the server and all that it started when the other is gone:
+//! A single warden could be killed, and the processes below it would keep running. So the warden that the gateway starts
+//! starts a second one, which starts the server. Each of the two ends the server and its descendants when the other is
+//! gone:
 //!
-//! - The inner one reads the end of its inner_socket, which the outer one holds.
-//! - The outer one reaps the inner one. On Linux it is child subreaper too, so that the server and its orphans fall to
-//!   it.
+//! - The inner warden sees the end of its socket, whose other end the outer warden holds.
+//! - The outer warden reaps the inner one. On Linux it is a child subreaper too, so it becomes the parent of the server and
+//!   its orphans.
 //!
-//! Rejected: a parent-death signal for the server, which misses what the server started, and the gateway as subreaper,
-//! which would have to tell orphans from children of its own, and may be killed together with a warden.
+//! Rejected: a parent-death signal for the server, which does not reach the processes that the server started; and the
+//! gateway as subreaper, which could not tell orphans from its own children and may be killed together with a warden.
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
@@ -25,10 +26,11 @@ use super::GracePeriods;
 use super::process_tree::{ChildExit, ProcessTree};
 use super::warden_socket::{WardenReport, WardenSetup, send_setup};
 
-/// How much longer than the grace periods the inner warden may take to end everything.
+/// How much longer than the grace periods the inner warden may take to end all processes.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// Starts the inner warden, this executable with the same arguments, and ends with it. Returns the code to exit with.
+/// Starts the inner warden, which is this executable with the same arguments, and waits for its end. Returns the exit
+/// code.
 pub(super) fn watch(
     [stdin, stdout]: [OwnedFd; 2],
     grace: GracePeriods,
@@ -52,35 +54,35 @@ pub(super) fn watch(
         received: Vec::new(),
         deadline: None,
     };
-    outer.sleep(grace);
-    // What the inner warden reported last may be there still.
+    outer.wait_for_inner(grace);
+    // The last reports of the inner warden may not have been read yet.
     outer.forward_reports();
     if let Some(ended @ ChildExit::Exited(_)) = outer.tree.child_exit {
-        // The inner warden has seen to everything.
+        // The inner warden has ended all processes.
         return Ok(ended.code());
     }
     outer.tree.terminate(grace);
     Ok(ChildExit::Killed(9).code())
 }
 
-/// This executable, also after an update replaced its file.
+/// The path of this executable, which on Linux works even after an update has replaced the file.
 fn own_executable() -> io::Result<std::path::PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
 
 struct OuterWarden {
     tree: ProcessTree,
-    /// To the inner warden; `None` once its other end is closed.
+    /// The socket to the inner warden; `None` once its other end is closed.
     inner_socket: Option<UnixStream>,
-    /// The part of a report that has come.
+    /// Bytes of reports that were received but not forwarded yet.
     received: Vec<u8>,
-    /// When to end everything without the inner warden. Set when the inner warden is told to end.
+    /// When to end all processes without the inner warden. Set when the inner warden is told to stop.
     deadline: Option<Instant>,
 }
 
 impl OuterWarden {
     /// Sleeps until the inner warden has ended or its deadline has passed.
-    fn sleep(&mut self, grace: GracePeriods) {
+    fn wait_for_inner(&mut self, grace: GracePeriods) {
         loop {
             self.tree.reap();
             if self.tree.child_exit.is_some() {
@@ -91,30 +93,30 @@ impl OuterWarden {
             if left.is_some_and(|left| left.is_zero()) {
                 return;
             }
-            let (stdin, told) = (io::stdin(), self.deadline.is_some());
+            let (stdin, is_stopping) = (io::stdin(), self.deadline.is_some());
             let mut fds = vec![PollFd::new(&self.tree.child_exits, PollFlags::IN)];
             if let Some(inner_socket) = &self.inner_socket {
                 fds.push(PollFd::new(inner_socket, PollFlags::IN));
             }
-            let relays = fds.len() - 1;
-            // Once told to end there is nothing new to hear from these two.
-            if !told {
+            let inner_sockets = fds.len() - 1;
+            // These two only tell the warden to stop, which it does already.
+            if !is_stopping {
                 fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
                 fds.push(PollFd::new(&self.tree.stop_signals, PollFlags::IN));
             }
             let left = left.and_then(|left| Timespec::try_from(left).ok());
-            // Interrupted, or no memory for a moment: look again.
+            // Interrupted, or out of memory for a moment: poll again.
             if poll(&mut fds, left.as_ref()).is_err() {
                 continue;
             }
             let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
             drop(fds);
-            if relays == 1 && ready[1] {
+            if inner_sockets == 1 && ready[1] {
                 self.forward_reports();
             }
-            if ready[1 + relays..].contains(&true) {
+            if ready[1 + inner_sockets..].contains(&true) {
                 self.deadline = Some(Instant::now() + grace.total() + SLACK);
-                // The inner warden reads the end, and does its work.
+                // The inner warden sees the end of the socket and stops.
                 if let Some(inner_socket) = &self.inner_socket {
                     let _ = inner_socket.shutdown(std::net::Shutdown::Write);
                 }
@@ -122,7 +124,7 @@ impl OuterWarden {
         }
     }
 
-    /// Passes the reports of the inner warden on to the gateway.
+    /// Forwards the reports of the inner warden to the gateway.
     fn forward_reports(&mut self) {
         let mut chunk = [0; 1024];
         while let Some(mut inner_socket) = self.inner_socket.as_ref() {

@@ -1,4 +1,4 @@
-//! Everything below a warden: its child, and on Linux the orphans that it adopts as a child subreaper.
+//! The processes below a warden: its child, and on Linux the orphans that it adopts as a child subreaper.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
@@ -15,10 +15,10 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::{GracePeriods, children};
 
-/// How often to look for processes that have newly fallen to us, while ending.
+/// How often to look for newly adopted processes while ending.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How a child ended.
+/// How the child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildExit {
     Exited(i32),
@@ -26,7 +26,7 @@ pub(super) enum ChildExit {
 }
 
 impl ChildExit {
-    /// The code that shells give it.
+    /// The exit code, as in shells.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Exited(code) => code as u8,
@@ -35,7 +35,7 @@ impl ChildExit {
     }
 }
 
-/// Everything below a warden.
+/// The processes below a warden.
 pub(super) struct ProcessTree {
     /// The process that the warden started.
     pub(super) child: Option<Pid>,
@@ -47,17 +47,19 @@ pub(super) struct ProcessTree {
     pub(super) on_child_exit: fn(ChildExit),
     /// Readable when a child has died.
     pub(super) child_exits: UnixStream,
-    /// Readable when we were signalled to end.
+    /// Readable when a signal told the warden to stop.
     pub(super) stop_signals: UnixStream,
-    /// Processes that were sent SIGTERM already: a second one makes some programs abort their shutdown.
+    /// Processes that were already sent SIGTERM; a group is stored as its negative id. A second SIGTERM makes some programs
+    /// abort their shutdown.
     signalled: BTreeSet<i32>,
 }
 
 impl ProcessTree {
-    /// Prepares for signals and orphans. To be called before anything is started, so that none is missed.
+    /// Installs signal handlers and becomes a subreaper. Must be called before a child is started, so that no signal is
+    /// missed.
     pub(super) fn new() -> io::Result<Self> {
         let (child_exits, stop_signals) =
-            (on_signals(&[SIGCHLD])?, on_signals(&[SIGTERM, SIGINT, SIGHUP])?);
+            (signal_socket(&[SIGCHLD])?, signal_socket(&[SIGTERM, SIGINT, SIGHUP])?);
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(getpid()))?;
         let signalled = BTreeSet::new();
@@ -72,7 +74,7 @@ impl ProcessTree {
         })
     }
 
-    /// Ends everything, within the sum of the grace periods.
+    /// Ends all processes, within the sum of the grace periods.
     pub(super) fn terminate(&mut self, grace: GracePeriods) {
         let GracePeriods { after_eof, after_sigterm, after_sigkill } = grace;
         let _ = self.wait_until_gone(after_eof, None)
@@ -80,7 +82,8 @@ impl ProcessTree {
             || self.wait_until_gone(after_sigkill, Some(Signal::KILL));
     }
 
-    /// Sends `signal` to all there are and all that turn up, until none is left or the time is over.
+    /// Sends `signal` to all processes, including newly adopted ones, until none is left or the time is over. Returns
+    /// whether none is left.
     fn wait_until_gone(&mut self, limit: Duration, signal: Option<Signal>) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -99,30 +102,31 @@ impl ProcessTree {
         }
     }
 
-    /// Signals the server's group as long as our child holds the group's number, and each child.
+    /// Sends a signal to each child, and to the server's group while the child still holds the group's id.
     fn signal(&mut self, signal: Signal) {
-        let again = signal == Signal::KILL;
+        let repeat = signal == Signal::KILL;
         let children = children::children_of(getpid());
-        // Once the child is reaped, its number may be reused. Without `/proc`, the group is all that is known.
+        // Once the child is reaped, its id may be reused. Without `/proc`, only the group is known.
         let is_held = self.child_exit.is_none() && self.group == self.child;
         let group = self.group.filter(|_| is_held || children.is_err());
         if let Some(group) = group
-            && (self.signalled.insert(-group.as_raw_pid()) || again)
+            && (self.signalled.insert(-group.as_raw_pid()) || repeat)
         {
             let _ = kill_process_group(group, signal);
         }
-        let signalled = self.group.filter(|group| self.signalled.contains(&-group.as_raw_pid()));
+        let signalled_group =
+            self.group.filter(|group| self.signalled.contains(&-group.as_raw_pid()));
         for child in children.unwrap_or_default() {
-            let as_member = signalled.is_some() && child.group == signalled;
-            if again || (!as_member && self.signalled.insert(child.pid.as_raw_pid())) {
+            let as_member = signalled_group.is_some() && child.group == signalled_group;
+            if repeat || (!as_member && self.signalled.insert(child.pid.as_raw_pid())) {
                 let _ = kill_process(child.pid, signal);
             }
         }
     }
 
-    /// Reaps every child that has died, and returns whether none is left.
+    /// Reaps all exited children. Returns whether no process is left.
     pub(super) fn reap(&mut self) -> bool {
-        // Emptied first, so that a child that dies from now on makes it readable again.
+        // Drained first, so that a child that exits from now on makes the socket readable again.
         let mut bytes = [0; 64];
         while matches!((&self.child_exits).read(&mut bytes), Ok(1..)) {}
         loop {
@@ -143,15 +147,16 @@ impl ProcessTree {
         }
     }
 
-    /// Without children of ours left: on Linux orphans are our children, so nobody is left at all.
+    /// Whether the server's group is empty, given that no child is left. On Linux that means that no process is left,
+    /// because orphans become children.
     fn is_group_gone(&self) -> bool {
         cfg!(target_os = "linux")
             || self.group.is_none_or(|group| test_kill_process_group(group).is_err())
     }
 }
 
-/// A socket that becomes readable when one of the signals comes.
-fn on_signals(signals: &[i32]) -> io::Result<UnixStream> {
+/// A socket that becomes readable when one of the signals arrives.
+fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     for signal in signals {

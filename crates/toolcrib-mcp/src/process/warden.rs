@@ -1,16 +1,15 @@
-//! The processes between us and a server, which see to it that nothing of the server outlives us.
+//! The warden: a process between the gateway and a server that ends the server when the gateway is gone.
 //!
-//! A gateway that is killed with SIGKILL cannot clean up, a parent-death signal misses grandchildren,
-//! and `npx` or `uvx` put a server two processes down. So the gateway starts its own executable
-//! again as a warden, and the warden starts the server. It holds none of the server's pipes, passes
-//! no bytes, and sleeps until one of three things happens: the server exits, the
-//! inner_socket from the gateway ends, or it is told to end by a signal. Then everything below it goes: first
-//! on its own, then by SIGTERM, then by SIGKILL. On Linux the warden is child subreaper, so that also
-//! what left the server's group falls to it; elsewhere it reaches the group only. A warden may be killed too, so there
-//! are two of them: see `super::outer_warden`.
+//! A gateway that is killed with SIGKILL cannot clean up, a parent-death signal misses grandchildren, and `npx` or `uvx`
+//! start a server two processes down. So the gateway starts its own executable again as a warden, and the warden starts
+//! the server. The warden holds none of the server's pipes. It sleeps until the server exits, the socket from the gateway
+//! is closed, or a signal tells it to stop. Then it ends all processes below it: it waits for them to exit, sends SIGTERM,
+//! and finally SIGKILL. On Linux the warden is a child subreaper, so it also reaches processes that left the server's
+//! process group; elsewhere it reaches only the group. A warden may be killed too, so there are two: see
+//! `super::outer_warden`.
 //!
-//! Plain blocking code in one thread: a second thread or a runtime is one more thing to fail in the one
-//! process that must not.
+//! This is blocking code in one thread. Rejected: a runtime or a second thread, which could fail in the one process that
+//! must not.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -25,15 +24,14 @@ use super::outer_warden;
 use super::process_tree::{ChildExit, ProcessTree};
 use super::warden_socket::{WardenReport, receive_setup};
 
-/// The exit code of a command that could not be run, as shells have it.
+/// The exit code of a command that could not be run, as in shells.
 const CANNOT_RUN: u8 = 127;
 
-/// Runs the command `argv` with stdin and stdout from the gateway, and ends with it.
+/// Runs the command `argv` with the stdin and stdout that the gateway sends, and returns when it has ended.
 ///
-/// Meant for a hidden subcommand of the executable that [`Launch::warden`](super::Launch::warden)
-/// names, as the first thing it does: there must be no other thread yet. It starts that executable once more, with the
-/// arguments of this process. Exits with the server's code, with 128 + n when signal n killed it, and with 127 when it
-/// could not be run.
+/// Call it from a hidden subcommand of the executable in [`Launch::warden`](super::Launch::warden), before any other
+/// thread is started. It starts the same executable once more, with the arguments of this process. The exit code is the
+/// server's, 128 + n if signal n killed the server, and 127 if it could not be run.
 pub fn run(argv: impl Iterator<Item = OsString>) -> ExitCode {
     match watch(argv) {
         Ok(code) => ExitCode::from(code),
@@ -53,9 +51,9 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
         return outer_warden::watch(pipes, setup.grace, tree);
     }
     let mut tree = start_server(&program, argv, pipes, tree)?;
-    sleep(&mut tree);
+    wait_for_end(&mut tree);
     tree.terminate(setup.grace);
-    // A server that not even SIGKILL ended is left to the kernel; what it would have died of is known.
+    // If even SIGKILL has not ended the server in time, it is left to the kernel, and reported as killed.
     Ok(tree.child_exit.unwrap_or(ChildExit::Killed(9)).code())
 }
 
@@ -69,7 +67,7 @@ fn start_server(
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
     let started = command.spawn();
-    // It holds our copies of the server's pipes, and whoever waits for their end would wait for ever.
+    // `command` holds copies of the server's pipes. While they are open, no reader of the pipes sees their end.
     drop(command);
     match started {
         Ok(child) => {
@@ -92,8 +90,8 @@ fn start_server(
     }
 }
 
-/// Sleeps until there is a reason to end.
-fn sleep(tree: &mut ProcessTree) {
+/// Sleeps until the server has exited, the gateway is gone, or a signal arrives.
+fn wait_for_end(tree: &mut ProcessTree) {
     loop {
         tree.reap();
         if tree.child_exit.is_some() {
@@ -105,11 +103,11 @@ fn sleep(tree: &mut ProcessTree) {
             PollFd::new(&tree.child_exits, PollFlags::IN),
             PollFd::new(&tree.stop_signals, PollFlags::IN),
         ];
-        // Interrupted, or no memory for a moment: look again.
+        // Interrupted, or out of memory for a moment: poll again.
         if poll(&mut fds, None).is_err() {
             continue;
         }
-        // The other side never writes after the first message: whatever is there to read is the end.
+        // The other side writes nothing after the first message, so a readable socket has ended.
         if !fds[0].revents().is_empty() || !fds[2].revents().is_empty() {
             return;
         }

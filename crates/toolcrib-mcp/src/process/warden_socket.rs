@@ -1,10 +1,9 @@
-//! What ties a warden to its gateway: one socket, used in three ways. A second one ties the inner warden to the outer one.
+//! The socket between the gateway and a warden, and between the two wardens.
 //!
-//! The warden's stdin is one end of a pair of Unix sockets. Over it come the two descriptors the
-//! server is to have as its stdin and stdout; on it the warden writes its reports; and when it reads
-//! the end of it, the gateway has let go or is gone, however it went, since no other process ever had
-//! the other end. A pipe as a fourth descriptor would do for the last of these, but a process
-//! cannot take up an inherited descriptor by its number without `unsafe`; a received one comes owned.
+//! The warden's stdin is one end of a pair of Unix sockets, with three uses. The gateway sends the two file descriptors
+//! that become the server's stdin and stdout; the warden sends reports; and when the warden reads the end of the socket,
+//! the gateway has closed it or is gone, since no other process has the other end. Rejected: a pipe as a fourth inherited
+//! descriptor, because a process cannot take ownership of one by its number without `unsafe`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,16 +19,16 @@ use tokio::net::UnixStream;
 
 use super::GracePeriods;
 
-/// What the warden says about its server, a line each.
+/// A report of the warden about its server, sent as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WardenReport {
-    /// It runs, under this process id.
+    /// The server runs, with this process id.
     Runs(i32),
-    /// It could not be run, for this reason.
+    /// The server could not be run, for this reason.
     CannotRun(String),
-    /// It exited with this code.
+    /// The server exited with this code.
     Exited(i32),
-    /// This signal killed it.
+    /// This signal killed the server.
     Killed(i32),
 }
 
@@ -54,36 +53,36 @@ impl WardenReport {
         })
     }
 
-    /// Writes it to the gateway. Nobody may be left to read it, which is nothing to fail over.
+    /// Sends the report. Errors are ignored: the gateway may be gone.
     pub(super) fn send(&self, socket: impl AsFd) {
-        // Not every system has a flag against SIGPIPE; Rust's runtime ignores the signal anyway.
+        // No flag against SIGPIPE: not every system has one, and Rust's runtime ignores the signal.
         let _ = send(socket, self.to_line().as_bytes(), SendFlags::empty());
     }
 }
 
-/// The gateway's end. While it is open, the server may live.
+/// The gateway's end of the socket. Closing it ends the server.
 #[derive(Debug)]
 pub(super) struct WardenSocket {
     socket: UnixStream,
-    /// Reports that have come, the last perhaps in part.
+    /// Received bytes that were not parsed yet.
     received: Vec<u8>,
 }
 
 impl WardenSocket {
-    /// Both ends; the second is to be the warden's stdin.
+    /// Both ends. The second becomes the warden's stdin.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         Ok((Self { socket: UnixStream::from_std(ours)?, received: Vec::new() }, theirs.into()))
     }
 
-    /// Lets go: the warden reads the end and does its work. Its reports still arrive.
+    /// Tells the warden to end the server. Its reports still arrive.
     pub(super) fn close(&self) {
-        // Fails only when the other end is gone already.
+        // Fails only if the other end is already gone.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
-    /// The next report, or `None` when the warden is gone. Nothing is lost when it is dropped half way.
+    /// Waits for the next report; `None` if the warden is gone. Cancel-safe.
     pub(super) async fn report(&mut self) -> Option<WardenReport> {
         loop {
             if let Some(end) = self.received.iter().position(|b| *b == b'\n') {
@@ -112,17 +111,17 @@ impl AsFd for WardenSocket {
     }
 }
 
-/// What a warden is told at its start.
+/// What a warden receives when it starts, in addition to the file descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WardenSetup {
-    /// How long the server may take to end.
+    /// How long the server may take to exit.
     pub(super) grace: GracePeriods,
-    /// Whether the other end is a warden, and not the gateway.
+    /// Whether the other end of the socket is the outer warden, and not the gateway.
     pub(super) has_outer_warden: bool,
 }
 
-/// Stands after the grace periods where the other end is a warden.
-const WATCHED: &str = "has_outer_warden";
+/// Follows the grace periods if the other end is the outer warden.
+const WATCHED: &str = "watched";
 
 impl WardenSetup {
     fn to_line(self) -> String {
@@ -136,7 +135,7 @@ impl WardenSetup {
     }
 }
 
-/// Hands over what the server is to have as stdin and stdout, and what its warden is told.
+/// Sends the warden its setup, and the file descriptors that become the server's stdin and stdout.
 pub(super) fn send_setup(
     socket: impl AsFd,
     stdin: BorrowedFd<'_>,
@@ -152,12 +151,12 @@ pub(super) fn send_setup(
     Ok(())
 }
 
-/// The warden's side of [`send_setup`].
+/// Receives what [`send_setup`] sent.
 pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], WardenSetup)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // Three numbers of at most 20 digits and a word. One `recvmsg` gets the whole line: it was sent with one `sendmsg` into
-    // an empty socket.
+    // Three numbers of at most 20 digits and a word. One `recvmsg` returns the complete line, because it was sent with one
+    // `sendmsg` into an empty socket.
     let mut line = [0; 80];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
@@ -171,8 +170,8 @@ pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Ward
         .flatten()
         .collect();
     for fd in &fds {
-        // The server gets copies as its 0 and 1; with these too, its stdin would never end. A flag
-        // for this exists on Linux only, and nothing else runs in this process yet.
+        // The server gets copies as its descriptors 0 and 1. If it inherited these too, its stdin would never end. Only
+        // Linux can set the flag in `recvmsg`; setting it afterwards is safe, since no other thread runs yet.
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
     let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_warden_is_told_reads_back_as_written() {
+    fn a_setup_survives_a_round_trip() {
         for has_outer_warden in [false, true] {
             let setup = WardenSetup { grace: GracePeriods::default(), has_outer_warden };
             assert_eq!(WardenSetup::from_line(&setup.to_line()), Some(setup));
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_read_back_as_written() {
+    fn reports_survive_a_round_trip() {
         let reports = [
             WardenReport::Runs(4711),
             WardenReport::CannotRun("No such file or directory".into()),

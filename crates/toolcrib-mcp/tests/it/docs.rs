@@ -1,4 +1,4 @@
-//! The page about the config says what holds.
+//! The documentation page of the config is correct.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,8 +19,8 @@ fn blocks(page: &str) -> Vec<&str> {
     parts.filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// The names that a struct knows, as its reader tells them when it meets one that it does not.
-fn known(text: &str) -> BTreeSet<String> {
+/// The keys of a section, from the error about an unknown key.
+fn known_keys(text: &str) -> BTreeSet<String> {
     let error = read_file(text).unwrap_err().problem;
     let (_, known) = error.split_once(", expected one of ").unwrap();
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
@@ -41,8 +41,7 @@ fn the_first_block_shows_the_defaults() {
     assert_eq!(http, HttpSettings::default());
 }
 
-/// A key that is left out would be its default too. One that has no default to show stands in a
-/// comment.
+/// The test above does not notice a missing key. A key without a default is shown in a comment.
 #[test]
 fn the_first_block_names_every_key() {
     let page = page();
@@ -59,7 +58,7 @@ fn the_first_block_names_every_key() {
         "[gateway.limits]\nnope = 1",
         "[http]\nnope = 1",
     ] {
-        for key in known(broken).iter().filter(|key| *key != "limits") {
+        for key in known_keys(broken).iter().filter(|key| *key != "limits") {
             assert!(shown.contains(key), "{key} of {broken}");
         }
     }

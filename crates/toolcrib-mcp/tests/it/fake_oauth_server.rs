@@ -1,7 +1,7 @@
-//! An MCP server behind a sign-in, both ours: every answer can be bent by a test.
+//! A fake MCP server with an authorization server. Tests can change its responses.
 //!
-//! It runs on a thread and a runtime of its own, so that a test which reads its own thread's log
-//! reads only the client. Every secret that it makes starts with `CANARY`.
+//! It runs on its own thread and runtime, so that the log of a test's thread contains only the client. Every secret that
+//! it issues starts with `CANARY`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,37 +20,38 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use url::Url;
 
-/// What the fake does, and what it saw.
+/// How the fake server behaves, and what it received.
 #[derive(Default)]
 pub(crate) struct FakeSettings {
-    /// Laid over the authorization server's metadata.
+    /// Overrides fields of the authorization server's metadata.
     pub(crate) metadata: Map<String, Value>,
-    /// Publishes nothing about the sign-in.
-    pub(crate) silent: bool,
-    /// Sent as `iss` instead of the issuer; empty sends none.
+    /// Whether it publishes no metadata.
+    pub(crate) no_metadata: bool,
+    /// Sent as `iss` instead of the issuer. If empty, no `iss` is sent.
     pub(crate) iss: Option<String>,
-    /// Answers to the next requests for tokens, instead of tokens.
-    pub(crate) token_answer: Option<(StatusCode, Value)>,
-    /// Sends requests for tokens elsewhere.
+    /// The response to token requests, instead of a token.
+    pub(crate) token_response: Option<(StatusCode, Value)>,
+    /// Redirects token requests to this URL.
     pub(crate) token_redirect: Option<String>,
-    /// Given out at registration.
+    /// Issued at registration.
     pub(crate) client_secret: Option<String>,
-    /// Requests for tokens that have come in.
+    /// The number of token requests received.
     pub(crate) token_requests: u32,
-    /// Requests for tokens are answered once this is true.
+    /// Token requests are answered once this is true.
     pub(crate) token_gate: Option<watch::Receiver<bool>>,
     pub(crate) expires_in: u64,
-    /// The access token that opens the server.
-    pub(crate) valid: Option<String>,
-    pub(crate) refresh: Option<String>,
+    /// The access token that the MCP server accepts.
+    pub(crate) valid_token: Option<String>,
+    pub(crate) refresh_token: Option<String>,
     pub(crate) refreshes: u32,
-    pub(crate) elsewhere: u32,
+    /// The number of requests that followed the redirect.
+    pub(crate) redirected: u32,
     pub(crate) registrations: u32,
-    /// `Authorization` of every request for tokens and of every request that got in.
+    /// The `Authorization` headers of token requests, and of accepted requests to the MCP server.
     pub(crate) token_authorization: Vec<Option<String>>,
-    pub(crate) inside: Vec<String>,
+    pub(crate) accepted: Vec<String>,
     codes: BTreeMap<String, String>,
-    made: u32,
+    issued: u32,
 }
 
 #[derive(Clone)]
@@ -59,8 +60,8 @@ pub(crate) struct FakeOAuthServer {
     settings: Arc<Mutex<FakeSettings>>,
 }
 
-struct Empty;
-impl ServerHandler for Empty {}
+struct EmptyServer;
+impl ServerHandler for EmptyServer {}
 
 impl FakeOAuthServer {
     pub(crate) fn start() -> Self {
@@ -92,37 +93,44 @@ impl FakeOAuthServer {
         self.base.as_str().trim_end_matches('/').to_owned()
     }
 
-    fn lets_in(&self, given: Option<&str>) -> bool {
+    fn accepts(&self, given: Option<&str>) -> bool {
         let mut settings = self.settings();
-        let valid = settings.valid.as_ref().map(|token| format!("Bearer {token}"));
-        let open = given.is_some() && given == valid.as_deref();
-        settings.inside.extend(given.filter(|_| open).map(str::to_owned));
-        open
+        let valid = settings.valid_token.as_ref().map(|token| format!("Bearer {token}"));
+        let is_valid = given.is_some() && given == valid.as_deref();
+        settings.accepted.extend(given.filter(|_| is_valid).map(str::to_owned));
+        is_valid
     }
 
     fn routes(&self) -> Router {
         let config = StreamableHttpServerConfig::default();
-        let server =
-            StreamableHttpService::new(|| Ok(Empty), Arc::<LocalSessionManager>::default(), config);
+        let server = StreamableHttpService::new(
+            || Ok(EmptyServer),
+            Arc::<LocalSessionManager>::default(),
+            config,
+        );
         let inside = Router::new()
             .nest_service("/mcp", server.clone())
             .nest_service("/other", server)
-            .layer(from_fn_with_state(self.clone(), door));
+            .layer(from_fn_with_state(self.clone(), check_token));
         Router::new()
             .route("/.well-known/oauth-protected-resource/{*path}", get(resource))
             .route("/.well-known/oauth-authorization-server", get(metadata))
             .route("/register", post(register))
             .route("/authorize", get(authorize))
             .route("/token", post(token))
-            .route("/elsewhere", post(elsewhere))
+            .route("/elsewhere", post(redirect_target))
             .with_state(self.clone())
             .merge(inside)
     }
 }
 
-async fn door(State(fake): State<FakeOAuthServer>, request: Request, next: Next) -> Response {
+async fn check_token(
+    State(fake): State<FakeOAuthServer>,
+    request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if fake.lets_in(given) {
+    if fake.accepts(given) {
         return next.run(request).await;
     }
     let path = request.uri().path().trim_start_matches('/').to_owned();
@@ -132,7 +140,7 @@ async fn door(State(fake): State<FakeOAuthServer>, request: Request, next: Next)
 }
 
 async fn resource(State(fake): State<FakeOAuthServer>, request: Request<Body>) -> Response {
-    if fake.settings().silent {
+    if fake.settings().no_metadata {
         return StatusCode::NOT_FOUND.into_response();
     }
     let path = request.uri().path().replace("/.well-known/oauth-protected-resource/", "");
@@ -141,7 +149,7 @@ async fn resource(State(fake): State<FakeOAuthServer>, request: Request<Body>) -
 }
 
 async fn metadata(State(fake): State<FakeOAuthServer>) -> Response {
-    if fake.settings().silent {
+    if fake.settings().no_metadata {
         return StatusCode::NOT_FOUND.into_response();
     }
     let mut document = json!({
@@ -180,8 +188,8 @@ async fn authorize(
     assert_eq!(asked["response_type"], "code");
     assert_eq!(asked["code_challenge_method"], "S256");
     assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
-    settings.made += 1;
-    let code = format!("CANARY-code-{}", settings.made);
+    settings.issued += 1;
+    let code = format!("CANARY-code-{}", settings.issued);
     settings.codes.insert(code.clone(), asked["code_challenge"].clone());
     let mut back: Url = asked["redirect_uri"].parse().unwrap();
     back.query_pairs_mut().append_pair("code", &code).append_pair("state", &asked["state"]);
@@ -206,7 +214,7 @@ async fn token(
     let authorization =
         headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
     settings.token_authorization.push(authorization);
-    if let Some((status, answer)) = &settings.token_answer {
+    if let Some((status, answer)) = &settings.token_response {
         return (*status, Json(answer.clone())).into_response();
     }
     if let Some(target) = &settings.token_redirect {
@@ -215,7 +223,7 @@ async fn token(
     assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
     let granted = if asked["grant_type"] == "refresh_token" {
         settings.refreshes += 1;
-        settings.refresh.as_ref() == Some(&asked["refresh_token"])
+        settings.refresh_token.as_ref() == Some(&asked["refresh_token"])
     } else {
         let challenge = settings.codes.remove(&asked["code"]);
         challenge == Some(base64url(&Sha256::digest(&asked["code_verifier"])))
@@ -224,11 +232,13 @@ async fn token(
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" })))
             .into_response();
     }
-    settings.made += 1;
-    let (access, refresh) =
-        (format!("CANARY-access-{}", settings.made), format!("CANARY-refresh-{}", settings.made));
-    settings.valid = Some(access.clone());
-    settings.refresh = Some(refresh.clone());
+    settings.issued += 1;
+    let (access, refresh) = (
+        format!("CANARY-access-{}", settings.issued),
+        format!("CANARY-refresh-{}", settings.issued),
+    );
+    settings.valid_token = Some(access.clone());
+    settings.refresh_token = Some(refresh.clone());
     Json(json!({
         "access_token": access,
         "refresh_token": refresh,
@@ -240,19 +250,19 @@ async fn token(
     .into_response()
 }
 
-async fn elsewhere(State(fake): State<FakeOAuthServer>) -> StatusCode {
-    fake.settings().elsewhere += 1;
+async fn redirect_target(State(fake): State<FakeOAuthServer>) -> StatusCode {
+    fake.settings().redirected += 1;
     StatusCode::OK
 }
 
 fn base64url(bytes: &[u8]) -> String {
-    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte))
             << (8 * (3 - chunk.len()));
-        for source in 0..=chunk.len() {
-            text.push(char::from(SIGNS[(bits >> (18 - 6 * source) & 63) as usize]));
+        for index in 0..=chunk.len() {
+            text.push(char::from(ALPHABET[(bits >> (18 - 6 * index) & 63) as usize]));
         }
     }
     text

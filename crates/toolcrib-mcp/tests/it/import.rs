@@ -1,4 +1,4 @@
-//! Every client's file, whole: what is imported_sample, and what is said about the rest.
+//! Importing every client's file: the servers and the warnings.
 //!
 //! Servers are compared as values. `Debug` hides their secrets, so a failure names the server.
 
@@ -12,13 +12,13 @@ use toolcrib_mcp::config::import::{
 use toolcrib_mcp::config::{ClientKind, OAuth, Server, Transport};
 use toolcrib_server::expand::Reference;
 
-use crate::{address, imported_sample, in_folder, program, sample, texts};
+use crate::{http_server, imported_sample, in_folder, sample, stdio_server, texts};
 
 #[track_caller]
 fn check(name: &str, client: ClientKind, servers: &[(&str, Server)], warnings: &[&str]) {
-    let found = imported_sample(name);
-    assert_eq!(found.client, client);
-    let names: Vec<&str> = found.servers.keys().map(String::as_str).collect();
+    let imported = imported_sample(name);
+    assert_eq!(imported.client, client);
+    let names: Vec<&str> = imported.servers.keys().map(String::as_str).collect();
     assert_eq!(names, servers.iter().map(|(name, _)| *name).collect::<Vec<_>>());
     let (file, _) = sample(name);
     for (name, server) in servers {
@@ -26,23 +26,23 @@ fn check(name: &str, client: ClientKind, servers: &[(&str, Server)], warnings: &
         if let Some(folder) = project_folder(&file) {
             set_start_folder(&mut server, folder);
         }
-        assert!(found.servers[*name] == server, "{name}: {:#?}", found.servers[*name]);
+        assert!(imported.servers[*name] == server, "{name}: {:#?}", imported.servers[*name]);
     }
-    assert_eq!(found.warnings, warnings);
+    assert_eq!(imported.warnings, warnings);
 }
 
 fn oauth(id: &str, scopes: &[&str]) -> OAuth {
     OAuth { client_id: Some(id.into()), scopes: texts(scopes), ..OAuth::default() }
 }
 
-const SSE: &str = "asks for the older HTTP+SSE transport, which we do not speak; the server is \
+const SSE: &str = "selects the older HTTP+SSE transport, which is not supported; the server is \
                    left out";
 
 #[test]
-fn claude_codes_user_file_with_this_project() {
+fn claude_code_user_file_with_a_project() {
     let env = [("NOTES_HOME", "${HOME}/notes"), ("NOTES_TOKEN", "CANARY-env-1")];
     let headers = [("Authorization", "Bearer ${DOCS_TOKEN:-CANARY-default-1}")];
-    let docs = address("https://docs.example.com/mcp", &headers, oauth("docs-client", &[]));
+    let docs = http_server("https://docs.example.com/mcp", &headers, oauth("docs-client", &[]));
     check(
         "home/.claude.json",
         ClientKind::ClaudeCode,
@@ -56,27 +56,30 @@ fn claude_codes_user_file_with_this_project() {
                     ..docs
                 },
             ),
-            ("local", program("./serve", &[], &[])),
-            ("notes", program("npx", &["-y", "notes-server", "--api-key", "CANARY-args-1"], &env)),
+            ("local", stdio_server("./serve", &[], &[])),
+            (
+                "notes",
+                stdio_server("npx", &["-y", "notes-server", "--api-key", "CANARY-args-1"], &env),
+            ),
         ],
         &[
             &format!("`events`: `type` {SSE}"),
-            "`toolcrib` is Toolcrib itself, left out: it would call itself without end",
+            "`toolcrib` is Toolcrib itself and is left out: it would call itself endlessly",
         ],
     );
 }
 
 #[test]
-fn claude_codes_project_file() {
+fn claude_code_project_file() {
     let headers = [("X-Api-Key", "${TICKETS_KEY}")];
     let url = "${TICKETS_URL:-https://tickets.example.com}/mcp";
     check(
         "project/.mcp.json",
         ClientKind::ClaudeCode,
-        &[("tickets", address(url, &headers, OAuth::default()))],
+        &[("tickets", http_server(url, &headers, OAuth::default()))],
         &[
-            "`tickets`: `headersHelper` is not run: set `headers`, from a variable or a file",
-            "`gateway` is Toolcrib itself, left out: it would call itself without end",
+            "`tickets`: `headersHelper` is not run: set `headers` instead, from a variable or a file",
+            "`gateway` is Toolcrib itself and is left out: it would call itself endlessly",
         ],
     );
 }
@@ -87,7 +90,7 @@ fn claude_desktop() {
     check(
         "home/.config/Claude/claude_desktop_config.json",
         ClientKind::ClaudeDesktop,
-        &[("files", program("npx", &args, &[("GREETING", "$${not a variable}")]))],
+        &[("files", stdio_server("npx", &args, &[("GREETING", "$${not a variable}")]))],
         &[],
     );
 }
@@ -102,32 +105,32 @@ fn cursor() {
         "home/.cursor/mcp.json",
         ClientKind::Cursor,
         &[
-            ("design", address(url, &headers, oauth)),
-            ("files", program("node", &["${userHome}/files.js"], &[])),
+            ("design", http_server(url, &headers, oauth)),
+            ("files", stdio_server("node", &["${userHome}/files.js"], &[])),
         ],
-        &["`files`: `envFile` is not read: name its variables under `env`"],
+        &["`files`: `envFile` is not read: set its variables in `env`"],
     );
 }
 
 #[test]
-fn vs_codes_own_file_and_its_settings() {
+fn vs_code_file_and_settings() {
     let env = [("PORT", "8080"), ("WIKI_KEY", "${input:wiki-key}")];
     let headers = [("X-Key", "CANARY-header-1")];
     check(
         "project/.vscode/mcp.json",
         ClientKind::VsCode,
         &[
-            ("search", address("https://search.example.com/mcp", &headers, OAuth::default())),
-            ("wiki", in_folder(program("uvx", &["wiki-server"], &env), "${workspaceFolder}")),
+            ("search", http_server("https://search.example.com/mcp", &headers, OAuth::default())),
+            ("wiki", in_folder(stdio_server("uvx", &["wiki-server"], &env), "${workspaceFolder}")),
         ],
         &[
-            "`wiki`: `envFile` is not read: name its variables under `env`",
-            "`wiki`: `WIKI_KEY` asks for an input: put it into a variable and write `${NAME}` \
+            "`wiki`: `envFile` is not read: set its variables in `env`",
+            "`wiki`: `WIKI_KEY` asks for an input: set an environment variable and write `${NAME}` \
              instead",
             &format!("`old`: `type` {SSE}"),
         ],
     );
-    let clock = program("clock-server", &[], &[]);
+    let clock = stdio_server("clock-server", &[], &[]);
     check("home/.config/Code/User/settings.json", ClientKind::VsCode, &[("clock", clock)], &[]);
 }
 
@@ -152,7 +155,7 @@ fn codex() {
                     allow: texts(&["run", "status"]),
                     deny: texts(&["deploy"]),
                     ..in_folder(
-                        program("build-server", &["--format", "$${raw}"], &env),
+                        stdio_server("build-server", &["--format", "$${raw}"], &env),
                         "/srv/build",
                     )
                 },
@@ -161,32 +164,32 @@ fn codex() {
                 "issues",
                 Server {
                     enabled: false,
-                    ..address("https://issues.example.com/mcp", &headers, scopes)
+                    ..http_server("https://issues.example.com/mcp", &headers, scopes)
                 },
             ),
-            ("locked", Server { deny: texts(&["*"]), ..program("locked-server", &[], &[]) }),
+            ("locked", Server { deny: texts(&["*"]), ..stdio_server("locked-server", &[], &[]) }),
         ],
         &[],
     );
 }
 
 #[test]
-fn opencode_in_both_editions() {
+fn both_versions_of_opencode() {
     let (file, _) = sample("home/.config/opencode/opencode.jsonc");
     let key = format!("${{file:{}}}", file.with_file_name("db.key").display());
     let env = [("DB_KEY", &*key), ("DB_URL", "${DB_URL}")];
     let headers = [("Authorization", "Bearer ${REMOTE_TOKEN}")];
-    let remote = address("https://remote.example.com/mcp", &headers, oauth("oc", &["a", "b"]));
+    let remote = http_server("https://remote.example.com/mcp", &headers, oauth("oc", &["a", "b"]));
     check(
         "home/.config/opencode/opencode.jsonc",
         ClientKind::Opencode,
         &[
-            ("db", Server { call_timeout: 15.0, ..program("bun", &["x", "db-server"], &env) }),
+            ("db", Server { call_timeout: 15.0, ..stdio_server("bun", &["x", "db-server"], &env) }),
             ("remote", Server { enabled: false, ..remote }),
         ],
         &["`provided`: `command` is missing; the server is left out"],
     );
-    let second = program("second-server", &[], &[]);
+    let second = stdio_server("second-server", &[], &[]);
     let second = Server { enabled: false, start_timeout: 60.0, call_timeout: 5.0, ..second };
     check("project/opencode.json", ClientKind::Opencode, &[("second", second)], &[]);
 }
@@ -194,7 +197,7 @@ fn opencode_in_both_editions() {
 #[test]
 fn gemini_cli() {
     let headers = [("X-Goog-Api-Key", "${MAPS_KEY:-$MAPS_KEY}")];
-    let python = program("python", &["-m", "server"], &[("KEY", "${KEY:-$KEY}")]);
+    let python = stdio_server("python", &["-m", "server"], &[("KEY", "${KEY:-$KEY}")]);
     check(
         "home/.gemini/settings.json",
         ClientKind::Gemini,
@@ -206,15 +209,15 @@ fn gemini_cli() {
                     call_timeout: 5.0,
                     allow: texts(&["route", "geocode"]),
                     deny: texts(&["delete_place"]),
-                    ..address("https://maps.example.com/mcp", &headers, OAuth::default())
+                    ..http_server("https://maps.example.com/mcp", &headers, OAuth::default())
                 },
             ),
             ("python", in_folder(python, "./server")),
-            ("stream", address("https://stream.example.com/mcp", &[], OAuth::default())),
+            ("stream", http_server("https://stream.example.com/mcp", &[], OAuth::default())),
         ],
         &[
-            "`maps`: `trust` is left out: approvals stay with your client",
-            "`stream`: `url` may be HTTP+SSE to Gemini CLI, and is Streamable HTTP to us",
+            "`maps`: `trust` is ignored: tool approvals stay with your client",
+            "`stream`: `url` may mean HTTP+SSE in Gemini CLI; Toolcrib uses Streamable HTTP",
         ],
     );
 }
@@ -229,9 +232,12 @@ fn windsurf() {
         &[
             (
                 "automation",
-                Server { deny: texts(&["send_mail"]), ..address(url, &headers, OAuth::default()) },
+                Server {
+                    deny: texts(&["send_mail"]),
+                    ..http_server(url, &headers, OAuth::default())
+                },
             ),
-            ("off", Server { enabled: false, ..program("off-server", &[], &[]) }),
+            ("off", Server { enabled: false, ..stdio_server("off-server", &[], &[]) }),
         ],
         &[],
     );
@@ -239,25 +245,25 @@ fn windsurf() {
 
 #[test]
 fn cline() {
-    let weather = address("https://weather.example.com/mcp", &[], OAuth::default());
+    let weather = http_server("https://weather.example.com/mcp", &[], OAuth::default());
     check(
         "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ClientKind::Cline,
         &[
-            ("legacy", address("https://legacy.example.com/sse", &[], OAuth::default())),
+            ("legacy", http_server("https://legacy.example.com/sse", &[], OAuth::default())),
             ("weather", Server { enabled: false, call_timeout: 45.0, ..weather }),
         ],
         &[
-            "`weather`: `alwaysAllow` is left out: approvals stay with your client",
-            "`legacy`: `url` looks like the older HTTP+SSE transport, which we do not speak",
-            "`legacy`: `url` is HTTP+SSE to Cline, and Streamable HTTP to us",
+            "`weather`: `alwaysAllow` is ignored: tool approvals stay with your client",
+            "`legacy`: `url` looks like the older HTTP+SSE transport, which is not supported",
+            "`legacy`: `url` means HTTP+SSE in Cline; Toolcrib uses Streamable HTTP",
         ],
     );
 }
 
 #[test]
 fn hermes() {
-    // The file is YAML, which the program reads; what it says is the same in JSON.
+    // The file is YAML, which the binary parses; here it is given as JSON.
     let value = json!({"mcp_servers": {
         "crm": {
             "url": "https://crm.example.com/mcp",
@@ -272,30 +278,30 @@ fn hermes() {
         "parked": {"command": "parked-server", "enabled": "no"},
     }});
     let source = ImportSource { file: Path::new("config.yaml"), folder: Path::new("/") };
-    let found = read_value(ClientKind::Hermes, &value, &source);
+    let imported = read_value(ClientKind::Hermes, &value, &source);
     let headers = [("Authorization", "Bearer ${CRM_TOKEN}")];
     let crm = Server {
         call_timeout: 180.0,
         start_timeout: 20.0,
         deny: texts(&["delete_account"]),
-        ..address("https://crm.example.com/mcp", &headers, OAuth::default())
+        ..http_server("https://crm.example.com/mcp", &headers, OAuth::default())
     };
     let music = Server {
         parallel: false,
         allow: texts(&["play"]),
-        ..program("npx", &["-y", "music-server"], &[("PLAYER", "den")])
+        ..stdio_server("npx", &["-y", "music-server"], &[("PLAYER", "den")])
     };
-    let parked = Server { enabled: false, ..program("parked-server", &[], &[]) };
+    let parked = Server { enabled: false, ..stdio_server("parked-server", &[], &[]) };
     let expected = [("crm", crm), ("music", music), ("parked", parked)];
-    assert_eq!(found.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
+    assert_eq!(imported.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
     let problem =
-        "asks for the older HTTP+SSE transport, which we do not speak; the server is left out";
-    assert_eq!(found.warnings, [format!("`old`: `transport` {problem}")]);
+        "selects the older HTTP+SSE transport, which is not supported; the server is left out";
+    assert_eq!(imported.warnings, [format!("`old`: `transport` {problem}")]);
 }
 
 /// Otherwise a project's file could send any file of the user's to its server.
 #[test]
-fn our_references_to_files_are_plain_text_in_other_clients_files() {
+fn file_references_are_plain_text_in_other_clients_files() {
     let reads_no_file = |source: Reference<'_>| {
         assert!(!matches!(source, Reference::File(_)), "{source:?}");
         None
@@ -303,7 +309,7 @@ fn our_references_to_files_are_plain_text_in_other_clients_files() {
     let plain = "${file:/etc/passwd}";
     let others = ["${env:file:/etc/passwd}", "${A:-${file:/etc/passwd}}", "$${file:/etc/passwd}"];
     for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
-        // opencode has `{file:PATH}` itself.
+        // opencode supports `{file:PATH}` itself.
         if client == ClientKind::Opencode {
             continue;
         }
@@ -315,9 +321,9 @@ fn our_references_to_files_are_plain_text_in_other_clients_files() {
             });
             let value = json!({"mcpServers": servers, "servers": servers, "mcp_servers": servers});
             let source = ImportSource { file: Path::new("any"), folder: Path::new("/") };
-            let found = read_value(client, &value, &source);
-            assert_eq!(found.servers.len(), 2, "{client}: {:?}", found.warnings);
-            let expanded = |name: &str| found.servers[name].expanded(name, &reads_no_file);
+            let imported = read_value(client, &value, &source);
+            assert_eq!(imported.servers.len(), 2, "{client}: {:?}", imported.warnings);
+            let expanded = |name: &str| imported.servers[name].expanded(name, &reads_no_file);
             let _ = expanded("b");
             let program = expanded("a");
             if text == plain {
@@ -331,15 +337,15 @@ fn our_references_to_files_are_plain_text_in_other_clients_files() {
 }
 
 #[test]
-fn references_to_folders_are_plain_text_where_the_client_has_none() {
+fn folder_references_are_plain_text_if_the_client_has_none() {
     for (client, is_plain) in [(ClientKind::ClaudeCode, true), (ClientKind::Cursor, false)] {
         let text = "${userHome} ${workspaceFolder}";
         let value = json!({"mcpServers": {"a": {"command": "x", "args": [text]}}});
         let source = ImportSource { file: Path::new("any"), folder: Path::new("/") };
-        let found = read_value(client, &value, &source);
+        let imported = read_value(client, &value, &source);
         let plain = "$${userHome} $${workspaceFolder}";
-        let expected = program("x", &[if is_plain { plain } else { text }], &[]);
-        assert!(found.servers["a"] == expected, "{client}");
+        let expected = stdio_server("x", &[if is_plain { plain } else { text }], &[]);
+        assert!(imported.servers["a"] == expected, "{client}");
     }
 }
 
@@ -352,19 +358,19 @@ fn servers_of_a_projects_file_start_in_its_folder() {
         ("/srv/any.json", None),
     ] {
         let source = ImportSource { file: Path::new(file), folder: Path::new("/") };
-        let found = read(text, &source).unwrap().unwrap();
-        let server = program("x", &[], &[]);
-        assert!(found.servers["b"] == in_folder(server.clone(), "/b"), "{file}");
+        let imported = read(text, &source).unwrap().unwrap();
+        let server = stdio_server("x", &[], &[]);
+        assert!(imported.servers["b"] == in_folder(server.clone(), "/b"), "{file}");
         let server = match expected {
             Some(folder) => in_folder(server, folder),
             None => server,
         };
-        assert!(found.servers["a"] == server, "{file}");
+        assert!(imported.servers["a"] == server, "{file}");
     }
 }
 
 #[test]
-fn what_is_broken_in_one_server_costs_the_others_nothing() {
+fn an_invalid_server_does_not_affect_the_others() {
     let text = r#"{"mcpServers": {
         "fine": {"command": "a", "args": ["x", {"no": 1}], "env": {"A": ["no"], "B": true}},
         "list": [], "empty": {}, "": {"command": "b"}, "number": {"command": 5},
@@ -372,30 +378,30 @@ fn what_is_broken_in_one_server_costs_the_others_nothing() {
         "user": {"url": "https://u:s3cret@example.com"}, "npx": {"command": "npx", "args": ["toolcrib@1", "mcp"]}
     }}"#;
     let source = ImportSource { file: Path::new("any.json"), folder: Path::new("/") };
-    let found = read(text, &source).unwrap().unwrap();
-    assert_eq!(found.client, ClientKind::Other);
-    assert_eq!(found.servers.keys().collect::<Vec<_>>(), ["fine"]);
-    assert!(found.servers["fine"] == program("a", &["x"], &[("B", "true")]));
+    let imported = read(text, &source).unwrap().unwrap();
+    assert_eq!(imported.client, ClientKind::Other);
+    assert_eq!(imported.servers.keys().collect::<Vec<_>>(), ["fine"]);
+    assert!(imported.servers["fine"] == stdio_server("a", &["x"], &[("B", "true")]));
     assert_eq!(
-        found.warnings,
+        imported.warnings,
         [
-            "`fine`: `args` has entries that are not texts, left out",
-            "`fine`: `env` has no text for `A`, left out",
-            "`list` is not an object, left out",
+            "`fine`: `args` has entries that are not strings; they are ignored",
+            "`fine`: `env` has no string for `A`; ignored",
+            "`list` is not an object; ignored",
             "`empty`: `command` is missing, and so is `url`; the server is left out",
-            "a server with an empty or overlong name, left out",
-            "`number`: `command` is not a text, left out",
+            "a server has an invalid name; it is left out",
+            "`number`: `command` is not a string; ignored",
             "`dash`: `command` begins with `-`; the server is left out",
             "`ftp`: `url` is not an http or https address; the server is left out",
-            "`ws`: `type` names a transport we do not know; the server is left out",
+            "`ws`: `type` names an unknown transport; the server is left out",
             "`user`: `url` has a user name or password in it; the server is left out",
-            "`npx` is Toolcrib itself, left out: it would call itself without end",
+            "`npx` is Toolcrib itself and is left out: it would call itself endlessly",
         ]
     );
 }
 
 #[test]
-fn other_files_are_nobodys() {
+fn files_of_unknown_format_belong_to_no_client() {
     let source = |file| ImportSource { file: Path::new(file), folder: Path::new("/") };
     for (file, text) in [
         ("a.json", "{}"),
@@ -410,10 +416,10 @@ fn other_files_are_nobodys() {
 }
 
 #[test]
-fn too_large_or_too_deep_is_refused() {
+fn files_that_are_too_large_or_too_deep_are_rejected() {
     let source = ImportSource { file: Path::new("a.json"), folder: Path::new("/") };
     let large = format!("{{\"mcpServers\": {{}} {}}}", " ".repeat(4 << 20));
-    assert_eq!(read(&large, &source).unwrap_err().to_string(), "more than 4 MiB");
+    assert_eq!(read(&large, &source).unwrap_err().to_string(), "the file is larger than 4 MiB");
     let deep = "{\"mcpServers\":".repeat(100_000);
     let error = read(&deep, &source).unwrap_err().to_string();
     assert!(error.starts_with("not JSON: Maximum nesting depth exceeded at line 1"), "{error}");

@@ -30,7 +30,7 @@ fn read_file(text: &str) -> Result<(Config, HttpSettings), ConfigError> {
     read_file_over(None, text)
 }
 
-/// The same with the engine's settings over this preset.
+/// The same, with the engine's settings based on this preset.
 fn read_file_over(
     preset: Option<Preset>,
     text: &str,
@@ -49,7 +49,7 @@ fn sample(name: &str) -> (PathBuf, String) {
     (path, text)
 }
 
-/// Every sample: where it is kept.
+/// The path of every sample.
 const SAMPLES: [&str; 12] = [
     "home/.claude.json",
     "project/.mcp.json",
@@ -65,7 +65,7 @@ const SAMPLES: [&str; 12] = [
     "home/.codeium/windsurf/mcp_config.json",
 ];
 
-/// What a sample says, found out by its shape, in the folder that Claude Code calls `PROJECT`.
+/// Imports a sample with detection of its client. The working folder is `PROJECT`, as in Claude Code's sample.
 fn imported_sample(name: &str) -> ImportedConfig {
     let (file, text) = sample(name);
     read(&text, &ImportSource { file: &file, folder: Path::new("PROJECT") }).unwrap().unwrap()
@@ -75,7 +75,7 @@ fn secrets(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), Secret::from(*value))).collect()
 }
 
-fn program(command: &str, args: &[&str], env: &[(&str, &str)]) -> Server {
+fn stdio_server(command: &str, args: &[&str], env: &[(&str, &str)]) -> Server {
     Server::new(Transport::Stdio {
         command: command.into(),
         args: args.iter().map(|arg| Secret::from(*arg)).collect(),
@@ -91,7 +91,7 @@ fn in_folder(mut server: Server, folder: &str) -> Server {
     server
 }
 
-fn address(url: &str, headers: &[(&str, &str)], oauth: OAuth) -> Server {
+fn http_server(url: &str, headers: &[(&str, &str)], oauth: OAuth) -> Server {
     Server::new(Transport::Http { url: url.into(), headers: secrets(headers), oauth })
 }
 

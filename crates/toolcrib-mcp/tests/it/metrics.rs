@@ -1,4 +1,4 @@
-//! What a scrape says after a known history.
+//! The metrics text after a scripted history.
 
 use toolcrib_mcp::metrics::{CallStatus, Metrics, ServerState};
 use toolcrib_server::metrics::{encode, registry};
@@ -32,7 +32,7 @@ fn a_scripted_history_gives_this_text() {
     let in_flight = metrics.call("github");
 
     assert_eq!(text(&metrics), include_str!("metrics.txt"));
-    assert_eq!(text(&metrics), text(&metrics), "the same numbers, the same bytes");
+    assert_eq!(text(&metrics), text(&metrics), "the same numbers give the same bytes");
 
     drop(in_flight);
     let text = self::text(&metrics);
@@ -41,7 +41,7 @@ fn a_scripted_history_gives_this_text() {
 }
 
 #[test]
-fn a_server_that_the_config_does_not_name_makes_no_series() {
+fn an_unknown_server_adds_no_series() {
     let metrics = Metrics::new(["github"]);
     let before = text(&metrics);
     metrics.call("stranger\"} 1\n").end(CallStatus::Ok);
@@ -53,7 +53,7 @@ fn a_server_that_the_config_does_not_name_makes_no_series() {
 }
 
 #[test]
-fn a_config_read_again_keeps_the_numbers_of_servers_that_stay() {
+fn a_reload_keeps_the_numbers_of_servers_that_stay() {
     let metrics = Metrics::new(["github", "files"]);
     metrics.refreshed("github");
     metrics.refreshed("files");

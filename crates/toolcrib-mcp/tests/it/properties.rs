@@ -1,4 +1,4 @@
-//! Any text is answered: with a config, or with an error that says what to do.
+//! Any text results in a config, or in an error with a hint.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use toolcrib_server::expand::{Reference, expand_secret};
 
 use crate::{SAMPLES, sample};
 
-fn answered(text: &str) {
+fn check_text(text: &str) {
     match Config::from_toml(text) {
         Ok(_) => {}
         Err(error) => assert!(!error.problem.is_empty() && !error.hint.is_empty()),
@@ -22,7 +22,7 @@ fn answered(text: &str) {
         for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
             let Ok(imported) = read_as(client, text, &source) else { continue };
             for (name, server) in imported.servers {
-                // What was imported_sample can be written, read back, shown and expanded.
+                // An imported server can be written, parsed again, masked and expanded.
                 let text = server_toml(&name, &server);
                 assert!(Config::from_toml(&text).unwrap().servers[&name] == server, "{text}");
                 let _ = server_toml(&name, &masked(&server));
@@ -37,28 +37,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_text(text in any::<String>()) {
-        answered(&text);
+    fn any_text_is_handled(text in any::<String>()) {
+        check_text(&text);
     }
 
-    /// Pieces that mean something, in any order.
+    /// Meaningful fragments in any order.
     #[test]
-    fn any_pieces(pieces in prop::collection::vec(select(&[
+    fn any_fragments_are_handled(pieces in prop::collection::vec(select(&[
         "{", "}", "[", "]", "\"", ":", ",", "=", "\n", "$", "${", ":-", "mcpServers", "servers", "mcp",
         "mcp_servers", "command", "url", "args", "env", "a", "1", "null", "true", "\"a\"", "[servers.a]",
         "https://", "/*", "//", "'", "projects", "timeout", "-1", "1e999", "{env:", "{file:", "\\u0000",
     ][..]), 0..40)) {
-        answered(&pieces.concat());
+        check_text(&pieces.concat());
     }
 
-    /// A sample with a part of it gone, doubled or changed.
+    /// A sample with a part removed or replaced.
     #[test]
-    fn any_slip(name in select(&SAMPLES[..]), from in any::<prop::sample::Index>(), len in 0..40_usize, put in "[\\PC\n]{0,6}") {
+    fn any_damaged_sample_is_handled(name in select(&SAMPLES[..]), from in any::<prop::sample::Index>(), len in 0..40_usize, put in "[\\PC\n]{0,6}") {
         let (_, text) = sample(name);
         let chars: Vec<char> = text.chars().collect();
         let from = from.index(chars.len());
         let to = (from + len).min(chars.len());
-        let slipped: String = chars[..from].iter().copied().chain(put.chars()).chain(chars[to..].iter().copied()).collect();
-        answered(&slipped);
+        let damaged: String = chars[..from].iter().copied().chain(put.chars()).chain(chars[to..].iter().copied()).collect();
+        check_text(&damaged);
     }
 }

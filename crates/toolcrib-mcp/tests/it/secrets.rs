@@ -1,4 +1,4 @@
-//! A canary in every source where people keep tokens: nothing we print may sing.
+//! Secrets in every place of a config: nothing that is printed may contain one.
 
 use std::path::Path;
 
@@ -23,34 +23,34 @@ oauth = { client_id = "id", client_secret = "CANARY-7" }
 token = "CANARY-8"
 "#;
 
-fn silent(text: &str, of: &str) {
-    assert!(!text.contains(CANARY), "{of} tells: {text}");
+fn assert_no_secret(text: &str, source: &str) {
+    assert!(!text.contains(CANARY), "{source} contains a secret: {text}");
 }
 
 #[test]
-fn debug_tells_nothing() {
-    silent(&format!("{:?}", read_file(CONFIG).unwrap()), "Debug");
+fn debug_output_contains_no_secret() {
+    assert_no_secret(&format!("{:?}", read_file(CONFIG).unwrap()), "Debug");
     for name in SAMPLES {
-        silent(&format!("{:?}", imported_sample(name)), name);
+        assert_no_secret(&format!("{:?}", imported_sample(name)), name);
     }
 }
 
 #[test]
-fn a_masked_server_tells_nothing() {
+fn a_masked_server_contains_no_secret() {
     let mut servers = read_file(CONFIG).unwrap().0.servers;
     for name in SAMPLES {
         servers.extend(imported_sample(name).servers);
     }
     for (name, server) in servers {
-        silent(&server_toml(&name, &masked(&server)), &name);
+        assert_no_secret(&server_toml(&name, &masked(&server)), &name);
     }
 }
 
-/// Every line broken in every way that a slip of the finger breaks it.
+/// Each line is damaged by each of several typing errors.
 #[test]
-fn errors_tell_nothing() {
-    let mut refused = 0;
-    let slips = [
+fn errors_contain_no_secret() {
+    let mut rejected = 0;
+    let typos = [
         ("\"", ""),
         ("= ", "= 5 "),
         ("=", ""),
@@ -61,15 +61,15 @@ fn errors_tell_nothing() {
     ];
     let lines: Vec<&str> = CONFIG.lines().collect();
     for at in 0..lines.len() {
-        for (from, to) in slips {
+        for (from, to) in typos {
             let mut broken = lines.clone();
             let line = broken[at].replacen(from, to, 1);
             broken[at] = &line;
             let Err(error) = read_file(&broken.join("\n")) else { continue };
-            refused += 1;
-            silent(&format!("{error} {error:?} {}", error.hint), &line);
+            rejected += 1;
+            assert_no_secret(&format!("{error} {error:?} {}", error.hint), &line);
         }
-        // A value where a table or another kind of value belongs.
+        // A value of the wrong type.
         for text in [
             "servers = 'CANARY'",
             "[servers]\na = 'CANARY'",
@@ -85,18 +85,18 @@ fn errors_tell_nothing() {
             "[servers.a.oauth]\nscopes = 'CANARY'",
         ] {
             let error = read_file(text).unwrap_err();
-            silent(&format!("{error} {error:?}"), text);
-            // The engine's own reader meets the same file.
+            assert_no_secret(&format!("{error} {error:?}"), text);
+            // The engine parses the same file.
             if let Err(error) = toolcrib_core::SettingsReader::new().ignoring(&OTHERS).read(text) {
-                silent(&format!("{error} {error:?}"), text);
+                assert_no_secret(&format!("{error} {error:?}"), text);
             }
         }
     }
-    assert!(refused > 20, "{refused}");
+    assert!(rejected > 20, "{rejected}");
 }
 
 #[test]
-fn errors_about_other_clients_files_tell_nothing() {
+fn errors_about_other_clients_files_contain_no_secret() {
     let folder = Path::new("/");
     for (file, text) in [
         ("a.json", r#"{"mcpServers": {"a": {"env": {"A": "CANARY}}}"#),
@@ -120,6 +120,6 @@ fn errors_about_other_clients_files_tell_nothing() {
         ),
     ] {
         let read = read(text, &ImportSource { file: Path::new(file), folder });
-        silent(&format!("{read:?}"), text);
+        assert_no_secret(&format!("{read:?}"), text);
     }
 }

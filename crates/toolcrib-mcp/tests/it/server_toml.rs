@@ -1,4 +1,4 @@
-//! What is written is read back the same.
+//! A server that is written as TOML is parsed back unchanged.
 
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;
@@ -8,30 +8,30 @@ use toolcrib_mcp::{Config, Secret};
 use crate::{SAMPLES, imported_sample};
 
 #[track_caller]
-fn round(name: &str, server: &Server) {
+fn check_round_trip(name: &str, server: &Server) {
     let text = server_toml(name, server);
-    let read = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert!(read.servers.len() == 1 && read.servers[name] == *server, "{text}");
+    let parsed = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert!(parsed.servers.len() == 1 && parsed.servers[name] == *server, "{text}");
 }
 
 #[test]
-fn every_sample_comes_back() {
+fn every_sample_survives_a_round_trip() {
     for name in SAMPLES {
         for (name, server) in imported_sample(name).servers {
-            round(&name, &server);
+            check_round_trip(&name, &server);
         }
     }
 }
 
 #[test]
-fn only_what_was_said_is_written() {
+fn only_values_that_differ_from_defaults_are_written() {
     let text = "[servers.\"a b\"]\ncommand = \"x\"\nargs = [\"a\\\"\\\\\\n\\u0001\"]\n";
     let server = &Config::from_toml(text).unwrap().servers["a b"];
     assert_eq!(server_toml("a b", server), text);
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // No NUL, which no program can be given.
+    // Without NUL, which cannot be passed to a program.
     any::<String>().prop_map(|text| text.replace('\0', ""))
 }
 
@@ -96,9 +96,9 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn any_server_comes_back(name in "[^\\p{Cc}]{0,20}[a-z]", server in server()) {
-        // A name that would be shown as another is refused.
+    fn any_server_survives_a_round_trip(name in "[^\\p{Cc}]{0,20}[a-z]", server in server()) {
+        // A name that cleaning would change is rejected.
         prop_assume!(toolcrib_text::clean::one_line(&name) == name);
-        round(&name, &server);
+        check_round_trip(&name, &server);
     }
 }

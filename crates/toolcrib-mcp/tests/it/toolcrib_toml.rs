@@ -1,4 +1,4 @@
-//! `toolcrib.toml`: all of it, and what is wrong with it.
+//! Parsing `toolcrib.toml`: every key, and errors.
 
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::Config;
@@ -6,7 +6,7 @@ use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
 
-use crate::{OTHERS, address, in_folder, program, read_file, read_file_over, texts};
+use crate::{OTHERS, http_server, in_folder, read_file, read_file_over, stdio_server, texts};
 
 const ALL: &str = r#"
 preset = "hermes"
@@ -78,7 +78,7 @@ fn every_key_is_read() {
         scopes: texts(&["read"]),
         trusted_hosts: texts(&["sso.corp"]),
     };
-    let files = program("npx", &["-y", "files-server", "${HOME}"], &[("KEY", "value")]);
+    let files = stdio_server("npx", &["-y", "files-server", "${HOME}"], &[("KEY", "value")]);
     let files = Server {
         enabled: false,
         prefix: Some(String::new()),
@@ -104,7 +104,7 @@ fn every_key_is_read() {
         settings,
         servers: [
             ("files".to_owned(), files),
-            ("my server".to_owned(), address("https://example.com/mcp", &headers, oauth)),
+            ("my server".to_owned(), http_server("https://example.com/mcp", &headers, oauth)),
         ]
         .into(),
         profiles: [("work".to_owned(), profile)].into(),
@@ -136,7 +136,7 @@ fn every_key_is_read() {
     let read = read_file(ALL).unwrap();
     assert!(read.0 == expected);
     assert_eq!(read.1, http);
-    // The engine reads the same text and leaves these tables alone.
+    // The engine parses the same text and ignores these tables.
     assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(ALL).unwrap(), expected.settings);
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
@@ -144,8 +144,8 @@ fn every_key_is_read() {
     assert_eq!(Config::from_toml("").unwrap(), Config::default());
 }
 
-/// What people get wrong, and what they are told.
-const WRONG: &[(&str, &str)] = &[
+/// Mistakes and their errors.
+const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
         "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel` at line 3, column 1",
@@ -156,25 +156,25 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "[servers.a]\ncommand = 'x'\nurl = 'http://x'",
-        "`servers.a.url` stands beside `command` at line 3, column 1",
+        "`servers.a.url` cannot be combined with `command` at line 3, column 1",
     ),
     (
         "[servers.a]\nurl = 'http://x'\nargs = []",
-        "`servers.a.args` stands beside `url` at line 3, column 1",
+        "`servers.a.args` cannot be combined with `url` at line 3, column 1",
     ),
     (
         "[servers.a]\ncommand = 'x'\nheaders = {}",
-        "`servers.a.headers` stands beside `command` at line 3, column 1",
+        "`servers.a.headers` cannot be combined with `command` at line 3, column 1",
     ),
     ("[servers.a]\ncommand = ' '", "`servers.a.command` is empty at line 2, column 1"),
     ("[servers.a]\ncommand = '--help'", "`servers.a.command` begins with `-` at line 2, column 1"),
     (
         "[servers.a]\ncommand = \"a\\u0000b\"",
-        "`servers.a.command` has a NUL character in it at line 2, column 1",
+        "`servers.a.command` contains a NUL character at line 2, column 1",
     ),
     (
         "[servers.a]\ncommand = 'x'\nenv = { 'A=B' = '' }",
-        "`servers.a.env` has a name that no variable can have at line 3, column 1",
+        "`servers.a.env` has an invalid variable name at line 3, column 1",
     ),
     ("[servers.a]\nurl = '-x'", "`servers.a.url` begins with `-` at line 2, column 1"),
     (
@@ -188,12 +188,15 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "[servers.a]\nurl = 'http://x'\n[servers.a.headers]\nOk = '1'\nX = \"a\\nb\"",
-        "`servers.a.headers.X` has a line break in it at line 5, column 1",
+        "`servers.a.headers.X` contains a line break at line 5, column 1",
     ),
-    ("[servers.'']\ncommand = 'x'", "`servers.` is no name for a server at line 1, column 10"),
+    (
+        "[servers.'']\ncommand = 'x'",
+        "`servers.` is not a valid name for a server at line 1, column 10",
+    ),
     (
         "[servers.\"a\\u0007\"]\ncommand = 'x'",
-        "`servers.a\u{7}` is no name for a server at line 1, column 10",
+        "`servers.a\u{7}` is not a valid name for a server at line 1, column 10",
     ),
     (
         "[servers.a]\ncommand = 'x'\nstart_timeout = 0",
@@ -213,7 +216,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "[servers.a]\ncommand = 'x'\nallow = ['']",
-        "`servers.a.allow` has a pattern that no tool can fit at line 3, column 1",
+        "`servers.a.allow` has a pattern that cannot match any tool at line 3, column 1",
     ),
     (
         "[servers.a]\ncommand = 'x'\ndefer = 'sometimes'",
@@ -228,7 +231,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "[profiles.p]\ndeny = [' ']",
-        "`profiles.p.deny` has a pattern that no tool can fit at line 2, column 1",
+        "`profiles.p.deny` has a pattern that cannot match any tool at line 2, column 1",
     ),
     ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
     ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),
@@ -247,30 +250,30 @@ const WRONG: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
-    for (text, expected) in WRONG {
+fn an_error_has_its_position_and_a_hint() {
+    for (text, expected) in MISTAKES {
         let error = read_file(text).unwrap_err();
         assert_eq!(error.to_string(), *expected, "{text}");
         assert!(!error.hint.is_empty());
     }
     let long = format!("[servers.{}]\ncommand = 'x'", "a".repeat(129));
     assert!(Config::from_toml(&long).is_err());
-    let at_most = format!("[servers.{}]\ncommand = 'x'", "a".repeat(128));
-    assert!(Config::from_toml(&at_most).is_ok());
+    let longest = format!("[servers.{}]\ncommand = 'x'", "a".repeat(128));
+    assert!(Config::from_toml(&longest).is_ok());
     assert_eq!(
         Config::from_toml(&" ".repeat((4 << 20) + 1)).unwrap_err().problem,
         "the file is larger than 4 MiB"
     );
 }
 
-/// With a variable in it an address is not known yet.
+/// A URL that contains a variable is complete only after expansion.
 #[test]
-fn an_address_may_be_a_variables() {
+fn a_url_may_contain_a_variable() {
     let text = "[servers.a]\nurl = '${BASE}/mcp'";
     let config = Config::from_toml(text).unwrap();
     let server = &config.servers["a"];
-    let fine = server.expanded("a", &|_| Some("https://example.com".into())).unwrap();
-    assert!(fine == address("https://example.com/mcp", &[], OAuth::default()));
+    let expanded = server.expanded("a", &|_| Some("https://example.com".into())).unwrap();
+    assert!(expanded == http_server("https://example.com/mcp", &[], OAuth::default()));
     let error = server.expanded("a", &|_| Some("ftp://example.com".into())).unwrap_err();
     assert_eq!(error.to_string(), "server `a`: `url` is not an http or https address");
     let error = server.expanded("a", &|_| Some("https://u:${X}@example.com".into())).unwrap_err();

@@ -1,8 +1,8 @@
-//! Servers as real processes: what goes in comes out, and nothing is left of them, however it ends.
+//! Servers as real processes: their streams work, and no process is left behind however they end.
 //!
-//! The executable plays three parts. Run by cargo it is the tests; as `role:warden` it is the warden they
-//! launch; as `role:gateway` a gateway that can be killed. Every process of a test carries a
-//! mark in its environment, by which it is found in `/proc`.
+//! The executable has several roles. Run by cargo, it runs the tests; with `role:warden` it is the warden that they launch,
+//! with `role:gateway` a gateway that can be killed, with `role:reader` a reader whose memory is measured. Every process
+//! of a test has a mark in its environment, by which it is found in `/proc`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -26,42 +26,48 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcrib_mcp::lines::{LineEvent, LineSplitter};
 use toolcrib_mcp::process::{Exit, GracePeriods, Launch, Process, SpawnError, environment, warden};
 
-/// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait. The
-/// processes that must not be left behind live for 600 s.
+/// Longer than any step takes on a busy machine. Reaching it is a failure, never a way to wait. The processes that must
+/// not be left behind run for 600 s.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 const MARK: &str = "TOOLCRIB_TEST_MARK";
 
-/// A server with a child in its group and one that left it; it ends when its stdin does.
-const FAMILY: &str = "sleep 600 & setsid sleep 600 & echo ready; cat";
-/// The same, but nobody in it listens to anything but SIGKILL.
-const STUBBORN: &str =
+/// A server with a child in its group and one that left the group. It exits when its stdin ends.
+const WITH_CHILDREN: &str = "sleep 600 & setsid sleep 600 & echo ready; cat";
+/// The same, but all its processes ignore every signal except SIGKILL.
+const IGNORES_SIGNALS: &str =
     "trap '' TERM INT HUP; sleep 600 & setsid sleep 600 & echo ready; while :; do sleep 1; done";
 
 const TESTS: &[(&str, fn())] = &[
     ("bytes_pass_unchanged", start::bytes_pass_unchanged),
-    ("a_line_of_a_gigabyte_costs_no_memory", start::a_line_of_a_gigabyte_costs_no_memory),
-    ("ended_with_its_family", shutdown::ended_with_its_family),
-    ("ended_though_stubborn", shutdown::ended_though_stubborn),
-    ("dropped_it_ends_too", shutdown::dropped_it_ends_too),
-    ("gateway_killed", shutdown::gateway_killed),
-    ("gateway_killed_server_stubborn", shutdown::gateway_killed_server_stubborn),
-    ("gateway_terminated", shutdown::gateway_terminated),
-    ("server_killed", shutdown::server_killed),
-    ("server_exits_before_its_children", shutdown::server_exits_before_its_children),
-    ("inner_warden_killed", shutdown::inner_warden_killed),
-    ("outer_warden_killed", shutdown::outer_warden_killed),
-    ("warden_terminated", shutdown::warden_terminated),
-    ("the_exit_code_is_passed_on", start::the_exit_code_is_passed_on),
-    ("stdin_and_stdout_end_when_they_should", start::stdin_and_stdout_end_when_they_should),
+    ("a_line_of_a_gigabyte_takes_little_memory", start::a_line_of_a_gigabyte_takes_little_memory),
+    ("end_also_ends_the_children", shutdown::end_also_ends_the_children),
+    ("a_server_that_ignores_signals_is_killed", shutdown::a_server_that_ignores_signals_is_killed),
+    ("dropping_the_process_ends_the_server", shutdown::dropping_the_process_ends_the_server),
+    ("a_killed_gateway_leaves_no_process", shutdown::a_killed_gateway_leaves_no_process),
     (
-        "no_signal_comes_while_a_server_may_end_on_its_own",
-        shutdown::no_signal_comes_while_a_server_may_end_on_its_own,
+        "a_killed_gateway_leaves_no_server_that_ignores_signals",
+        shutdown::a_killed_gateway_leaves_no_server_that_ignores_signals,
     ),
-    ("sigterm_comes_once", shutdown::sigterm_comes_once),
-    ("the_command_cannot_be_run", start::the_command_cannot_be_run),
-    ("the_environment_is_what_was_given", start::the_environment_is_what_was_given),
-    ("stderr_is_kept_and_never_in_the_way", start::stderr_is_kept_and_never_in_the_way),
+    ("a_terminated_gateway_leaves_no_process", shutdown::a_terminated_gateway_leaves_no_process),
+    ("a_killed_server_leaves_no_children", shutdown::a_killed_server_leaves_no_children),
+    ("a_server_that_exits_leaves_no_children", shutdown::a_server_that_exits_leaves_no_children),
+    ("a_killed_inner_warden_leaves_no_process", shutdown::a_killed_inner_warden_leaves_no_process),
+    ("a_killed_outer_warden_leaves_no_process", shutdown::a_killed_outer_warden_leaves_no_process),
+    ("a_terminated_warden_ends_the_server", shutdown::a_terminated_warden_ends_the_server),
+    ("the_exit_code_is_reported", start::the_exit_code_is_reported),
+    ("stdin_and_stdout_end_with_the_server", start::stdin_and_stdout_end_with_the_server),
+    (
+        "no_signal_is_sent_while_a_server_exits_in_time",
+        shutdown::no_signal_is_sent_while_a_server_exits_in_time,
+    ),
+    ("sigterm_is_sent_once", shutdown::sigterm_is_sent_once),
+    ("a_command_that_cannot_be_run_is_an_error", start::a_command_that_cannot_be_run_is_an_error),
+    (
+        "the_server_has_exactly_the_given_environment",
+        start::the_server_has_exactly_the_given_environment,
+    ),
+    ("stderr_is_kept_and_never_blocks", start::stderr_is_kept_and_never_blocks),
 ];
 
 fn main() -> ExitCode {
@@ -76,7 +82,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// All at once: they wait more than they work.
+/// Runs the tests concurrently: they mostly wait.
 fn run_tests(filter: &str) -> ExitCode {
     let chosen = TESTS.iter().filter(|(name, _)| filter.starts_with('-') || name.contains(filter));
     let running: Vec<_> = chosen

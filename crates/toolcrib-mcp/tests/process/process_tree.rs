@@ -1,15 +1,15 @@
-//! A server with everyone it started, and how to see that they are gone.
+//! A server with the processes that it started, and how to check that they are gone.
 
 use crate::*;
 
-/// No test may hang: what never comes is a failure.
+/// Runs a future with a deadline, so that a test that hangs fails.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(DEADLINE, future).await };
     runtime.block_on(limited).unwrap()
 }
 
-/// A server that is given all the time it needs to end on its own.
+/// A server that has all the time it needs to exit.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     let named = [(MARK.into(), mark.into())];
     Launch {
@@ -45,7 +45,7 @@ pub(crate) fn fresh_mark() -> String {
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// All living processes with the mark.
+/// All running processes with the mark.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let all = std::fs::read_dir("/proc").unwrap();
@@ -73,7 +73,7 @@ pub(crate) fn exists(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// Waits until there is no trace of `pids`, not even a zombie, and of anyone else with the mark.
+/// Waits until none of `pids` exists, not even as a zombie, and no other process with the mark.
 pub(crate) fn all_gone(pids: &[u32], mark: &str) -> Duration {
     until(|| !pids.iter().copied().any(exists) && marked(mark).is_empty())
 }
@@ -84,8 +84,8 @@ pub(crate) async fn ready(process: &mut Process) {
     assert_eq!(&line, b"ready\n");
 }
 
-/// A server and everyone around it: two wardens, shell, two `sleep`s and perhaps `cat`.
-pub(crate) async fn family(
+/// A server with all its processes: two wardens, a shell, two `sleep`s and perhaps `cat`.
+pub(crate) async fn spawn_tree(
     launch: fn(&str, &str) -> Launch,
     script: &str,
 ) -> (Process, Vec<u32>, String) {
@@ -108,6 +108,6 @@ pub(crate) fn parent(pid: u32) -> u32 {
     line.trim().parse().unwrap()
 }
 
-pub(crate) fn note(what: &str, took: Duration) {
-    println!("  {what}: all gone after {} ms", took.as_millis());
+pub(crate) fn report(event: &str, took: Duration) {
+    println!("  {event}: all gone after {} ms", took.as_millis());
 }

@@ -1,12 +1,12 @@
-//! What the executable plays beside the tests.
+//! The other roles of the test executable.
 
 use crate::process_tree::{block_on, launch, launch_sigkill_soon, ready};
 use crate::*;
 
-/// Starts `sh -c SCRIPT` under the mark it was given, and lives until it is killed or told to go.
+/// Starts `sh -c SCRIPT` with the given mark, and runs until it receives SIGTERM or is killed.
 pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    let told = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&told)).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).unwrap();
     let (mark, script) = (args.next().unwrap(), args.next().unwrap());
     block_on(async {
         let mut process = launch_sigkill_soon(mark.to_str().unwrap(), script.to_str().unwrap())
@@ -15,14 +15,14 @@ pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
             .unwrap();
         ready(&mut process).await;
         println!("ready");
-        while !told.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     });
     ExitCode::SUCCESS
 }
 
-/// Reads a line of a gigabyte between two short ones, and prints what it saw and the memory it took.
+/// Reads a line of 1 GiB between two short ones. Prints the lines and its peak memory.
 pub(crate) fn reader() -> ExitCode {
     block_on(async {
         let script = "echo before; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo after";

@@ -1,4 +1,4 @@
-//! What goes in comes out: bytes, codes, environment, last words.
+//! Starting a server: its streams, exit code, environment and stderr, and errors at the start.
 
 use crate::process_tree::{block_on, exists, fresh_mark, launch};
 use crate::*;
@@ -8,7 +8,7 @@ pub(crate) fn bytes_pass_unchanged() {
         let mut process = launch(&fresh_mark(), "cat").spawn().await.unwrap();
         let (mut stdin, mut stdout) =
             (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        // Every byte value, and no period that a buffer's size could hide.
+        // Every byte value, and no period that could match a buffer's size.
         let bytes: Vec<u8> = (0..10_000_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
         let sent = bytes.clone();
         let writing = tokio::spawn(async move { stdin.write_all(&sent).await.unwrap() });
@@ -20,7 +20,7 @@ pub(crate) fn bytes_pass_unchanged() {
     });
 }
 
-pub(crate) fn a_line_of_a_gigabyte_costs_no_memory() {
+pub(crate) fn a_line_of_a_gigabyte_takes_little_memory() {
     let output =
         Command::new(std::env::current_exe().unwrap()).arg("role:reader").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -29,11 +29,11 @@ pub(crate) fn a_line_of_a_gigabyte_costs_no_memory() {
     };
     assert_eq!([before, long, after], ["before", "too long, 512 shown", "after"]);
     let kib: u32 = memory.split_whitespace().nth(1).unwrap().parse().unwrap();
-    println!("  a line of 1 GiB: {kib} KiB at the most");
+    println!("  a line of 1 GiB: {kib} KiB at most");
     assert!(kib < 32 << 10, "{memory}");
 }
 
-pub(crate) fn the_exit_code_is_passed_on() {
+pub(crate) fn the_exit_code_is_reported() {
     block_on(async {
         for code in [0, 1, 77, 127, 137, 255] {
             let mut process = launch(&fresh_mark(), &format!("exit {code}")).spawn().await.unwrap();
@@ -46,7 +46,7 @@ pub(crate) fn the_exit_code_is_passed_on() {
     });
 }
 
-pub(crate) fn stdin_and_stdout_end_when_they_should() {
+pub(crate) fn stdin_and_stdout_end_with_the_server() {
     block_on(async {
         let mut process = launch(&fresh_mark(), "cat; echo ended").spawn().await.unwrap();
         process.stdin = None;
@@ -55,7 +55,7 @@ pub(crate) fn stdin_and_stdout_end_when_they_should() {
         assert_eq!(rest, "ended\n");
         assert_eq!(process.wait().await, Exit::Code(0));
 
-        // A server that closes its stdout and lives on: nobody else may hold it.
+        // A server that closes its stdout and keeps running: no other process may hold the pipe.
         let mut process = launch(&fresh_mark(), "exec >/dev/null; cat").spawn().await.unwrap();
         let end = process.stdout.as_mut().unwrap().read_to_string(&mut rest);
         assert_eq!(end.await.unwrap(), 0);
@@ -64,7 +64,7 @@ pub(crate) fn stdin_and_stdout_end_when_they_should() {
     });
 }
 
-pub(crate) fn the_command_cannot_be_run() {
+pub(crate) fn a_command_that_cannot_be_run_is_an_error() {
     block_on(async {
         let start = |program: &str| {
             let mut launch = launch(&fresh_mark(), "");
@@ -75,7 +75,7 @@ pub(crate) fn the_command_cannot_be_run() {
         assert_eq!(missing.to_string(), "cannot find the command `no-such-command-anywhere`");
         assert!(matches!(missing, SpawnError::NotFound { path: Some(_), .. }));
 
-        // A script whose interpreter is missing passes every check but the last, in the warden.
+        // A script whose interpreter is missing passes all checks until the warden executes it.
         let script = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-interpreter");
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         let run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -87,26 +87,26 @@ pub(crate) fn the_command_cannot_be_run() {
 
         let mut elsewhere = start("sh");
         elsewhere.cwd = Some("/no/such/folder".into());
-        let nowhere = elsewhere.spawn().await.unwrap_err();
-        assert_eq!(nowhere.to_string(), "cannot run in `/no/such/folder`: not a folder");
+        let missing_folder = elsewhere.spawn().await.unwrap_err();
+        assert_eq!(missing_folder.to_string(), "cannot run in `/no/such/folder`: not a folder");
 
-        let mut unwatched = start("sh");
-        unwatched.warden = vec!["/bin/sh".into(), "-c".into(), "echo I am no warden >&2".into()];
-        let lost = unwatched.spawn().await.unwrap_err();
+        let mut no_warden = start("sh");
+        no_warden.warden = vec!["/bin/sh".into(), "-c".into(), "echo I am no warden >&2".into()];
+        let lost = no_warden.spawn().await.unwrap_err();
         assert_eq!(lost.to_string(), "the warden started no server: I am no warden");
     });
-    // By hand, as somebody may try: a line and a code.
+    // Started by hand, a warden prints an error and exits with a code.
     let by_hand = Command::new(std::env::current_exe().unwrap())
         .args(["role:warden", "sh"])
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8(by_hand.stderr).unwrap();
-    assert!(said.starts_with("toolcrib warden: only the gateway can start a warden"), "{said}");
+    let stderr = String::from_utf8(by_hand.stderr).unwrap();
+    assert!(stderr.starts_with("toolcrib warden: only the gateway can start a warden"), "{stderr}");
     assert_eq!(by_hand.status.code(), Some(127));
 }
 
-pub(crate) fn the_environment_is_what_was_given() {
+pub(crate) fn the_server_has_exactly_the_given_environment() {
     block_on(async {
         let mut launch = launch("m", "");
         launch.program = "env".into();
@@ -123,7 +123,7 @@ pub(crate) fn the_environment_is_what_was_given() {
     });
 }
 
-pub(crate) fn stderr_is_kept_and_never_in_the_way() {
+pub(crate) fn stderr_is_kept_and_never_blocks() {
     block_on(async {
         let script =
             "head -c 5000000 /dev/zero | tr '\\0' e >&2; echo >&2; echo 'last words' >&2; exit 1";

@@ -164,8 +164,8 @@ fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
         lines,
         [
             "client file servers notes",
-            "claude-code ROOT/project/.mcp.json a `b`: `type` asks for the older HTTP+SSE \
-             transport, which we do not speak; the server is left out",
+            "claude-code ROOT/project/.mcp.json a `b`: `type` selects the older HTTP+SSE \
+             transport, which is not supported; the server is left out",
             "",
             "note: secrets are shown as `***`; `--write F` writes them to the file",
         ]
@@ -322,7 +322,7 @@ fn a_broken_file_is_told_and_the_others_are_shown() {
     assert_eq!((run.code, run.out.as_str()), (2, "[servers.fine]\ncommand = \"y\"\n"));
     for expected in [
         "error: `ROOT/home/.cursor/mcp.json`: not JSON: Unexpected close bracket at line 3, column 10\n\
-         hint: comments and trailing commas are fine, the rest is JSON\n",
+         hint: comments and trailing commas are allowed; the rest must be JSON\n",
         "error: `ROOT/home/.codex/config.toml`: invalid basic string, expected `\"` at line 2, column 13\n\
          hint: the file must be TOML\n",
     ] {
@@ -338,7 +338,7 @@ fn a_broken_file_is_told_and_the_others_are_shown() {
             "client": "cursor",
             "file": "ROOT/home/.cursor/mcp.json",
             "error": "not JSON: Unexpected close bracket at line 3, column 10",
-            "hint": "comments and trailing commas are fine, the rest is JSON",
+            "hint": "comments and trailing commas are allowed; the rest must be JSON",
         })
     );
 }

@@ -1,4 +1,4 @@
-//! Claude Code: `.mcp.json`, and `~/.claude.json` with servers of the user and of each project.
+//! Claude Code: `.mcp.json`, and `~/.claude.json` with the servers of the user and of each project.
 
 use std::path::Path;
 
@@ -10,10 +10,15 @@ use super::entry::{ImportBuilder, ServerEntry};
 use super::{ImportSource, mcp_servers};
 
 pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &mcp_servers::variables_only, server);
-    // What was added for this project alone comes before what the user has everywhere.
+    builder.add_servers(
+        "mcpServers",
+        value.get("mcpServers"),
+        &mcp_servers::variables_only,
+        server,
+    );
+    // Servers of this project replace those of the user with the same name.
     let Some(project) = project(value, source.folder) else { return };
-    builder.each(
+    builder.add_servers(
         "projects.mcpServers",
         project.get("mcpServers"),
         &mcp_servers::variables_only,
@@ -21,11 +26,11 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     );
     let disabled = project.get("disabledMcpServers").and_then(Value::as_array);
     for name in disabled.into_iter().flatten().filter_map(Value::as_str) {
-        builder.switch_off(name, "`disabledMcpServers` of this project names it".to_owned());
+        builder.disable(name, "`disabledMcpServers` of this project names it".to_owned());
     }
 }
 
-/// What the file says about the folder we are in.
+/// The settings of the working folder.
 fn project<'a>(value: &'a Value, folder: &Path) -> Option<&'a Value> {
     let projects = value.get("projects")?.as_object()?;
     projects.iter().find(|(path, _)| Path::new(path) == folder).map(|(_, project)| project)
@@ -36,11 +41,11 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     if entry.flag("alwaysLoad") == Some(true) {
         server.defer = Some(DeferPolicy::Never);
     }
-    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL_TIMEOUT) {
         server.call_timeout = seconds;
     }
     if entry.has("headersHelper") {
-        entry.warn("headersHelper", "is not run: set `headers`, from a variable or a file");
+        entry.warn("headersHelper", "is not run: set `headers` instead, from a variable or a file");
     }
     Some(server)
 }

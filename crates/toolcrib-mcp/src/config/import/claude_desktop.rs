@@ -1,4 +1,4 @@
-//! Claude Desktop: programs under `mcpServers`, and nothing is replaced in them.
+//! Claude Desktop: servers under `mcpServers`, without references.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::entry::ImportBuilder;
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &mcp_servers::literal, |entry| {
+    builder.add_servers("mcpServers", value.get("mcpServers"), &mcp_servers::literal, |entry| {
         mcp_servers::server(entry, "url")
     });
 }

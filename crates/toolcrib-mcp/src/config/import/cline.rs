@@ -1,4 +1,4 @@
-//! Cline: `mcpServers` with times in seconds; an address without a type is the older transport.
+//! Cline: `mcpServers` with times in seconds. A `url` without `type` means the older HTTP+SSE transport.
 
 use serde_json::Value;
 
@@ -7,15 +7,20 @@ use super::entry::ImportBuilder;
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &mcp_servers::variables_only, |entry| {
-        let mut server = mcp_servers::server(entry, "url")?;
-        if entry.has("url") && !entry.has("type") {
-            entry.warn("url", "is HTTP+SSE to Cline, and Streamable HTTP to us");
-        }
-        if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL) {
-            server.call_timeout = seconds;
-        }
-        entry.approvals(&["alwaysAllow", "autoApprove"]);
-        Some(server)
-    });
+    builder.add_servers(
+        "mcpServers",
+        value.get("mcpServers"),
+        &mcp_servers::variables_only,
+        |entry| {
+            let mut server = mcp_servers::server(entry, "url")?;
+            if entry.has("url") && !entry.has("type") {
+                entry.warn("url", "means HTTP+SSE in Cline; Toolcrib uses Streamable HTTP");
+            }
+            if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL_TIMEOUT) {
+                server.call_timeout = seconds;
+            }
+            entry.warn_approvals(&["alwaysAllow", "autoApprove"]);
+            Some(server)
+        },
+    );
 }

@@ -1,4 +1,4 @@
-//! Codex: `[mcp_servers]` in `config.toml`, with names of variables in source of references.
+//! Codex: `[mcp_servers]` in `config.toml`, with names of variables instead of references.
 
 use serde_json::Value;
 use toolcrib_server::expand::is_variable_name;
@@ -8,17 +8,17 @@ use super::entry::{ImportBuilder, ServerEntry};
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcp_servers", value.get("mcp_servers"), &mcp_servers::literal, server);
+    builder.add_servers("mcp_servers", value.get("mcp_servers"), &mcp_servers::literal, server);
 }
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     let transport = if entry.has("url") && !entry.has("command") {
-        address(entry)?
+        http(entry)?
     } else {
         let mut transport = entry.stdio()?;
         if let Transport::Stdio { env, .. } = &mut transport {
             for name in variables(entry) {
-                // There a variable that is not set is not passed on, and nothing more.
+                // Codex ignores a variable that is not set, so the reference has an empty default.
                 let reference = format!("${{{name}:-}}").into();
                 env.entry(name).or_insert(reference);
             }
@@ -32,21 +32,21 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     } else {
         ("startup_timeout_ms", 0.001)
     };
-    let start = entry.seconds(key, unit, &check::START);
+    let start = entry.seconds(key, unit, &check::START_TIMEOUT);
     server.start_timeout = start.unwrap_or(server.start_timeout);
-    if let Some(seconds) = entry.seconds("tool_timeout_sec", 1.0, &check::CALL) {
+    if let Some(seconds) = entry.seconds("tool_timeout_sec", 1.0, &check::CALL_TIMEOUT) {
         server.call_timeout = seconds;
     }
-    entry.tools(&mut server, "enabled_tools", "disabled_tools");
+    entry.set_tool_filter(&mut server, "enabled_tools", "disabled_tools");
     Some(server)
 }
 
-fn address(entry: &mut ServerEntry<'_>) -> Option<Transport> {
+fn http(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     let mut transport = entry.http("url")?;
     let literal = entry.map("http_headers");
     let named = entry.map("env_http_headers");
-    let scopes = entry.words("scopes").unwrap_or_default();
-    let bearer = entry.word("bearer_token_env_var");
+    let scopes = entry.raw_strings("scopes").unwrap_or_default();
+    let bearer = entry.raw_string("bearer_token_env_var");
     if let Transport::Http { headers, oauth, .. } = &mut transport {
         *headers = literal;
         for (header, name) in named {
@@ -54,14 +54,14 @@ fn address(entry: &mut ServerEntry<'_>) -> Option<Transport> {
             if is_variable_name(name) {
                 headers.insert(header, format!("${{{name}}}").into());
             } else {
-                entry.warn("env_http_headers", "names no variable, left out");
+                entry.warn("env_http_headers", "does not name a variable; ignored");
             }
         }
         match bearer {
             Some(name) if is_variable_name(&name) => {
                 headers.insert("Authorization".into(), format!("Bearer ${{{name}}}").into());
             }
-            Some(_) => entry.warn("bearer_token_env_var", "names no variable, left out"),
+            Some(_) => entry.warn("bearer_token_env_var", "does not name a variable; ignored"),
             None => {}
         }
         if oauth.scopes.is_empty() {
@@ -71,14 +71,14 @@ fn address(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     Some(transport)
 }
 
-/// Variables that are passed on: names, or tables with a name.
+/// The environment variables under `env_vars`: names, or tables with a name.
 fn variables(entry: &mut ServerEntry<'_>) -> Vec<String> {
     let list = entry.value("env_vars").and_then(Value::as_array).cloned().unwrap_or_default();
     let name = |one: &Value| one.as_str().or_else(|| one.get("name")?.as_str()).map(str::to_owned);
     let names: Vec<String> =
         list.iter().filter_map(name).filter(|name| is_variable_name(name)).collect();
     if names.len() < list.len() {
-        entry.warn("env_vars", "has entries that name no variable, left out");
+        entry.warn("env_vars", "has entries that do not name a variable; they are ignored");
     }
     names
 }

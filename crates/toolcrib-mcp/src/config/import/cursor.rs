@@ -6,7 +6,10 @@ use super::entry::ImportBuilder;
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &mcp_servers::without_files, |entry| {
-        mcp_servers::server(entry, "url")
-    });
+    builder.add_servers(
+        "mcpServers",
+        value.get("mcpServers"),
+        &mcp_servers::without_files,
+        |entry| mcp_servers::server(entry, "url"),
+    );
 }

@@ -1,4 +1,4 @@
-//! Whose file it is, by its shape; by its name where shapes are alike.
+//! Detects which client a file belongs to, from its keys, and from its name if several clients use the same keys.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::ClientKind;
 
-/// Whether a TOML file is Codex'.
+/// Whether a TOML file belongs to Codex.
 pub(super) fn is_codex(value: &Value) -> bool {
     value.get("mcp_servers").is_some()
 }
 
-/// The client that a JSON file belongs to, if it is one we know.
+/// The client that a JSON file belongs to; `None` if it is not a known format.
 pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     let is_object = |key: &str| value.get(key).is_some_and(Value::is_object);
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if is_object("mcpServers") {
-        return Some(of_many(value, file, name));
+        return Some(mcp_servers_client(value, file, name));
     }
     if is_object("projects") && name.contains("claude") {
         return Some(ClientKind::ClaudeCode);
@@ -28,8 +28,8 @@ pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     let is_opencode = name.starts_with("opencode")
         || value.get("$schema").and_then(Value::as_str).is_some_and(|at| at.contains("opencode"));
     match mcp.get("servers").and_then(Value::as_object) {
-        // opencode's second edition puts its servers where VS Code does, and calls them otherwise.
-        Some(servers) if is_opencode || servers.values().any(is_opencodes) => {
+        // The second version of opencode uses the same key as VS Code, but other values for `type`.
+        Some(servers) if is_opencode || servers.values().any(is_opencode_server) => {
             Some(ClientKind::Opencode)
         }
         Some(_) => Some(ClientKind::VsCode),
@@ -37,12 +37,12 @@ pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     }
 }
 
-fn is_opencodes(server: &Value) -> bool {
+fn is_opencode_server(server: &Value) -> bool {
     matches!(server.get("type").and_then(Value::as_str), Some("local" | "remote"))
 }
 
-/// Which of those that write `mcpServers`.
-fn of_many(value: &Value, file: &Path, name: &str) -> ClientKind {
+/// Which of the clients that use the key `mcpServers`.
+fn mcp_servers_client(value: &Value, file: &Path, name: &str) -> ClientKind {
     let below = |folder: &str| file.components().any(|part| part.as_os_str() == folder);
     let servers = value.get("mcpServers").and_then(Value::as_object);
     let any = |keys: &[&str]| {

@@ -1,4 +1,4 @@
-//! One server in another client's file, and forgiving ways to read its keys.
+//! One server in another client's file. Invalid values cause warnings instead of errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -10,20 +10,20 @@ use toolcrib_server::{HttpSettings, url};
 use super::super::{OAuth, Server, Transport, check};
 use crate::Secret;
 
-/// What was builder so far.
+/// Collects the servers of a file.
 #[derive(Default)]
 pub(super) struct ImportBuilder {
     pub(super) servers: BTreeMap<String, Server>,
-    /// Why servers are switched off.
+    /// The disabled servers, with the reason.
     pub(super) disabled: BTreeMap<String, String>,
-    /// Of all entries, those that were left out included.
+    /// The names of all entries, including those that were left out.
     pub(super) names: BTreeSet<String>,
     pub(super) warnings: Vec<String>,
 }
 
 impl ImportBuilder {
-    /// Reads every server of a map. A map that is not there holds none.
-    pub(super) fn each(
+    /// Reads every server of an object. A missing object has none. `convert` rewrites references in the client's syntax.
+    pub(super) fn add_servers(
         &mut self,
         key: &str,
         map: Option<&Value>,
@@ -32,27 +32,27 @@ impl ImportBuilder {
     ) {
         let Some(map) = map.filter(|map| !map.is_null()) else { return };
         let Some(map) = map.as_object() else {
-            self.warnings.push(format!("`{key}` is not an object, left out"));
+            self.warnings.push(format!("`{key}` is not an object; ignored"));
             return;
         };
         for (name, value) in map {
             let mut entry = ServerEntry { name, keys: Map::new(), warnings: Vec::new(), convert };
             let server = entry.server(value, &read);
-            let off = server.as_ref().and_then(|_| entry.switched_off());
+            let disabled = server.as_ref().and_then(|_| entry.disabled_reason());
             self.warnings.append(&mut entry.warnings);
             self.names.insert(name.clone());
             if let Some(server) = server {
                 self.disabled.remove(name);
                 self.servers.insert(name.clone(), server);
             }
-            if let Some(reason) = off {
-                self.switch_off(name, reason);
+            if let Some(reason) = disabled {
+                self.disable(name, reason);
             }
         }
     }
 
-    /// Switches a server off, if there is one of that name.
-    pub(super) fn switch_off(&mut self, name: &str, reason: String) {
+    /// Disables the server of this name, if there is one.
+    pub(super) fn disable(&mut self, name: &str, reason: String) {
         if let Some(server) = self.servers.get_mut(name) {
             server.enabled = false;
             self.disabled.entry(name.to_owned()).or_insert(reason);
@@ -60,12 +60,12 @@ impl ImportBuilder {
     }
 }
 
-/// One server, as its client's file has it.
+/// One server of a client's file.
 pub(super) struct ServerEntry<'a> {
     name: &'a str,
     keys: Map<String, Value>,
     warnings: Vec<String>,
-    /// How this client's references are written our way.
+    /// Rewrites references from the client's syntax to ours.
     convert: &'a dyn Fn(&str) -> String,
 }
 
@@ -76,17 +76,17 @@ impl ServerEntry<'_> {
         read: impl Fn(&mut Self) -> Option<Server>,
     ) -> Option<Server> {
         if check::check_name("server", self.name).is_err() {
-            self.warnings.push("a server with an empty or overlong name, left out".into());
+            self.warnings.push("a server has an invalid name; it is left out".into());
             return None;
         }
         let Some(keys) = value.as_object() else {
-            self.warnings.push(format!("`{}` is not an object, left out", self.name));
+            self.warnings.push(format!("`{}` is not an object; ignored", self.name));
             return None;
         };
         self.keys.clone_from(keys);
         let server = read(self)?;
         if is_toolcrib(&server.transport) {
-            let problem = "is Toolcrib itself, left out: it would call itself without end";
+            let problem = "is Toolcrib itself and is left out: it would call itself endlessly";
             self.warnings.push(format!("`{}` {problem}", self.name));
             return None;
         }
@@ -98,7 +98,7 @@ impl ServerEntry<'_> {
         Some(server)
     }
 
-    /// Remarks on a key. Values are never in it.
+    /// Adds a warning about a key. It must not contain a value.
     pub(super) fn warn(&mut self, key: &str, problem: &str) {
         self.warnings.push(format!("`{}`: `{key}` {problem}", self.name));
     }
@@ -111,41 +111,41 @@ impl ServerEntry<'_> {
         self.keys.get(key).filter(|value| !value.is_null())
     }
 
-    /// A text as it stands; for words such as those of `type`.
-    pub(super) fn word(&mut self, key: &str) -> Option<String> {
+    /// A string without conversion of references, for keys such as `type`.
+    pub(super) fn raw_string(&mut self, key: &str) -> Option<String> {
         let word = self.value(key)?.as_str().map(str::to_owned);
         if word.is_none() {
-            self.warn(key, "is not a text, left out");
+            self.warn(key, "is not a string; ignored");
         }
         word
     }
 
-    /// A text with its references written our way.
-    pub(super) fn text(&mut self, key: &str) -> Option<String> {
-        self.word(key).map(|text| (self.convert)(&text))
+    /// A string with its references converted.
+    pub(super) fn string(&mut self, key: &str) -> Option<String> {
+        self.raw_string(key).map(|text| (self.convert)(&text))
     }
 
-    /// A list of texts, as they stand.
-    pub(super) fn words(&mut self, key: &str) -> Option<Vec<String>> {
+    /// A list of strings without conversion of references.
+    pub(super) fn raw_strings(&mut self, key: &str) -> Option<Vec<String>> {
         let list = self.value(key)?.as_array().cloned();
         let Some(list) = list else {
-            self.warn(key, "is not a list, left out");
+            self.warn(key, "is not a list; ignored");
             return None;
         };
         let words: Vec<String> = list.iter().filter_map(scalar).collect();
         if words.len() < list.len() {
-            self.warn(key, "has entries that are not texts, left out");
+            self.warn(key, "has entries that are not strings; they are ignored");
         }
         Some(words)
     }
 
-    /// Named texts. Numbers and flags become text, as they would in an environment.
+    /// An object of strings with their references converted. Numbers and booleans become strings.
     pub(super) fn map(&mut self, key: &str) -> BTreeMap<String, Secret> {
         let Some(map) = self.value(key).map(|value| value.as_object().cloned()) else {
             return BTreeMap::new();
         };
         let Some(map) = map else {
-            self.warn(key, "is not an object, left out");
+            self.warn(key, "is not an object; ignored");
             return BTreeMap::new();
         };
         let mut values = BTreeMap::new();
@@ -155,7 +155,7 @@ impl ServerEntry<'_> {
                     values.insert(name, (self.convert)(&text).into());
                 }
                 None if value.is_null() => {}
-                None => self.warn(key, &format!("has no text for `{name}`, left out")),
+                None => self.warn(key, &format!("has no string for `{name}`; ignored")),
             }
         }
         values
@@ -164,14 +164,14 @@ impl ServerEntry<'_> {
     pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
         let flag = self.value(key)?.as_bool();
         if flag.is_none() {
-            self.warn(key, "is neither true nor false, left out");
+            self.warn(key, "is neither true nor false; ignored");
         }
         flag
     }
 
-    /// Why the entry itself switches its server off: `disabled` or `enabled`, which all clients write alike. A value
-    /// that is neither yes nor no switches it off, too.
-    fn switched_off(&mut self) -> Option<String> {
+    /// Why the entry disables its server: through `disabled` or `enabled`, which all clients use alike. A value that is
+    /// neither true nor false disables it too.
+    fn disabled_reason(&mut self) -> Option<String> {
         for (key, off) in [("disabled", true), ("enabled", false)] {
             let Some(value) = self.value(key) else { continue };
             match parse_flag(value) {
@@ -186,7 +186,7 @@ impl ServerEntry<'_> {
         None
     }
 
-    /// A time, given in units of so many seconds.
+    /// A time in seconds. `unit` is the length of the file's unit, in seconds.
     pub(super) fn seconds(
         &mut self,
         key: &str,
@@ -195,48 +195,48 @@ impl ServerEntry<'_> {
     ) -> Option<f64> {
         let number = self.value(key)?.as_f64();
         let Some(number) = number else {
-            self.warn(key, "is not a number, left out");
+            self.warn(key, "is not a number; ignored");
             return None;
         };
         let seconds = number * unit;
         let used = seconds.clamp(*range.start(), *range.end());
         if (used - seconds).abs() > 0.0 {
-            self.warn(key, &format!("is out of range, {used} seconds are used"));
+            self.warn(key, &format!("is out of range; {used} seconds are used"));
         }
         Some(used)
     }
 
-    /// `command`, `args`, `env` and `cwd`.
+    /// A stdio transport from `command`, `args`, `env` and `cwd`.
     pub(super) fn stdio(&mut self) -> Option<Transport> {
-        let Some(command) = self.text("command") else {
+        let Some(command) = self.string("command") else {
             if !self.has("command") {
                 self.warn("command", "is missing, and so is `url`; the server is left out");
             }
             return None;
         };
-        let args = self.words("args").unwrap_or_default();
+        let args = self.raw_strings("args").unwrap_or_default();
         Some(Transport::Stdio {
             command,
             args: args.iter().map(|arg| (self.convert)(arg).into()).collect(),
             env: self.map("env"),
-            cwd: self.text("cwd").filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
+            cwd: self.string("cwd").filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
         })
     }
 
-    /// An address under `key`, `headers`, and how to log in.
+    /// An HTTP transport from the URL under `key`, `headers` and the OAuth settings.
     pub(super) fn http(&mut self, key: &str) -> Option<Transport> {
         if !self.has(key) {
             self.warn(key, "is missing; the server is left out");
         }
-        let url = self.text(key)?;
+        let url = self.string(key)?;
         let path = url.split(['?', '#']).next().unwrap_or_default();
         if path.trim_end_matches('/').ends_with("/sse") && !self.has("type") {
-            self.warn(key, "looks like the older HTTP+SSE transport, which we do not speak");
+            self.warn(key, "looks like the older HTTP+SSE transport, which is not supported");
         }
         Some(Transport::Http { url, headers: self.map("headers"), oauth: self.oauth() })
     }
 
-    /// `oauth`, or Cursor's `auth`.
+    /// OAuth settings from `oauth`, or Cursor's `auth`.
     fn oauth(&mut self) -> OAuth {
         let table = ["oauth", "auth"].iter().find_map(|key| self.value(key)?.as_object());
         let Some(table) = table else { return OAuth::default() };
@@ -257,39 +257,45 @@ impl ServerEntry<'_> {
         }
     }
 
-    /// Takes over lists of tools that may be used and that may not.
-    pub(super) fn tools(&mut self, server: &mut Server, allow: &str, deny: &str) {
-        // Gemini may write `tool(argument)`.
+    /// Sets `allow` and `deny` of a server from the lists under these keys.
+    pub(super) fn set_tool_filter(&mut self, server: &mut Server, allow: &str, deny: &str) {
+        // Gemini CLI accepts `tool(argument)`.
         let bare = |tool: String| tool.split('(').next().unwrap_or_default().trim().to_owned();
         let mut list = |key: &str| -> Option<Vec<String>> {
-            Some(self.words(key)?.into_iter().map(bare).filter(|tool| !tool.is_empty()).collect())
+            Some(
+                self.raw_strings(key)?
+                    .into_iter()
+                    .map(bare)
+                    .filter(|tool| !tool.is_empty())
+                    .collect(),
+            )
         };
         let (allowed, denied) = (list(allow), list(deny));
         server.deny = denied.unwrap_or_default();
         match allowed {
-            // There an empty list lets nothing through; with us it would let everything.
+            // In those clients an empty list allows no tool; in our config it would allow all.
             Some(tools) if tools.is_empty() => server.deny = vec!["*".into()],
             Some(tools) => server.allow = tools,
             None => {}
         }
     }
 
-    /// Remarks on keys that say which tools need no approval.
-    pub(super) fn approvals(&mut self, keys: &[&str]) {
+    /// Warns about keys that name tools which need no approval.
+    pub(super) fn warn_approvals(&mut self, keys: &[&str]) {
         for key in keys {
-            let says_something = match self.value(key) {
+            let is_set = match self.value(key) {
                 Some(Value::Array(list)) => !list.is_empty(),
                 Some(Value::Bool(flag)) => *flag,
                 _ => false,
             };
-            if says_something {
-                self.warn(key, "is left out: approvals stay with your client");
+            if is_set {
+                self.warn(key, "is ignored: tool approvals stay with your client");
             }
         }
     }
 }
 
-/// A flag, also in quotes or as a number.
+/// Parses a boolean, which may also be a string or a number.
 pub(super) fn parse_flag(value: &Value) -> Option<bool> {
     let word = match value {
         Value::Bool(flag) => return Some(*flag),
@@ -312,7 +318,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a server is this program: started by name, by a runner, or at its own address.
+/// Whether a server is Toolcrib itself: started directly, through a runner such as `npx`, or at its own URL.
 fn is_toolcrib(transport: &Transport) -> bool {
     let is_name = |text: &str| {
         let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -322,7 +328,7 @@ fn is_toolcrib(transport: &Transport) -> bool {
     };
     match transport {
         Transport::Stdio { command, args, .. } => {
-            // A folder of that name may be any server's business; with `mcp` behind it, it is run.
+            // The name alone may be a folder that any server uses. Followed by `mcp`, it is our command.
             let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
             is_name(command) || args.windows(2).any(runs)
         }

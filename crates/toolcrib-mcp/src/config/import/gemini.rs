@@ -8,19 +8,19 @@ use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     let convert = |text: &str| convert_references(&mcp_servers::variables_only(text));
-    builder.each("mcpServers", value.get("mcpServers"), &convert, server);
-    // The file may name the servers that are used, and those that are not.
+    builder.add_servers("mcpServers", value.get("mcpServers"), &convert, server);
+    // The file may list the servers that are used, and those that are not.
     let names = |list: Option<&Value>| {
         let list = list?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
     };
     let mcp = |key: &str| value.get("mcp").and_then(|mcp| mcp.get(key));
-    // The second of each pair is how earlier versions wrote it.
+    // The second key of each pair is from earlier versions.
     for (key, list) in
         [("mcp.excluded", mcp("excluded")), ("excludeMCPServers", value.get("excludeMCPServers"))]
     {
         for name in names(list).into_iter().flatten() {
-            builder.switch_off(&name, format!("`{key}` names it"));
+            builder.disable(&name, format!("`{key}` names it"));
         }
     }
     for (key, list) in
@@ -30,7 +30,7 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
         let others: Vec<String> =
             builder.servers.keys().filter(|name| !allowed.contains(name)).cloned().collect();
         for name in others {
-            builder.switch_off(&name, format!("`{key}` does not name it"));
+            builder.disable(&name, format!("`{key}` does not name it"));
         }
     }
 }
@@ -38,18 +38,18 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     let transport = transport(entry)?;
     let mut server = Server::new(transport);
-    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+    if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL_TIMEOUT) {
         server.call_timeout = seconds;
     }
-    entry.tools(&mut server, "includeTools", "excludeTools");
-    entry.approvals(&["trust"]);
+    entry.set_tool_filter(&mut server, "includeTools", "excludeTools");
+    entry.warn_approvals(&["trust"]);
     if entry.has("authProviderType") {
-        entry.warn("authProviderType", "is not known to us: log in with `oauth`");
+        entry.warn("authProviderType", "is not supported: use `oauth` to log in");
     }
     Some(server)
 }
 
-/// There an address goes before a program, and `httpUrl` before `url`.
+/// In Gemini CLI a URL takes precedence over a command, and `httpUrl` over `url`.
 fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     if entry.has("httpUrl") {
         return entry.http("httpUrl");
@@ -58,12 +58,12 @@ fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
         return entry.stdio();
     }
     if mcp_servers::transport_kind(entry)? == mcp_servers::TransportKind::Unspecified {
-        entry.warn("url", "may be HTTP+SSE to Gemini CLI, and is Streamable HTTP to us");
+        entry.warn("url", "may mean HTTP+SSE in Gemini CLI; Toolcrib uses Streamable HTTP");
     }
     entry.http("url")
 }
 
-/// `$NAME` is a variable, and itself where there is none of that name.
+/// Converts `$NAME`, which stays unchanged if there is no such variable.
 fn convert_references(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -73,7 +73,7 @@ fn convert_references(text: &str) -> String {
         let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let name = &from[1..end.map_or(from.len(), |end| end + 1)];
         if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            // Without `env:`, the default would make a reference to a file or an input of these two.
+            // Without `env:`, these two names would become references to a file or an input.
             out.push_str(if matches!(name, "file" | "input") { "${env:" } else { "${" });
             out.push_str(name);
             out.push_str(":-$");
@@ -94,7 +94,7 @@ mod tests {
     use super::convert_references;
 
     #[test]
-    fn bare_names_become_references_that_may_be_unset() {
+    fn variables_become_references_that_default_to_themselves() {
         for (text, expected) in [
             ("$TOKEN", "${TOKEN:-$TOKEN}"),
             ("Bearer $A_1-b", "Bearer ${A_1:-$A_1}-b"),

@@ -1,4 +1,4 @@
-//! Hermes: `mcp_servers` in `config.yaml`, with seconds, and flags that may stand in quotes.
+//! Hermes: `mcp_servers` in `config.yaml`, with times in seconds and booleans that may be quoted.
 
 use serde_json::Value;
 
@@ -7,26 +7,27 @@ use super::entry::{ImportBuilder, ServerEntry, parse_flag};
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcp_servers", value.get("mcp_servers"), &reference, server);
+    builder.add_servers("mcp_servers", value.get("mcp_servers"), &convert_references, server);
 }
 
-/// `${NAME}` and `${env:NAME}` are the same there. `${env:file:PATH}` must not become a reference of ours.
-fn reference(text: &str) -> String {
+/// Converts `${env:NAME}` to `${NAME}`, which is the same in Hermes. `${env:file:PATH}` must not become our reference to a
+/// file.
+fn convert_references(text: &str) -> String {
     mcp_servers::variables_only(&text.replace("${env:", "${"))
 }
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
-    // An address goes before a command, and what `transport` does not say is Streamable HTTP.
+    // A URL takes precedence over a command, and the default of `transport` is Streamable HTTP.
     let transport = match (entry.has("url"), mcp_servers::transport_kind(entry)?) {
         (true, _) => entry.http("url")?,
         (false, _) => entry.stdio()?,
     };
     let mut server = Server::new(transport);
     server.parallel = flag(entry, "supports_parallel_tool_calls").unwrap_or(true);
-    if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL) {
+    if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL_TIMEOUT) {
         server.call_timeout = seconds;
     }
-    if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START) {
+    if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START_TIMEOUT) {
         server.start_timeout = seconds;
     }
     // In Hermes, `include` overrides `exclude`, and an empty `include` allows every tool.
@@ -34,20 +35,20 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
         (Some(include), _) if !include.is_empty() => server.allow = include,
         (Some(_), Some(exclude)) => server.deny = exclude,
         _ => {
-            entry.warn("tools", "has an entry that is not a tool name, so the server is left out");
+            entry.warn("tools", "has an entry that is not a tool name; the server is left out");
             return None;
         }
     }
     for key in ["client_cert", "client_key", "ssl_verify"] {
         if entry.has(key) {
-            entry.warn(key, "is ignored: the authorities that the system trusts are used");
+            entry.warn(key, "is ignored: the certificate authorities of the system are used");
         }
     }
     Some(server)
 }
 
-/// The tool names under a key; `None` if an entry is not a name. A filter that we cannot read must not allow
-/// more tools than it does in Hermes.
+/// The tool names under a key; `None` if an entry is not a name. A filter that cannot be read must not allow more tools
+/// than it does in Hermes.
 fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     match entry.value("tools").and_then(|tools| tools.get(key)) {
         None | Some(Value::Null) => Some(Vec::new()),
@@ -59,7 +60,7 @@ fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A flag, also in quotes.
+/// A boolean, which may be quoted.
 fn flag(entry: &mut ServerEntry<'_>, key: &str) -> Option<bool> {
     parse_flag(entry.value(key)?).or_else(|| entry.flag(key))
 }

@@ -1,46 +1,46 @@
-//! What the clients that write `mcpServers` have in common, and those of them we do not know.
+//! Servers under `mcpServers`, the key that many clients use; also for clients that are not known by name.
 
 use serde_json::Value;
 
 use super::super::Server;
 use super::entry::{ImportBuilder, ServerEntry};
 
-/// `${NAME}` and the references to folders mean with us what they mean there. `${file:PATH}` is ours alone: a project's
-/// file could send any file of the user's to its server with it, so it means itself.
+/// Escapes `${file:PATH}`, which only our config supports: with it, a project's file could send any of the user's files to
+/// its server. `${NAME}` and references to folders have the same meaning in both.
 pub(super) fn without_files(text: &str) -> String {
     text.replace("${file:", "$${file:")
 }
 
-/// The same for clients that know variables and no other references.
+/// Escapes all references but variables, for clients that support no others.
 pub(super) fn variables_only(text: &str) -> String {
     let text = without_files(text).replace("${userHome}", "$${userHome}");
     text.replace("${workspaceFolder}", "$${workspaceFolder}")
 }
 
-/// References are not known there, so a `${` means itself.
+/// Escapes all references, for clients that support none.
 pub(super) fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &without_files, |entry| {
-        entry.approvals(&["alwaysAllow", "autoApprove", "trust"]);
+    builder.add_servers("mcpServers", value.get("mcpServers"), &without_files, |entry| {
+        entry.warn_approvals(&["alwaysAllow", "autoApprove", "trust"]);
         server(entry, "url")
     });
 }
 
-/// A server with `command`, or with an address under `address`.
-pub(super) fn server(entry: &mut ServerEntry<'_>, address: &str) -> Option<Server> {
+/// A server with `command`, or with a URL under `url_key`.
+pub(super) fn server(entry: &mut ServerEntry<'_>, url_key: &str) -> Option<Server> {
     let transport = match transport_kind(entry)? {
-        TransportKind::Http => entry.http(address)?,
-        TransportKind::Unspecified if entry.has(address) && !entry.has("command") => {
-            entry.http(address)?
+        TransportKind::Http => entry.http(url_key)?,
+        TransportKind::Unspecified if entry.has(url_key) && !entry.has("command") => {
+            entry.http(url_key)?
         }
         TransportKind::Stdio | TransportKind::Unspecified => entry.stdio()?,
     };
     let server = Server::new(transport);
     if entry.has("envFile") {
-        entry.warn("envFile", "is not read: name its variables under `env`");
+        entry.warn("envFile", "is not read: set its variables in `env`");
     }
     Some(server)
 }
@@ -52,21 +52,21 @@ pub(super) enum TransportKind {
     Unspecified,
 }
 
-/// What `type` says; `None` for what we do not speak, and that is said.
+/// The transport that `type` or `transport` selects; `None`, with a warning, if it is not supported.
 pub(super) fn transport_kind(entry: &mut ServerEntry<'_>) -> Option<TransportKind> {
     let key = if entry.has("type") { "type" } else { "transport" };
-    let Some(word) = entry.word(key) else { return Some(TransportKind::Unspecified) };
+    let Some(word) = entry.raw_string(key) else { return Some(TransportKind::Unspecified) };
     match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
         "stdio" | "local" => Some(TransportKind::Stdio),
         "http" | "streamablehttp" | "remote" => Some(TransportKind::Http),
         "sse" => {
-            let problem = "asks for the older HTTP+SSE transport, which we do not speak; the \
+            let problem = "selects the older HTTP+SSE transport, which is not supported; the \
                            server is left out";
             entry.warn(key, problem);
             None
         }
         _ => {
-            entry.warn(key, "names a transport we do not know; the server is left out");
+            entry.warn(key, "names an unknown transport; the server is left out");
             None
         }
     }

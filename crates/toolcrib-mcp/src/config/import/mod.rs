@@ -1,9 +1,9 @@
-//! Servers that people have already configured for another client, taken from that client's file.
+//! Imports servers from the config file of another MCP client.
 //!
-//! The file is builder out by its shape and then read the way its client reads it: keys nobody knows
-//! are passed over, and what cannot be honoured costs a warning and never the servers beside it. What
-//! such a file says in its own way, `{env:NAME}` or milliseconds, is written our way here; references
-//! are not looked up yet. No warning and no error repeats a value.
+//! The client is detected from the file's contents, and the file is then read as that client reads it. Unknown keys are
+//! ignored. A setting that cannot be used causes a warning, and does not affect the other servers. Formats that differ,
+//! such as `{env:NAME}` or milliseconds, are converted to ours; references are not expanded yet. No warning and no error
+//! contains a value.
 
 mod claude_code;
 mod claude_desktop;
@@ -34,7 +34,7 @@ use super::{ConfigError, Server};
 pub use project_folder::{project_folder, set_start_folder};
 pub use server_choices::{ServerChoices, SettingsOwner};
 
-/// A client whose file we read.
+/// A client whose config file can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {
@@ -59,12 +59,12 @@ pub enum ClientKind {
     Cline,
     /// Hermes: `config.yaml`.
     Hermes,
-    /// Any other with `mcpServers`.
+    /// Any other client with the key `mcpServers`.
     Other,
 }
 
 impl ClientKind {
-    /// All that have a file of their own.
+    /// All known clients.
     pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -78,7 +78,7 @@ impl ClientKind {
         Self::Hermes,
     ];
 
-    /// Its name, as it is typed.
+    /// The client's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -107,36 +107,36 @@ impl fmt::Display for ClientKind {
     }
 }
 
-/// What another client's file says.
+/// The servers of another client's file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedConfig {
-    /// Whose file it is.
+    /// The client that the file belongs to.
     pub client: ClientKind,
     /// Its servers.
     pub servers: BTreeMap<String, Server>,
-    /// Those of them that are switched off, each with the reason.
+    /// The disabled servers, with the reason.
     pub disabled: BTreeMap<String, String>,
-    /// The names of all its entries, those that were left out included.
+    /// The names of all entries, including those that were left out.
     pub names: BTreeSet<String>,
-    /// What was not taken as it stands.
+    /// Settings that were changed or ignored.
     pub warnings: Vec<String>,
 }
 
-/// Where a file is, and where we are.
+/// The file to import, and the working folder.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportSource<'a> {
-    /// The file: its name tells clients apart, and paths in it may be relative to its folder.
+    /// The file. Its name helps to detect the client, and paths in it may be relative to its folder.
     pub file: &'a Path,
-    /// The current folder: Claude Code keeps servers by project.
+    /// The working folder. Claude Code stores servers by project folder.
     pub folder: &'a Path,
 }
 
-/// Reads another client's file; `None` where it is none that we know. The servers of a project's file start in the
+/// Reads another client's file; `None` if it is not a known format. The servers of a project's file start in the
 /// project's folder.
 pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConfig>, ConfigError> {
     let ending = source.file.extension().unwrap_or_default();
     if ending.eq_ignore_ascii_case("toml") {
-        // Our own file is TOML too: what is wrong with it, its own reader tells.
+        // Our own file is TOML too; its own parser reports errors in it.
         let codex = parse_toml(text).ok().filter(detect::is_codex);
         let read = |value: Value| {
             project_folder::start_in_project_folder(
@@ -153,8 +153,8 @@ pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConf
     }))
 }
 
-/// Reads the file of a known client. Hermes writes YAML: only its JSON subset is read here, and callers with a
-/// YAML parser use [`read_value`].
+/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here; callers with a YAML
+/// parser use [`read_value`].
 pub fn read_as(
     client: ClientKind,
     text: &str,
@@ -164,7 +164,7 @@ pub fn read_as(
     Ok(read_value(client, &value, source))
 }
 
-/// Reads the file of a client that is known, parsed from whatever it is written in.
+/// Reads the parsed file of a known client.
 pub fn read_value(client: ClientKind, value: &Value, source: &ImportSource<'_>) -> ImportedConfig {
     let mut builder = entry::ImportBuilder::default();
     match client {
@@ -184,29 +184,32 @@ pub fn read_value(client: ClientKind, value: &Value, source: &ImportSource<'_>) 
     ImportedConfig { client, servers, disabled, names, warnings }
 }
 
-fn within_bounds(text: &str) -> Result<(), ConfigError> {
+fn check_size(text: &str) -> Result<(), ConfigError> {
     if text.len() <= MAX_CONFIG_BYTES {
         return Ok(());
     }
-    Err(ConfigError::new("more than 4 MiB", "keep only the part about servers"))
+    Err(ConfigError::new("the file is larger than 4 MiB", "keep only the part about servers"))
 }
 
-/// JSON, with comments and trailing commas. The parser refuses what is nested over 512 deep.
+/// Parses JSON with comments and trailing commas. The parser's maximum depth is 512.
 pub fn parse_json(text: &str) -> Result<Value, ConfigError> {
-    within_bounds(text)?;
+    check_size(text)?;
     let text = text.trim_start_matches('\u{feff}');
     jsonc_parser::parse_to_serde_value(text, &jsonc_parser::ParseOptions::default()).map_err(
         |error| {
             let problem = format!("not JSON: {}", error.kind());
-            ConfigError::new(problem, "comments and trailing commas are fine, the rest is JSON")
-                .at_byte(text, error.range().start)
+            ConfigError::new(
+                problem,
+                "comments and trailing commas are allowed; the rest must be JSON",
+            )
+            .at_byte(text, error.range().start)
         },
     )
 }
 
-/// TOML, as the same kind of value. The parser refuses what is nested over 80 deep.
+/// Parses TOML. The parser's maximum depth is 80.
 fn parse_toml(text: &str) -> Result<Value, ConfigError> {
-    within_bounds(text)?;
+    check_size(text)?;
     let text = text.trim_start_matches('\u{feff}');
     toml::from_str(text)
         .map_err(|error| ConfigError::from_toml(text, &error, "the file must be TOML"))

@@ -1,4 +1,4 @@
-//! opencode: `mcp`, with a list for a command, milliseconds, `{env:NAME}` and `{file:PATH}`.
+//! opencode: `mcp`, with commands as lists, milliseconds, `{env:NAME}` and `{file:PATH}`.
 
 use std::path::Path;
 
@@ -14,56 +14,58 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let convert = |text: &str| convert_references(text, folder);
     let mcp = value.get("mcp");
-    // The second edition has its servers one level deeper.
+    // The second version has its servers one level deeper.
     let deeper = mcp.and_then(|mcp| mcp.get("servers")).filter(|servers| {
         servers.as_object().is_some_and(|all| all.values().all(Value::is_object))
             && servers.get("type").is_none()
     });
-    builder.each("mcp", deeper.or(mcp), &convert, |entry| server(entry, &convert));
+    builder.add_servers("mcp", deeper.or(mcp), &convert, |entry| server(entry, &convert));
 }
 
 fn server(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Option<Server> {
     let transport = match mcp_servers::transport_kind(entry)? {
         TransportKind::Http => entry.http("url")?,
         TransportKind::Unspecified if entry.has("url") => entry.http("url")?,
-        _ => program(entry, convert)?,
+        _ => stdio(entry, convert)?,
     };
     let mut server = Server::new(transport);
-    times(entry, &mut server);
+    set_timeouts(entry, &mut server);
     Some(server)
 }
 
-fn program(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Option<Transport> {
-    let words = entry.words("command").unwrap_or_default();
+fn stdio(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Option<Transport> {
+    let words = entry.raw_strings("command").unwrap_or_default();
     let mut words = words.iter().map(|word| convert(word));
     let Some(command) = words.next() else {
-        // A server that an organisation provides may be switched on or off, and nothing else.
+        // An entry for a server that an organisation provides may only enable or disable it.
         entry.warn("command", "is missing; the server is left out");
         return None;
     };
     let args = words.map(Into::into).collect();
-    let cwd = entry.text("cwd").map(Into::into);
+    let cwd = entry.string("cwd").map(Into::into);
     Some(Transport::Stdio { command, args, env: entry.map("environment"), cwd })
 }
 
-/// One number for every request, or one for the start and one for the rest.
-fn times(entry: &mut ServerEntry<'_>, server: &mut Server) {
+/// Sets the timeouts from one number for calls, or from separate numbers for startup and calls.
+fn set_timeouts(entry: &mut ServerEntry<'_>, server: &mut Server) {
     let Some(parts) = entry.value("timeout").and_then(Value::as_object).cloned() else {
-        if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL) {
+        if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL_TIMEOUT) {
             server.call_timeout = seconds;
         }
         return;
     };
     let time = |key: &str| parts.get(key).and_then(Value::as_f64).map(|time| time * 0.001);
     if let Some(seconds) = time("startup") {
-        server.start_timeout = seconds.clamp(*check::START.start(), *check::START.end());
+        server.start_timeout =
+            seconds.clamp(*check::START_TIMEOUT.start(), *check::START_TIMEOUT.end());
     }
     if let Some(seconds) = time("request") {
-        server.call_timeout = seconds.clamp(*check::CALL.start(), *check::CALL.end());
+        server.call_timeout =
+            seconds.clamp(*check::CALL_TIMEOUT.start(), *check::CALL_TIMEOUT.end());
     }
 }
 
-/// `{env:NAME}` and `{file:PATH}`, our way; a path is relative to the file it stands in.
+/// Converts `{env:NAME}` and `{file:PATH}`. A relative path starts at the folder of the config file.
 fn convert_references(text: &str, folder: &Path) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -72,16 +74,19 @@ fn convert_references(text: &str, folder: &Path) -> String {
         let inner = from.find('}').map(|end| &from[1..end]);
         let reference = inner.and_then(|inner| {
             if let Some(path) = inner.strip_prefix("file:") {
-                let is_whole = path.starts_with("~/") || Path::new(path).is_absolute();
-                let path =
-                    if is_whole { path.into() } else { folder.join(path.trim_start_matches("./")) };
+                let is_complete = path.starts_with("~/") || Path::new(path).is_absolute();
+                let path = if is_complete {
+                    path.into()
+                } else {
+                    folder.join(path.trim_start_matches("./"))
+                };
                 return Some(format!("${{file:{}}}", path.display()));
             }
             let name = inner.strip_prefix("env:").filter(|name| is_variable_name(name))?;
             Some(format!("${{{name}}}"))
         });
         if let (Some(reference), Some(inner)) = (reference, inner) {
-            // `${env:NAME}` is another client's way to say the same.
+            // `${env:NAME}` has the same meaning in other clients.
             out.push_str(before.strip_suffix('$').unwrap_or(before));
             out.push_str(&reference);
             rest = &from[inner.len() + 2..];
@@ -105,7 +110,7 @@ mod tests {
     use super::convert_references;
 
     #[test]
-    fn references_are_written_our_way() {
+    fn references_are_converted() {
         for (text, expected) in [
             ("{env:TOKEN}", "${TOKEN}"),
             ("Bearer {env:A}{env:B}", "Bearer ${A}${B}"),

@@ -1,4 +1,4 @@
-//! The project that a file belongs to. Relative arguments of its servers begin at the project's folder.
+//! The project folder that a file belongs to. Its servers start there, so that their relative arguments work.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,32 +8,32 @@ use toolcrib_server::expand::{Reference, from_system};
 use super::super::{Server, Transport};
 use super::{ImportSource, ImportedConfig};
 
-/// The project's folder, if the file is one that clients look for in a project. Some clients use the same names in the
-/// home folder for the user's own file.
+/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names in the
+/// home folder for the user's settings.
 pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let project = match (folder_name, file.file_name()?.to_str()?) {
         (".cursor" | ".vscode" | ".gemini" | ".codex", _) => folder.parent()?,
         (_, ".mcp.json") => folder,
-        // In `.config/opencode` it is the user's own.
+        // In `.config/opencode` it is the user's file.
         (_, "opencode.json" | "opencode.jsonc") if !folder.ends_with(".config/opencode") => folder,
         _ => return None,
     };
     project.is_absolute().then_some(project)
 }
 
-/// Sets the folder that a server starts in, unless it has one.
+/// Sets the working folder of a server, unless it has one.
 pub fn set_start_folder(server: &mut Server, folder: &Path) {
     if let Transport::Stdio { cwd, .. } = &mut server.transport
         && cwd.is_none()
     {
-        // References in `cwd` are expanded, and the name of a folder may look like one.
+        // References in `cwd` are expanded, so a folder whose name looks like one is escaped.
         *cwd = Some(folder.to_string_lossy().replace("${", "$${").into());
     }
 }
 
-/// Starts the servers of a project's file in the project's folder. The user's own files are left as they are.
+/// Makes the servers of a project's file start in the project's folder. The user's files are left unchanged.
 pub(super) fn start_in_project_folder(
     mut imported: ImportedConfig,
     source: &ImportSource<'_>,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_a_project_is_told_by_the_file() {
+    fn the_project_folder_follows_from_the_file() {
         for (file, expected) in [
             ("/a/.mcp.json", Some("/a")),
             ("/a/.dotfiles/.mcp.json", Some("/a/.dotfiles")),

@@ -1,8 +1,8 @@
-//! Servers that a user has switched off in a client, in another file than the one that defines them.
+//! Servers that the user has disabled in a client, in another file than the one that defines them.
 //!
-//! Claude Code keeps such choices by project in `~/.claude.json` and in its `settings.json`, Gemini CLI in a file of its
-//! own. Reading the servers alone would switch on again what its owner switched off. A file of the repository can only
-//! switch off: its approvals are the repository's, not the user's.
+//! Claude Code stores these choices by project in `~/.claude.json` and in its `settings.json`, Gemini CLI in a separate
+//! file. Without them, the import would enable servers that the user has disabled. A file of the repository can only
+//! disable servers: its approvals are not the user's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,31 +11,31 @@ use serde_json::Value;
 
 use super::{ClientKind, ImportedConfig};
 
-/// Whose file a choice is in.
+/// Who controls a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsOwner {
-    /// The user's own.
+    /// The user.
     User,
-    /// In the working folder, where a repository may have brought it.
+    /// The project: the file is in the working folder and may come from a repository.
     Project,
 }
 
-/// What is switched off in the files of one client.
+/// The servers that are enabled and disabled in the settings of one client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChoices {
-    /// Off wherever they are defined, each with the key that says so.
+    /// Servers that are disabled wherever they are defined, each with the key that disables it.
     disabled: BTreeMap<String, &'static str>,
-    /// Claude Code: servers of a project's `.mcp.json` that were refused.
-    refused: BTreeSet<String>,
-    /// Claude Code: those that were approved, if there is a list.
+    /// Claude Code: servers of a project's `.mcp.json` that were rejected.
+    rejected: BTreeSet<String>,
+    /// Claude Code: servers of a project's `.mcp.json` that were approved, if there is a list.
     approved: Option<BTreeSet<String>>,
     approves_all: bool,
-    /// Gemini CLI: off, in small letters.
+    /// Gemini CLI: disabled servers, in lower case.
     disabled_lowercase: BTreeSet<String>,
 }
 
 impl ServerChoices {
-    /// Claude Code's `~/.claude.json`: what it says about `folder` and the folders above it.
+    /// Adds Claude Code's `~/.claude.json`: the settings of `folder` and its parent folders.
     pub fn add_claude_user_file(&mut self, value: &Value, folder: &Path) {
         let projects = value.get("projects").and_then(Value::as_object).into_iter().flatten();
         for (_, project) in projects.filter(|(path, _)| folder.starts_with(Path::new(path))) {
@@ -43,11 +43,11 @@ impl ServerChoices {
         }
     }
 
-    /// A `settings.json` or `settings.local.json` of Claude Code.
+    /// Adds a `settings.json` or `settings.local.json` of Claude Code.
     pub fn add_claude_settings(&mut self, value: &Value, scope: SettingsOwner) {
-        let off = "disabledMcpServers";
-        self.disabled.extend(names(value, off).into_iter().flatten().map(|name| (name, off)));
-        self.refused.extend(names(value, "disabledMcpjsonServers").into_iter().flatten());
+        let key = "disabledMcpServers";
+        self.disabled.extend(names(value, key).into_iter().flatten().map(|name| (name, key)));
+        self.rejected.extend(names(value, "disabledMcpjsonServers").into_iter().flatten());
         if scope == SettingsOwner::User {
             if let Some(approved) = names(value, "enabledMcpjsonServers") {
                 self.approved.get_or_insert_default().extend(approved);
@@ -57,13 +57,13 @@ impl ServerChoices {
         }
     }
 
-    /// The user's `settings.json` of Gemini CLI, which holds for the servers of projects, too.
+    /// Adds the user's `settings.json` of Gemini CLI, which also applies to the servers of projects.
     pub fn add_gemini_settings(&mut self, value: &Value) {
         let off = value.get("mcp").and_then(|mcp| names(mcp, "excluded")).unwrap_or_default();
         self.disabled.extend(off.into_iter().map(|name| (name, "mcp.excluded")));
     }
 
-    /// Gemini CLI's `mcp-server-enablement.json`.
+    /// Adds Gemini CLI's `mcp-server-enablement.json`.
     pub fn add_gemini_enablement(&mut self, value: &Value) {
         for (name, choice) in value.as_object().into_iter().flatten() {
             if choice.get("enabled").and_then(Value::as_bool) == Some(false) {
@@ -72,33 +72,33 @@ impl ServerChoices {
         }
     }
 
-    /// Switches off the servers of a file of this client.
+    /// Disables the servers of a file of this client.
     pub fn apply(&self, imported: &mut ImportedConfig, file: &Path) {
         let is_mcp_json = imported.client == ClientKind::ClaudeCode
             && file.file_name().is_some_and(|name| name == ".mcp.json");
         let ImportedConfig { servers, disabled, .. } = imported;
         for (name, server) in servers {
-            if let Some(reason) = self.reason(name, is_mcp_json) {
+            if let Some(reason) = self.disabled_reason(name, is_mcp_json) {
                 server.enabled = false;
                 disabled.entry(name.clone()).or_insert(reason);
             }
         }
     }
 
-    fn reason(&self, name: &str, is_mcp_json: bool) -> Option<String> {
+    fn disabled_reason(&self, name: &str, is_mcp_json: bool) -> Option<String> {
         if let Some(key) = self.disabled.get(name) {
             return Some(format!("`{key}` names it"));
         }
         if self.disabled_lowercase.contains(&name.trim().to_lowercase()) {
-            return Some("`mcp-server-enablement.json` says so".to_owned());
+            return Some("`mcp-server-enablement.json` disables it".to_owned());
         }
         if !is_mcp_json {
             return None;
         }
-        if self.refused.contains(name) {
+        if self.rejected.contains(name) {
             return Some("`disabledMcpjsonServers` names it".to_owned());
         }
-        // An empty list is what Claude Code writes before anybody has chosen.
+        // Claude Code writes an empty list before the user has chosen.
         let approved = self.approved.as_ref().filter(|names| !names.is_empty())?;
         let is_approved = self.approves_all || approved.contains(name);
         (!is_approved).then(|| "`enabledMcpjsonServers` does not name it".to_owned())
@@ -117,32 +117,33 @@ mod tests {
     use super::*;
 
     fn reasons(choices: &ServerChoices, is_mcp_json: bool) -> Vec<Option<String>> {
-        ["a", "b", "c"].iter().map(|name| choices.reason(name, is_mcp_json)).collect()
+        ["a", "b", "c"].iter().map(|name| choices.disabled_reason(name, is_mcp_json)).collect()
     }
 
     #[test]
-    fn refused_goes_before_approved_and_a_repository_approves_nothing() {
+    fn a_rejection_takes_precedence_and_a_repository_cannot_approve() {
         let mut choices = ServerChoices::default();
         choices.add_claude_settings(&json!({"disabledMcpjsonServers": ["a"]}), SettingsOwner::User);
-        let refused = Some("`disabledMcpjsonServers` names it".to_owned());
-        assert_eq!(reasons(&choices, true), [refused.clone(), None, None]);
+        let rejected = Some("`disabledMcpjsonServers` names it".to_owned());
+        assert_eq!(reasons(&choices, true), [rejected.clone(), None, None]);
         assert_eq!(reasons(&choices, false), [None, None, None]);
         choices.add_claude_settings(
             &json!({"enabledMcpjsonServers": ["a", "b"]}),
             SettingsOwner::User,
         );
         let unapproved = Some("`enabledMcpjsonServers` does not name it".to_owned());
-        let expected = [refused.clone(), None, unapproved];
+        let expected = [rejected.clone(), None, unapproved];
         assert_eq!(reasons(&choices, true), expected);
-        let theirs = json!({"enabledMcpjsonServers": ["c"], "enableAllProjectMcpServers": true});
-        choices.add_claude_settings(&theirs, SettingsOwner::Project);
+        let project_settings =
+            json!({"enabledMcpjsonServers": ["c"], "enableAllProjectMcpServers": true});
+        choices.add_claude_settings(&project_settings, SettingsOwner::Project);
         assert_eq!(reasons(&choices, true), expected);
-        choices.add_claude_settings(&theirs, SettingsOwner::User);
-        assert_eq!(reasons(&choices, true), [refused, None, None]);
+        choices.add_claude_settings(&project_settings, SettingsOwner::User);
+        assert_eq!(reasons(&choices, true), [rejected, None, None]);
     }
 
     #[test]
-    fn choices_of_a_folder_hold_below_it_and_nowhere_else() {
+    fn choices_for_a_folder_apply_only_below_it() {
         let value = json!({"projects": {
             "/projects": {"disabledMcpServers": ["a"]},
             "/projects/inner": {"disabledMcpServers": ["b"]},

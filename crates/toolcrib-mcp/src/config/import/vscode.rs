@@ -1,4 +1,4 @@
-//! VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs it asks for.
+//! VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that it asks the user for.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::Secret;
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     let inner = value.get("mcp").and_then(|mcp| mcp.get("servers"));
     let servers = value.get("servers").or(inner).or_else(|| value.get("mcp.servers"));
-    builder.each("servers", servers, &mcp_servers::without_files, server);
+    builder.add_servers("servers", servers, &mcp_servers::without_files, server);
 }
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
@@ -29,7 +29,10 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
         }
     };
     for key in asking {
-        entry.warn(&key, "asks for an input: put it into a variable and write `${NAME}` instead");
+        entry.warn(
+            &key,
+            "asks for an input: set an environment variable and write `${NAME}` instead",
+        );
     }
     Some(server)
 }

@@ -1,4 +1,4 @@
-//! Windsurf: `mcpServers` with `serverUrl`, and tools that are switched off one by one.
+//! Windsurf: `mcpServers` with `serverUrl`, and tools that can be disabled individually.
 
 use serde_json::Value;
 
@@ -6,10 +6,15 @@ use super::entry::ImportBuilder;
 use super::mcp_servers;
 
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
-    builder.each("mcpServers", value.get("mcpServers"), &mcp_servers::variables_only, |entry| {
-        let address = if entry.has("serverUrl") { "serverUrl" } else { "url" };
-        let mut server = mcp_servers::server(entry, address)?;
-        server.deny = entry.words("disabledTools").unwrap_or_default();
-        Some(server)
-    });
+    builder.add_servers(
+        "mcpServers",
+        value.get("mcpServers"),
+        &mcp_servers::variables_only,
+        |entry| {
+            let url_key = if entry.has("serverUrl") { "serverUrl" } else { "url" };
+            let mut server = mcp_servers::server(entry, url_key)?;
+            server.deny = entry.raw_strings("disabledTools").unwrap_or_default();
+            Some(server)
+        },
+    );
 }

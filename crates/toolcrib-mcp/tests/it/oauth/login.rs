@@ -1,4 +1,4 @@
-//! A person signs in: what counts as an answer, and where a sign-in may lead.
+//! Signing in: which callbacks are accepted, and which addresses a sign-in may use.
 
 use super::*;
 
@@ -13,25 +13,25 @@ async fn a_login_is_used_by_the_gateway() {
     let running = connect(client, &setup.upstream.url).await.unwrap();
     assert!(running.list_all_tools().await.unwrap().is_empty());
     let settings = setup.fake.settings();
-    assert!(!settings.inside.is_empty());
+    assert!(!settings.accepted.is_empty());
     assert!(
-        settings.inside.iter().all(|given| given == "Bearer CANARY-access-2"),
+        settings.accepted.iter().all(|given| given == "Bearer CANARY-access-2"),
         "{:?}",
-        settings.inside
+        settings.accepted
     );
     assert_eq!((settings.refreshes, settings.registrations), (0, 1));
     drop(settings);
 
-    let kept = setup.kept();
-    assert_eq!(kept["version"], 1);
-    assert_eq!(kept["url"], setup.upstream.url.as_str());
-    assert_eq!(kept["credentials"]["issuer"], setup.fake.issuer());
-    assert!(!kept.to_string().contains("CANARY-id"), "only what is needed is kept");
+    let stored = setup.stored();
+    assert_eq!(stored["version"], 1);
+    assert_eq!(stored["url"], setup.upstream.url.as_str());
+    assert_eq!(stored["credentials"]["issuer"], setup.fake.issuer());
+    assert!(!stored.to_string().contains("CANARY-id"), "only the needed fields are stored");
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_the_answer_to_this_login_counts() {
+async fn only_the_callback_of_this_login_is_accepted() {
     let setup = Setup::new();
     let login = setup.start().await.unwrap();
     let url = login.url().clone();
@@ -44,7 +44,7 @@ async fn only_the_answer_to_this_login_counts() {
         url.set_query(Some(&text));
         url
     };
-    let strangers = [
+    let other_callbacks = [
         query(String::new()),
         query("code=x".to_owned()),
         query("code=x&state=".to_owned()),
@@ -55,7 +55,7 @@ async fn only_the_answer_to_this_login_counts() {
         query(format!("state={state}")),
         query("error=<script>alert(1)</script>&state=wrong".to_owned()),
     ];
-    for url in strangers {
+    for url in other_callbacks {
         let answer = browser().get(url.clone()).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{url}");
         assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/plain; charset=utf-8");
@@ -64,20 +64,20 @@ async fn only_the_answer_to_this_login_counts() {
             "This is not the callback that Toolcrib waits for."
         );
     }
-    let rebound =
+    let wrong_host =
         browser().get(back.clone()).header(header::HOST, "evil.com").send().await.unwrap();
-    assert_eq!(rebound.status(), StatusCode::FORBIDDEN);
+    assert_eq!(wrong_host.status(), StatusCode::FORBIDDEN);
     assert!(!finish.is_finished());
     assert_eq!(setup.file(), None);
 
     assert_eq!(browser().get(back.clone()).send().await.unwrap().status(), StatusCode::OK);
     finish.await.unwrap().unwrap();
     assert!(setup.file().is_some());
-    assert!(browser().get(back).send().await.is_err(), "the listener is gone");
+    assert!(browser().get(back).send().await.is_err(), "the listener is closed");
 }
 
 #[tokio::test]
-async fn an_answer_of_another_issuer_is_refused() {
+async fn a_callback_from_another_issuer_is_rejected() {
     for iss in ["https://evil.example.com", ""] {
         let setup = Setup::new();
         setup.fake.settings().iss = Some(iss.to_owned());
@@ -92,7 +92,7 @@ async fn an_answer_of_another_issuer_is_refused() {
 }
 
 #[tokio::test]
-async fn a_sign_in_is_not_sent_into_the_private_network() {
+async fn a_sign_in_cannot_use_the_private_network() {
     let addresses = [
         "http://10.0.0.1/x",
         "https://10.0.0.1/x",
@@ -120,24 +120,24 @@ async fn a_sign_in_is_not_sent_into_the_private_network() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_say_where_to_sign_in_is_not_guessed_at() {
+async fn endpoints_are_not_guessed_if_a_server_advertises_none() {
     let setup = Setup::new();
-    setup.fake.settings().silent = true;
+    setup.fake.settings().no_metadata = true;
     assert!(matches!(setup.start().await, Err(Error::NoMetadata { .. })));
     assert_eq!(setup.fake.settings().registrations, 0);
 }
 
 #[tokio::test]
-async fn a_redirect_does_not_carry_the_code_elsewhere() {
+async fn the_code_is_not_sent_to_a_redirect_target() {
     let setup = Setup::new();
     setup.fake.settings().token_redirect = Some(setup.fake.at("elsewhere"));
     let error = setup.login().await.unwrap_err();
     assert!(matches!(error, Error::Exchange { .. }), "{error:?}");
-    assert_eq!((setup.fake.settings().elsewhere, setup.file()), (0, None));
+    assert_eq!((setup.fake.settings().redirected, setup.file()), (0, None));
 }
 
 #[tokio::test]
-async fn no_from_the_person_and_no_answer_at_all() {
+async fn a_denied_login_and_a_login_without_a_callback_fail() {
     let setup = Setup::new();
     let login = setup.start().await.unwrap();
     let mut back = sign_in(login.url().clone()).await;
@@ -154,18 +154,18 @@ async fn no_from_the_person_and_no_answer_at_all() {
     let login = setup.start().await.unwrap().with_timeout(Duration::from_millis(50));
     let back = sign_in(login.url().clone()).await;
     assert!(matches!(login.finish().await, Err(Error::TimedOut { .. })));
-    assert!(browser().get(back).send().await.is_err(), "the listener is gone");
+    assert!(browser().get(back).send().await.is_err(), "the listener is closed");
 }
 
 #[tokio::test]
-async fn the_ways_to_be_known() {
+async fn each_client_identity_works() {
     let mut setup = Setup::new();
-    // A registration that gives a secret: it is kept, and used for the refresh.
+    // A registration that issues a secret: it is stored, and used for the refresh.
     setup.fake.settings().client_secret = Some("CANARY-secret".to_owned());
     setup.login().await.unwrap();
-    setup.age();
+    setup.expire_token();
     setup.client().await.unwrap();
-    setup.age();
+    setup.expire_token();
     setup.client().await.unwrap();
     let basic = |authorization: &Option<String>| {
         authorization.as_ref().is_some_and(|text| text.starts_with("Basic "))
@@ -173,19 +173,19 @@ async fn the_ways_to_be_known() {
     assert_eq!(setup.fake.settings().refreshes, 2);
     assert!(setup.fake.settings().token_authorization.drain(..).all(|given| basic(&given)));
 
-    // A client of the config, with its secret; nothing is registered, no secret is kept.
+    // A client of the config, with its secret: nothing is registered, and no secret is stored.
     setup.upstream.client =
         ClientIdentity::Configured { id: "ours".to_owned(), secret: Some("CANARY-config".into()) };
     assert_needs_login(setup.client().await, &setup);
     setup.login().await.unwrap();
-    setup.age();
+    setup.expire_token();
     setup.client().await.unwrap();
     assert!(setup.fake.settings().token_authorization.drain(..).all(|given| basic(&given)));
     assert_eq!(setup.fake.settings().registrations, 1);
-    assert_eq!(setup.kept()["credentials"]["client_id"], "ours");
-    assert!(!setup.kept().to_string().contains("CANARY-config"));
+    assert_eq!(setup.stored()["credentials"]["client_id"], "ours");
+    assert!(!setup.stored().to_string().contains("CANARY-config"));
 
-    // A document, where it is read; a registration elsewhere.
+    // A metadata document if the server supports it, otherwise a registration.
     let document = "https://toolcrib.example.com/client.json";
     setup.upstream.client = ClientIdentity::MetadataDocument(document.parse().unwrap());
     setup.fake.settings().client_secret = None;
@@ -198,6 +198,6 @@ async fn the_ways_to_be_known() {
         .insert("client_id_metadata_document_supported".to_owned(), json!(true));
     setup.login().await.unwrap();
     assert_eq!(setup.fake.settings().registrations, 2);
-    assert_eq!(setup.kept()["credentials"]["client_id"], document);
+    assert_eq!(setup.stored()["credentials"]["client_id"], document);
     setup.client().await.unwrap();
 }

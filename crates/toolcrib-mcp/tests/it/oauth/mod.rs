@@ -1,4 +1,4 @@
-//! Signing in to an upstream, using it, and everything that may go wrong in between.
+//! Signing in to a server, using the stored tokens, and their failures.
 
 mod login;
 mod refresh;
@@ -25,7 +25,7 @@ use crate::fake_oauth_server::FakeOAuthServer;
 
 type Client = AuthClient<reqwest::Client>;
 
-/// A fake upstream and an empty state folder.
+/// A fake server and an empty state folder.
 struct Setup {
     fake: FakeOAuthServer,
     upstream: SignInTarget,
@@ -72,19 +72,19 @@ impl Setup {
         files.find(|path| path.extension().is_some_and(|end| end == "json"))
     }
 
-    fn kept(&self) -> Value {
+    fn stored(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.file().unwrap()).unwrap()).unwrap()
     }
 
     fn change(&self, change: impl FnOnce(&mut Value)) {
-        let mut kept = self.kept();
-        change(&mut kept);
-        std::fs::write(self.file().unwrap(), kept.to_string()).unwrap();
+        let mut stored = self.stored();
+        change(&mut stored);
+        std::fs::write(self.file().unwrap(), stored.to_string()).unwrap();
     }
 
-    /// As if the access token had been fetched long ago.
-    fn age(&self) {
-        self.change(|kept| kept["credentials"]["token_received_at"] = json!(1));
+    /// Makes the access token look expired.
+    fn expire_token(&self) {
+        self.change(|stored| stored["credentials"]["token_received_at"] = json!(1));
     }
 
     fn needs_login(&self) -> NeedsLogin {
@@ -96,7 +96,7 @@ fn browser() -> reqwest::Client {
     toolcrib_tls::client_builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
-/// Where the sign-in sends the browser back to.
+/// Signs in, and returns the URL that the browser is redirected to.
 async fn sign_in(url: Url) -> Url {
     let answer = browser().get(url).send().await.unwrap();
     answer.headers()[header::LOCATION].to_str().unwrap().parse().unwrap()
@@ -119,7 +119,7 @@ async fn connect(
 
 fn assert_needs_login(result: Result<Client, Error>, setup: &Setup) {
     match result {
-        Err(Error::NeedsLogin(needed)) => assert_eq!(needed, setup.needs_login()),
+        Err(Error::NeedsLogin(error)) => assert_eq!(error, setup.needs_login()),
         other => panic!("{other:?}"),
     }
 }

@@ -1,8 +1,8 @@
-//! No token is ever written where somebody may read it.
+//! No token reaches a log, an error or debug output.
 
 use super::*;
 
-/// Everything that is written while a whole history runs at the finest log level.
+/// Collects the log at the most verbose level.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -18,7 +18,7 @@ impl std::io::Write for Sink {
 }
 
 #[tokio::test]
-async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
+async fn no_secret_reaches_a_log_an_error_or_debug_output() {
     let sink = Sink::default();
     let writer = sink.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -26,9 +26,9 @@ async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
         .with_writer(move || writer.clone())
         .finish();
     let _listening = tracing::subscriber::set_default(subscriber);
-    let mut said = Vec::new();
-    let mut say = |error: &oauth::Error| {
-        said.push(format!("{error} {error:?} {error:#?} {}", error.hint()));
+    let mut errors = Vec::new();
+    let mut record = |error: &oauth::Error| {
+        errors.push(format!("{error} {error:?} {error:#?} {}", error.hint()));
     };
 
     let setup = Setup::new();
@@ -41,42 +41,42 @@ async fn no_secret_reaches_a_log_an_error_or_a_debug_text() {
     tracing::info!("{client:?}");
     let running = connect(client, &setup.upstream.url).await.unwrap();
     running.list_all_tools().await.unwrap();
-    setup.age();
+    setup.expire_token();
     running.list_all_tools().await.unwrap();
-    setup.fake.settings().valid = None;
+    setup.fake.settings().valid_token = None;
     let error = running.list_all_tools().await;
     tracing::info!("{error:?}");
 
-    // Sign-ins that repeat what they were given, in every field they have.
+    // Authorization servers that repeat secrets in every field.
     let echo = json!({
         "error": "CANARY", "error_description": "CANARY", "error_uri": "http://CANARY", "access_token": ["CANARY"],
         "refresh_token": {"CANARY": 1}, "expires_in": "CANARY", "token_type": "CANARY", "id_token": "CANARY",
     });
-    let mut refusal = echo.clone();
-    refusal["error"] = json!("invalid_grant");
+    let mut rejection = echo.clone();
+    rejection["error"] = json!("invalid_grant");
     for (status, answer) in [
         (StatusCode::OK, echo.clone()),
         (StatusCode::OK, json!({ "access_token": "CANARY", "token_type": 1 })),
         (StatusCode::OK, json!("CANARY")),
         (StatusCode::BAD_REQUEST, echo.clone()),
         (StatusCode::INTERNAL_SERVER_ERROR, echo),
-        (StatusCode::BAD_REQUEST, refusal),
+        (StatusCode::BAD_REQUEST, rejection),
     ] {
-        setup.fake.settings().token_answer = None;
+        setup.fake.settings().token_response = None;
         setup.login().await.unwrap();
-        setup.age();
-        setup.fake.settings().token_answer = Some((status, answer));
-        say(&setup.client().await.unwrap_err());
-        say(&setup.login().await.unwrap_err());
+        setup.expire_token();
+        setup.fake.settings().token_response = Some((status, answer));
+        record(&setup.client().await.unwrap_err());
+        record(&setup.login().await.unwrap_err());
     }
-    setup.fake.settings().token_answer = None;
+    setup.fake.settings().token_response = None;
     setup.login().await.unwrap();
-    setup.change(|kept| kept["credentials"]["token_response"]["expires_in"] = json!("CANARY"));
-    say(&setup.client().await.unwrap_err());
+    setup.change(|stored| stored["credentials"]["token_response"]["expires_in"] = json!("CANARY"));
+    record(&setup.client().await.unwrap_err());
 
     let log = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("rmcp::transport::auth"), "the log was read");
-    for text in [log, said.concat()] {
+    assert!(log.contains("rmcp::transport::auth"), "the log was captured");
+    for text in [log, errors.concat()] {
         let leak =
             text.find("CANARY").map(|at| &text[at.saturating_sub(300)..(at + 40).min(text.len())]);
         assert_eq!(leak, None);

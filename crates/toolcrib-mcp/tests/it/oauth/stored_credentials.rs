@@ -1,4 +1,4 @@
-//! What is kept of a login, and for whom.
+//! The stored credentials of a login.
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn the_file_is_private_from_the_login_on_and_after_a_refresh() {
     setup.login().await.unwrap();
     let file = setup.file().unwrap();
     assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
-    setup.age();
+    setup.expire_token();
     setup.client().await.unwrap();
     assert_eq!(setup.fake.settings().refreshes, 1);
     assert_eq!(mode(&file), 0o600);
@@ -34,34 +34,34 @@ async fn credentials_are_bound_to_server_url_and_issuer() {
     setup.upstream.name = "mail".to_owned();
     setup.client().await.unwrap();
 
-    setup.change(|kept| kept["credentials"]["issuer"] = json!("https://before.example.com"));
+    setup.change(|stored| stored["credentials"]["issuer"] = json!("https://before.example.com"));
     assert_needs_login(setup.client().await, &setup);
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_no_login_and_no_panic() {
+async fn a_damaged_file_counts_as_not_logged_in() {
     let setup = Setup::new();
     setup.login().await.unwrap();
-    let whole = std::fs::read(setup.file().unwrap()).unwrap();
+    let intact = std::fs::read(setup.file().unwrap()).unwrap();
     let changed = |change: fn(&mut Value)| {
-        let mut kept: Value = serde_json::from_slice(&whole).unwrap();
-        change(&mut kept);
-        kept.to_string().into_bytes()
+        let mut stored: Value = serde_json::from_slice(&intact).unwrap();
+        change(&mut stored);
+        stored.to_string().into_bytes()
     };
     let damaged = [
         Vec::new(),
         b"{".to_vec(),
         b"null".to_vec(),
         vec![0xff; 100],
-        whole[..whole.len() - 1].to_vec(),
-        whole[..whole.len() / 2].to_vec(),
-        changed(|kept| kept["version"] = json!(2)),
-        changed(|kept| kept["server"] = json!("other")),
-        changed(|kept| kept["url"] = json!("https://evil.example.com/")),
-        changed(|kept| kept["credentials"]["issuer"] = Value::Null),
-        changed(|kept| kept["credentials"]["token_response"] = Value::Null),
-        changed(|kept| kept["credentials"]["token_response"]["access_token"] = json!(7)),
-        changed(|kept| kept["credentials"] = json!([])),
+        intact[..intact.len() - 1].to_vec(),
+        intact[..intact.len() / 2].to_vec(),
+        changed(|stored| stored["version"] = json!(2)),
+        changed(|stored| stored["server"] = json!("other")),
+        changed(|stored| stored["url"] = json!("https://evil.example.com/")),
+        changed(|stored| stored["credentials"]["issuer"] = Value::Null),
+        changed(|stored| stored["credentials"]["token_response"] = Value::Null),
+        changed(|stored| stored["credentials"]["token_response"]["access_token"] = json!(7)),
+        changed(|stored| stored["credentials"] = json!([])),
     ];
     for bytes in damaged {
         std::fs::write(setup.file().unwrap(), &bytes).unwrap();

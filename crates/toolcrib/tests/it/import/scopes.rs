@@ -141,7 +141,7 @@ fn what_is_off_stays_off() {
         ("d4", "`disabled` cannot be read"),
         ("e1", "`enabled` is false"),
         ("f1", "`enabled` is false"),
-        ("G3", "`mcp-server-enablement.json` says so"),
+        ("G3", "`mcp-server-enablement.json` disables it"),
         ("g1", "`mcp.excluded` names it"),
         ("g2", "`excludeMCPServers` names it"),
         ("p1", "`disabledMcpjsonServers` names it"),
