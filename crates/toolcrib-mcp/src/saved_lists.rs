@@ -46,7 +46,7 @@ impl SavedLists {
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,
             Err(error) => {
                 let hint = error.hint();
-                tracing::warn!(hint, "the lists of servers are not kept between runs: {error}");
+                tracing::warn!(hint, "the lists of servers are not saved between runs: {error}");
                 false
             }
         });
@@ -104,7 +104,7 @@ impl SavedLists {
         let intact =
             file.version == VERSION && file.server == name && file.checksum == checksum(file.known);
         if !intact {
-            tracing::warn!(server = name, "what was known of it cannot be read; it is asked anew");
+            tracing::warn!(server = name, "the saved lists of this server cannot be read; they are fetched again");
             return None;
         }
         serde_json::from_str(file.known.get()).ok()
@@ -114,7 +114,7 @@ impl SavedLists {
     pub(crate) fn save(&self, name: &str, server: &Server, known: &ServerLists) -> usize {
         let Some(folder) = &self.folder else { return 0 };
         write(folder, name, server, known).unwrap_or_else(|error| {
-            tracing::warn!(server = name, %error, "what is known of it cannot be kept for the next run");
+            tracing::warn!(server = name, %error, "the lists of this server cannot be saved for the next run");
             0
         })
     }

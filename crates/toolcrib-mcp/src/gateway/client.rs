@@ -223,7 +223,7 @@ impl Client {
     /// Asks it a question on a server's behalf.
     pub(crate) async fn ask(&self, asked: RawRequest) -> Result<Value, ErrorData> {
         if !self.can_answer(&asked) {
-            let what = "the client cannot be asked that";
+            let what = "the client does not support this kind of question";
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
         }
         let request = CustomRequest::new(asked.method, asked.params);
@@ -258,7 +258,7 @@ impl Client {
         requests: &Value,
     ) -> Result<BTreeMap<String, Value>, ErrorData> {
         let malformed = || {
-            ErrorData::internal_error("the server asks for input in a form that is not known", None)
+            ErrorData::internal_error("the server asks for input in an unknown form", None)
         };
         let mut answers = BTreeMap::new();
         for (key, request) in requests.as_object().into_iter().flatten() {
@@ -285,7 +285,7 @@ impl Drop for OpenQuestion {
     fn drop(&mut self) {
         if let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current())
         {
-            runtime.spawn(handle.cancel(Some("the answer is no longer waited for".into())));
+            runtime.spawn(handle.cancel(Some("the answer is no longer needed".into())));
         }
     }
 }

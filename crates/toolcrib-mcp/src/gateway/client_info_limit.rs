@@ -21,7 +21,7 @@ pub(crate) fn excess(text: &[u8]) -> Option<String> {
     let memory = parsed_bytes(text);
     let problem = || {
         format!(
-            "what the client says about itself takes {memory} bytes of memory, and {MAX_BYTES} are the most"
+            "`clientInfo`, `capabilities` and `_meta` take {memory} bytes of memory; the maximum is {MAX_BYTES}"
         )
     };
     (memory > MAX_BYTES).then(problem)

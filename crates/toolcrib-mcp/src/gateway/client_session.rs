@@ -176,7 +176,7 @@ impl ClientSession {
             }
             other => {
                 return Err(ErrorData::internal_error(
-                    format!("`{}` came here", other.method()),
+                    format!("unexpected method `{}`", other.method()),
                     None,
                 ));
             }
@@ -224,7 +224,7 @@ impl ClientSession {
         T: DeserializeOwned + Serialize,
     {
         let unfit =
-            || ErrorData::internal_error("the server's answer has no form that MCP knows", None);
+            || ErrorData::internal_error("the server's result is not valid in MCP", None);
         self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(unfit)
     }
 }

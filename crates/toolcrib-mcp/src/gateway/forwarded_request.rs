@@ -103,19 +103,19 @@ impl ForwardedRequest {
             () = tokio::time::sleep(timeout) => {
                 let name = &upstream.name;
                 let waited = timeout.as_secs_f64();
-                return Err(ForwardError::Failed(format!("`{name}` had no time for this within {waited:.0} s")));
+                return Err(ForwardError::Failed(format!("`{name}` was busy with other calls for {waited:.0} s")));
             }
         };
         // Older servers send no `requestState`, so this one is the gateway's, and the call that it names has ended.
         // Sending the request again would execute it twice.
         if inputs.state.is_some() && !leave.connection.is_modern() {
-            let problem = "`requestState` is not known: it was used, is too old, or is another's";
+            let problem = "unknown `requestState`: it was already used, has expired, or belongs to another request";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
         // A config reload may have hidden it from this client while it waited.
         if !allowed() {
             return Err(ForwardError::Failed(format!(
-                "`{}` is not available any more",
+                "`{}` is no longer available",
                 upstream.name
             )));
         }
@@ -267,7 +267,7 @@ impl ForwardedRequest {
             if rounds > MAX_INPUT_ROUNDS {
                 self.count(metrics::CallStatus::Error);
                 return Err(ForwardError::Failed(format!(
-                    "`{}` asks for input again and again",
+                    "`{}` asked for input more than {MAX_INPUT_ROUNDS} times",
                     self.upstream.name
                 )));
             }
@@ -292,7 +292,7 @@ impl ForwardedRequest {
             responses = asked => responses.map_err(ForwardError::Rpc)?,
             () = client.abandoned.cancelled() => return Err(ForwardError::Failed("cancelled".into())),
             () = tokio::time::sleep(ANSWER_TIMEOUT) => {
-                return Err(ForwardError::Failed("nobody answered what the server asked".into()));
+                return Err(ForwardError::Failed("the server's question was not answered in time".into()));
             }
         };
         let state = answer.get("requestState").and_then(Value::as_str).map(str::to_owned);
@@ -308,9 +308,9 @@ impl ForwardedRequest {
     /// times.
     fn log_rejected_question(&mut self, why: &question::QuestionError) {
         if std::mem::replace(&mut self.has_rejected_question, true) {
-            tracing::debug!(server = self.server(), "question refused: {why}");
+            tracing::debug!(server = self.server(), "question rejected: {why}");
         } else {
-            self.upstream.warn(format_args!("question refused: {why}"));
+            self.upstream.warn(format_args!("question rejected: {why}"));
         }
     }
 
@@ -352,7 +352,7 @@ fn is_input_required(answer: &Value) -> bool {
 
 /// The error for a question that is not forwarded.
 fn question_rejected(why: &question::QuestionError) -> ErrorData {
-    ErrorData::invalid_params(format!("the question was not passed on: {why}"), None)
+    ErrorData::invalid_params(format!("the question was not forwarded: {why}"), None)
 }
 
 /// A result that asks a newer client a question.
@@ -374,12 +374,12 @@ fn forward_error(upstream: &Upstream, failed: &UpstreamError) -> ForwardError {
         UpstreamError::Closed(why) => {
             upstream.request_health_check();
             ForwardError::Failed(format!(
-                "`{name}` went away before it answered ({why}); whether it did what was asked is not known"
+                "`{name}` disconnected before it answered ({why}); the call may or may not have been executed"
             ))
         }
         UpstreamError::Timeout(_) => {
             upstream.request_health_check();
-            ForwardError::Failed(format!("`{name}` gave {failed}; it was told to stop"))
+            ForwardError::Failed(format!("`{name}`: {failed}; the call was cancelled"))
         }
         UpstreamError::Cancelled | UpstreamError::Unexpected(_) => {
             ForwardError::Failed(format!("`{name}`: {failed}"))

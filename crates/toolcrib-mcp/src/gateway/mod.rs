@@ -242,7 +242,7 @@ impl Gateway {
                 .responses
                 .as_mut()
                 .and_then(|given| given.remove(forwarded_request::QUESTION_KEY));
-            let missing = || ErrorData::invalid_params("the answer is missing", None);
+            let missing = || ErrorData::invalid_params("`inputResponses` has no answer to the question", None);
             // Fails if the server has disconnected; the call then returns an error.
             let _ = answer.send(given.ok_or_else(missing));
             forwarded

@@ -133,7 +133,7 @@ impl Gateway {
         let visible = self.visible_in_session(profile)?;
         let can_see = |server: &str| visible.view.can_see_server(server);
         let missing =
-            || ErrorData::invalid_params("there is nothing of that name to complete", None);
+            || ErrorData::invalid_params("there is no prompt or resource template of that name", None);
         let entry = match &params.r#ref {
             Reference::Prompt(prompt) => visible.snapshot.prompts.find(&prompt.name, can_see),
             Reference::Resource(resource) => {

@@ -77,7 +77,7 @@ pub(super) fn resource_not_found(uri: &str) -> ErrorData {
 
 /// The error for a URI that several servers claim.
 pub(super) fn ambiguous_resource(uri: &str, servers: &[Arc<str>]) -> ErrorData {
-    let problem = "several servers claim this address; read it by its address in `resources/list` or \
+    let problem = "several servers claim this URI; read it by its URI in `resources/list` or \
                    `resources/templates/list`, which names the server";
     ErrorData::resource_not_found(problem, Some(json!({"uri": uri, "servers": servers})))
 }

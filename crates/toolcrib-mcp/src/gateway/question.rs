@@ -36,7 +36,7 @@ const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 pub(super) enum QuestionError {
     #[error("its parameters are not an object")]
     NotAnObject,
-    #[error("its parameters have {bytes} bytes, and at most {limit} are passed on")]
+    #[error("its parameters have {bytes} bytes; the maximum is {limit}")]
     TooLarge { bytes: usize, limit: usize },
     #[error("a name or a choice in it has invisible characters")]
     HiddenName,

@@ -73,7 +73,7 @@ impl SubscriptionRegistry {
             return Ok(share);
         }
         let problem =
-            "the subscriptions of all clients take up all memory for them: try again later";
+            "the subscriptions of all clients use up the memory for subscriptions: try again later";
         Err(UpstreamError::Rejected(ErrorData::internal_error(problem, None)))
     }
 
@@ -153,7 +153,7 @@ impl ClientSubscriptions {
     ) -> Result<u64, UpstreamError> {
         let mut watched = self.lock();
         if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains_key(resource) {
-            let problem = format!("{MAX_SUBSCRIPTIONS} resources are watched already");
+            let problem = format!("the client already subscribes to {MAX_SUBSCRIPTIONS} resources, the maximum");
             return Err(UpstreamError::Rejected(ErrorData::invalid_request(problem, None)));
         }
         let registry = &self.gateway.subscriptions;
@@ -258,7 +258,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
         return Ok(());
     }
     let problem = format!(
-        "the address of the resource has {} bytes, and {URI_BYTES} are the most that can be subscribed to",
+        "the resource's URI has {} bytes; the maximum for subscriptions is {URI_BYTES}",
         uri.len()
     );
     Err(ErrorData::invalid_params(problem, None))
@@ -268,7 +268,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
 pub(super) fn check_uris(uris: &[String]) -> Result<(), ErrorData> {
     if uris.len() > MAX_SUBSCRIPTIONS {
         let problem = format!(
-            "the subscription has {} resources, and {MAX_SUBSCRIPTIONS} are the most that it can have",
+            "the subscription has {} resources; the maximum is {MAX_SUBSCRIPTIONS}",
             uris.len()
         );
         return Err(ErrorData::invalid_params(problem, None));

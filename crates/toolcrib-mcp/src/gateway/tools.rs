@@ -106,7 +106,7 @@ impl Gateway {
         let name = tool.declared_name().into_owned();
         let began = Instant::now();
         let Some(upstream) = self.visible_upstream(visible, server) else {
-            return Ok(tool_error(&format!("`{server}` is not available: it left the config")));
+            return Ok(tool_error(&format!("`{server}` is not available: it was removed from the config")));
         };
         let operation = Operation::Tool { name, arguments };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
@@ -155,7 +155,7 @@ impl Gateway {
                 CallOutcome::Refused(refusal) => return Ok(self.refused(&visible, refusal).into()),
                 // No tool of a server can have one of our names.
                 CallOutcome::Run(_) => {
-                    return Err(ErrorData::internal_error("a search ran a tool", None));
+                    return Err(ErrorData::internal_error("unexpected tool call in a search", None));
                 }
             };
             let until = match SearchWait::of(&reply) {
@@ -195,7 +195,7 @@ impl Gateway {
         match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
             CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
             CallOutcome::Refused(refusal) => Ok(self.refused(&visible, refusal).into()),
-            CallOutcome::Run(_) => Err(ErrorData::internal_error("a description ran a tool", None)),
+            CallOutcome::Run(_) => Err(ErrorData::internal_error("unexpected tool call in a description", None)),
         }
     }
 

@@ -107,8 +107,8 @@ impl Endpoint {
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
         // The SDK would treat such an id as missing.
         if request.headers().get_all(SESSION_HEADER).iter().any(|id| id.to_str().is_err()) {
-            let hint = "send the id of the session as it was given";
-            let problem = "the session's id is not visible ASCII";
+            let hint = "send the session id exactly as the server sent it";
+            let problem = "the session id has characters other than visible ASCII";
             return error_response::json(StatusCode::BAD_REQUEST, problem, hint);
         }
         let session = self.enter_session(&manager, &mut request).await;
@@ -125,7 +125,7 @@ impl Endpoint {
             match self.sessions.admit(client, limits).await {
                 Ok(admission) => Some(admission),
                 Err(error) => {
-                    let hint = "end sessions that are not needed; the limits are `sessions` and `sessions_per_client` of `[gateway.limits]`";
+                    let hint = "end sessions that are not needed, or raise `sessions` and `sessions_per_client` of `[gateway.limits]`";
                     return error_response::busy(&error.to_string(), hint);
                 }
             }
@@ -243,7 +243,7 @@ async fn read_request(
         return Err(error_response::json(status, &problem, CLIENT_INFO_HINT));
     }
     if takes_too_much_memory(&body, limit) {
-        let hint = "send fewer values: the limit is `request_bytes` of `[gateway.limits]`";
+        let hint = "send fewer values, or raise `request_bytes` of `[gateway.limits]`";
         let problem = "the request has too many values for its size";
         return Err(error_response::json(StatusCode::PAYLOAD_TOO_LARGE, problem, hint));
     }

@@ -170,7 +170,7 @@ impl HttpSessions {
             self.lock().open.extract_if(is_revoked).collect()
         };
         if !revoked.is_empty() {
-            tracing::info!(sessions = revoked.len(), "sessions of a revoked token end");
+            tracing::info!(sessions = revoked.len(), "ended the sessions of a revoked token");
         }
         for (id, session) in revoked {
             session.end(id).await;

@@ -46,7 +46,7 @@ impl LineRejection {
         let method = message.get("method");
         let is_answer = message.get("result").or_else(|| message.get("error")).is_some();
         if method.is_none() && is_answer {
-            return Self::failed(request_id(id), "the client's answer is no MCP message");
+            return Self::failed(request_id(id), "the client's answer is not a valid MCP message");
         }
         let (code, problem) = match method {
             _ if RequestId::deserialize(id).is_err() => {
@@ -59,7 +59,7 @@ impl LineRejection {
                 let error = malformed_params(method);
                 (error.code, error.message.into_owned())
             }
-            _ => (ErrorCode::INVALID_REQUEST, "the message is no request that MCP knows".into()),
+            _ => (ErrorCode::INVALID_REQUEST, "the message is not a valid MCP request".into()),
         };
         // As the client wrote it. A parsed id may be written differently, and the client would not recognise it.
         let fields = std::str::from_utf8(line).ok().and_then(Fields::read);

@@ -21,10 +21,10 @@ pub enum StdioError {
     #[error("there is no profile `{0}` in the config")]
     Profile(String),
     /// The client sent no valid handshake.
-    #[error("the client did not introduce itself: {0}")]
+    #[error("the handshake with the client failed: {0}")]
     Handshake(String),
     /// An I/O error ended the connection.
-    #[error("serving ended: {0}")]
+    #[error("the connection to the client failed: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -32,9 +32,9 @@ impl StdioError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Profile(_) => "profiles are tables `[profiles.NAME]` in the config",
+            Self::Profile(_) => "add a table `[profiles.NAME]` to the config",
             Self::Handshake(_) => {
-                "`toolcrib mcp` is started by an MCP client, which speaks first; README shows how"
+                "`toolcrib mcp` is meant to be started by an MCP client; the README shows how"
             }
             Self::Io(_) => "see the log",
         }

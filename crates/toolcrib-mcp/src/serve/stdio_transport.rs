@@ -125,7 +125,7 @@ type Message = (ClientJsonRpcMessage, usize);
 fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
     let rejection = match event {
         LineEvent::Line(line) if takes_too_much_memory(line, limit) => {
-            tracing::warn!("a request with too many values is refused");
+            tracing::warn!("rejected a request with too many values");
             too_many_values(line)
         }
         LineEvent::Line(line) => match message(line) {
@@ -133,7 +133,7 @@ fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
             Err(rejection) => rejection,
         },
         LineEvent::TooLong { start } => {
-            tracing::warn!("a request over the limit is refused");
+            tracing::warn!("rejected a request over the size limit");
             too_large(start, limit)
         }
     };
@@ -258,7 +258,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
                     return None;
                 }
                 if tokio::time::timeout_at(deadline, self.backlog.room()).await.is_err() {
-                    tracing::warn!("the client does not read: its last requests are not answered");
+                    tracing::warn!("the client does not read, so its last requests are not answered");
                     self.inbound.clear();
                 }
                 continue;

@@ -97,17 +97,17 @@ impl EntryList {
                 let indexes = entries.by_name.entry(name.clone()).or_default();
                 match indexes.last().map(|last| &entries.listed[*last].server) {
                     Some(last) if last == server => {
-                        warnings.add(server, &remark("is listed twice; the first counts"));
+                        warnings.add(server, &remark("is listed twice; the first one is used"));
                         continue;
                     }
-                    Some(_) => warnings.add(server, &remark("is already another server's")),
+                    Some(_) => warnings.add(server, &remark("has the same name as another server's")),
                     None => {}
                 }
                 indexes.push(entries.listed.len());
                 let removed = clean_value(&mut definition);
                 if !removed.is_empty() {
                     let (name, removed) = (loggable_name(&name), class_names(&removed));
-                    let line = format!("{noun} `{name}`: removed from what is shown: {removed}");
+                    let line = format!("{noun} `{name}`: hidden characters removed: {removed}");
                     warnings.add(server, &line);
                 }
                 if let Some(fields) = definition.as_object_mut() {
@@ -175,9 +175,9 @@ fn withheld_reason(
     let arguments = entry.get("arguments").and_then(Value::as_array).into_iter().flatten();
     let mut names = arguments.filter_map(|argument| argument.get("name")?.as_str()).chain([own]);
     if names.any(has_invisible_chars) || has_hidden_key(entry) {
-        return Some("a name, an address or a key in it has invisible characters");
+        return Some("a name, a URI or a key in it has invisible characters");
     }
     let is_unprefixed_uri = kind != EntryKind::Prompts && prefix.is_empty();
     (is_unprefixed_uri && prefixes.has_any_uri_prefix(own))
-        .then_some("its address begins as another server's do")
+        .then_some("its URI begins with another server's prefix")
 }

@@ -73,7 +73,7 @@ impl ListWarnings {
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<str>, String)> {
         self.new.iter().flat_map(|(server, new)| {
             let rest =
-                (new.more > 0).then(|| format!("and {} more remarks about its lists", new.more));
+                (new.more > 0).then(|| format!("and {} more warnings about its lists", new.more));
             new.lines.iter().cloned().chain(rest).map(move |line| (server, line))
         })
     }
@@ -102,7 +102,7 @@ mod tests {
         let first = warnings(None, &lines);
         let shown = logged(&first);
         assert_eq!(shown.len(), MAX_WARNINGS + 1);
-        assert_eq!(shown.last().unwrap(), "and 5 more remarks about its lists");
+        assert_eq!(shown.last().unwrap(), "and 5 more warnings about its lists");
         let next = warnings(Some(&first), &[lines[3].clone(), "x".repeat(1_000_000)]);
         let shown = logged(&next);
         assert!(shown.len() == 1 && shown[0].chars().count() == MAX_CHARS, "{shown:?}");

@@ -51,7 +51,7 @@ fn a_server_killed_during_50_calls() {
         let (answer, came) = call.answer(DEADLINE).expect("a definite answer");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
         assert!(
-            answer["result"]["isError"] == true && text.contains("`mortal` went away"),
+            answer["result"]["isError"] == true && text.contains("`mortal` disconnected"),
             "{answer}"
         );
         slowest = slowest.max(came - killed);

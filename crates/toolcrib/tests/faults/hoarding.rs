@@ -88,7 +88,7 @@ fn what_a_client_says_about_itself_is_small() {
     {
         let (status, begun, text) = begin(name, &capabilities, None);
         assert_eq!((status, begun), (413, None), "{text}");
-        assert!(text.contains("65536 are the most") && text.contains("send less in"), "{text}");
+        assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{text}");
         // Nor later, to replace the first `initialize`.
         let (status, _, text) = begin(name, &capabilities, Some(&session));
         assert_eq!(status, 413, "{text}");
@@ -98,7 +98,7 @@ fn what_a_client_says_about_itself_is_small() {
     peer.write(format!("{}\n", initialize(901, &longer, &json!({}))).as_bytes());
     let answer = peer.answer_to(901);
     let text = answer["error"]["message"].as_str().unwrap_or_default();
-    assert!(text.contains("65536 are the most") && text.contains("send less in"), "{answer}");
+    assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
     // A subscription of the newer era keeps its `_meta`.
     let newer = served.peer(Era::Stateless);
@@ -108,7 +108,7 @@ fn what_a_client_says_about_itself_is_small() {
         newer.start("subscriptions/listen", params)
     };
     let refused = listen(&longer).end();
-    assert!(refused["error"].to_string().contains("65536 are the most"), "{refused}");
+    assert!(refused["error"].to_string().contains("the maximum is 65536"), "{refused}");
 }
 
 #[test]
@@ -124,13 +124,13 @@ fn addresses_of_subscriptions_are_short_and_few() {
     let subscribe = |uri: String| peer.ask("resources/subscribe", json!({"uri": uri}));
     assert_eq!(subscribe(address(0, URI_BYTES)), json!({}));
     let refused = subscribe(address(0, URI_BYTES + 1));
-    let told = "the address of the resource has 8193 bytes, and 8192 are the most that can be subscribed to";
+    let told = "the resource's URI has 8193 bytes; the maximum for subscriptions is 8192";
     assert_eq!(refused["error"]["message"], told, "{refused}");
     for number in 1..256 {
         assert_eq!(subscribe(address(number, 100)), json!({}), "{number}");
     }
     let refused = subscribe(address(256, 100));
-    assert_eq!(refused["error"]["message"], "256 resources are watched already", "{refused}");
+    assert_eq!(refused["error"]["message"], "the client already subscribes to 256 resources, the maximum", "{refused}");
 
     let newer = served.peer(Era::Stateless);
     let listen = |uris: Vec<String>| {
@@ -142,7 +142,7 @@ fn addresses_of_subscriptions_are_short_and_few() {
     let refused = listen(vec![address(0, 100), address(0, URI_BYTES + 1)]).end();
     assert!(refused["error"].to_string().contains(told), "{refused}");
     let refused = listen((0..257).map(|number| address(number, 100)).collect()).end();
-    let told = "the subscription has 257 resources, and 256 are the most that it can have";
+    let told = "the subscription has 257 resources; the maximum is 256";
     assert_eq!(refused["error"]["message"], told, "{refused}");
 }
 

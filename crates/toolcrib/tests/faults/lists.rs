@@ -91,7 +91,7 @@ fn remarks_do_not_fill_the_log() {
     let remarks: Vec<&str> = said.lines().filter(|line| line.contains("the name has")).collect();
     assert_eq!(remarks.len(), 21, "{remarks:#?}");
     assert!(remarks[20].contains("`yyy"), "the new one: {}", remarks[20]);
-    assert!(said.contains(&format!("and {} more remarks", TOOLS - 20)), "{said}");
+    assert!(said.contains(&format!("and {} more warnings", TOOLS - 20)), "{said}");
     at_most("bytes of the longest line", said.lines().map(str::len).max().unwrap(), 500);
 }
 

@@ -134,14 +134,14 @@ fn what_cannot_be_shown_is_refused_and_the_server_told() {
     ] {
         let told = refused(&peer, tool);
         assert!(
-            told.starts_with("the question was not passed on: ") && told.contains(why),
+            told.starts_with("the question was not forwarded: ") && told.contains(why),
             "{told}"
         );
     }
     let questions = [FORM, SAMPLE];
     let was_asked = |message: &Value| questions.iter().any(|method| message["method"] == *method);
     assert!(!peer.heard().iter().any(was_asked), "nobody was asked");
-    assert!(stage.said().contains("question refused: its URL"), "{}", stage.said());
+    assert!(stage.said().contains("question rejected: its URL"), "{}", stage.said());
 }
 
 /// The newer era asks by way of a result, and a server of the older era may ask by way of an error.

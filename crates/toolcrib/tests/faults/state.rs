@@ -65,7 +65,7 @@ fn a_folder_that_cannot_be_written() {
     fs::create_dir_all(stage.state().parent().unwrap()).unwrap();
     fs::write(stage.state(), "a file where the folder should be").unwrap();
     works(&stage, "without a folder");
-    assert!(stage.said().contains("cannot be kept for the next run"), "{}", stage.said());
+    assert!(stage.said().contains("cannot be saved for the next run"), "{}", stage.said());
     fs::remove_file(stage.state()).unwrap();
     fs::create_dir_all(stage.state()).unwrap();
     let mode = |mode: u32| {
@@ -108,7 +108,7 @@ fn a_folder_that_others_can_write_is_neither_read_nor_written() {
         let said = stage.said()[before..].to_owned();
         let path = shared.display();
         let expected = format!("other users may write to `{path}` (mode {bits:o})");
-        assert!(said.contains("the lists of servers are not kept between runs: "), "{said}");
+        assert!(said.contains("the lists of servers are not saved between runs: "), "{said}");
         assert!(said.contains(&expected) && said.contains(&format!("chmod go-w {path}")), "{said}");
         assert_eq!(fs::read(&file).unwrap(), b"planted", "{path}");
     }

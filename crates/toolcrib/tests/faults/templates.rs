@@ -60,7 +60,7 @@ fn a_catch_all_template_captures_nothing() {
     for uri in ["note://1", "note://2", "NOTE://2", "box://9"] {
         let answer = read(&peer, uri);
         let error = answer["error"]["message"].as_str().unwrap_or_default();
-        assert!(error.starts_with("several servers claim this address"), "{uri}: {answer}");
+        assert!(error.starts_with("several servers claim this URI"), "{uri}: {answer}");
         let subscribed = peer.ask("resources/subscribe", json!({"uri": uri}));
         assert!(subscribed["error"].is_object(), "{uri}: {subscribed}");
     }

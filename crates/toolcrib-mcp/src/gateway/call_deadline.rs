@@ -1,0 +1,62 @@
+//! The deadline of a call: its timeout, extended by progress and paused while a person answers.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many times its timeout a call may take in total, if it reports progress.
+const MAX_TIMEOUT_FACTOR: u32 = 30;
+/// How long a person may take to answer a question.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// The deadline of one call.
+#[derive(Debug)]
+pub(super) struct CallDeadline {
+    timeout: Duration,
+    deadline: Instant,
+    /// Progress cannot extend the deadline beyond this.
+    latest: Instant,
+    /// When the first of the questions that are open now was asked.
+    asked_at: Instant,
+}
+
+impl CallDeadline {
+    pub(super) fn new(timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            timeout,
+            deadline: now + timeout,
+            latest: now + timeout * MAX_TIMEOUT_FACTOR,
+            asked_at: now,
+        }
+    }
+
+    /// Waits until the deadline.
+    pub(super) async fn passed(&self) {
+        tokio::time::sleep_until(self.deadline).await;
+    }
+
+    /// Extends the deadline, because progress shows that the server is still working.
+    pub(super) fn extend_for_progress(&mut self) {
+        self.deadline = self.deadline.max(Instant::now() + self.timeout).min(self.latest);
+    }
+
+    /// Pauses the timeout, because a person answers a question. `is_first` means that no other question is open.
+    pub(super) fn pause_for_question(&mut self, is_first: bool) {
+        if is_first {
+            self.asked_at = Instant::now();
+        }
+        self.deadline = Instant::now() + ANSWER_TIMEOUT;
+    }
+
+    /// Continues after all questions were answered. The time that they took does not count.
+    pub(super) fn resume(&mut self) {
+        self.latest += self.asked_at.elapsed();
+        self.restart();
+    }
+
+    /// Begins the timeout again.
+    pub(super) fn restart(&mut self) {
+        self.deadline = Instant::now() + self.timeout;
+    }
+}

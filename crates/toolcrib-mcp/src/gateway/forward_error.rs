@@ -1,0 +1,76 @@
+//! Why a forwarded request has no result.
+
+use rmcp::model::{ErrorCode, ErrorData};
+
+use super::question::{self, QuestionError};
+use crate::upstream::{PermitError, Upstream, UpstreamError};
+
+/// Why a forwarded request has no result.
+#[derive(Debug)]
+pub(crate) enum ForwardError {
+    /// A JSON-RPC error for the client: the server's own, or the gateway's.
+    Rpc(ErrorData),
+    /// The server is unavailable, disconnected, or took too long. A text for the model.
+    Failed(String),
+}
+
+impl ForwardError {
+    pub(super) fn cancelled() -> Self {
+        Self::Failed("cancelled".into())
+    }
+
+    /// The request was not sent.
+    pub(super) fn not_sent(upstream: &Upstream, error: &PermitError) -> Self {
+        Self::Failed(match error {
+            PermitError::ServerDown(reason) => {
+                format!("`{}` is not available: {reason}", upstream.name)
+            }
+            PermitError::QueueFull(error) => error.to_string(),
+        })
+    }
+
+    /// The server did not answer with a result. Unless it has answered, its connection is checked.
+    pub(super) fn from_upstream(upstream: &Upstream, error: &UpstreamError) -> Self {
+        let name = &upstream.name;
+        match error {
+            UpstreamError::Rejected(error) => {
+                let shown = question::prepare_url_error(name, error.clone(), upstream.limits());
+                Self::Rpc(shown.unwrap_or_else(|error| question_rejected(&error)))
+            }
+            UpstreamError::Closed(reason) => {
+                upstream.request_health_check();
+                Self::Failed(format!(
+                    "`{name}` disconnected before it answered ({reason}); the call may or may not have been executed"
+                ))
+            }
+            UpstreamError::Timeout(_) => {
+                upstream.request_health_check();
+                Self::Failed(format!("`{name}`: {error}; the call was cancelled"))
+            }
+            UpstreamError::Cancelled | UpstreamError::Unexpected(_) => {
+                Self::Failed(format!("`{name}`: {error}"))
+            }
+        }
+    }
+
+    /// The error for the client, in the form of its protocol version.
+    pub(super) fn into_error_data(self, is_modern: bool) -> ErrorData {
+        match self {
+            Self::Rpc(error) => adapt_error(error, is_modern),
+            Self::Failed(reason) => ErrorData::internal_error(reason, None),
+        }
+    }
+}
+
+/// The error for a server whose question is not forwarded.
+pub(super) fn question_rejected(error: &QuestionError) -> ErrorData {
+    ErrorData::invalid_params(format!("the question was not forwarded: {error}"), None)
+}
+
+/// Adapts an error to the client's protocol version: only the older protocol has a code for missing resources.
+pub(super) fn adapt_error(mut error: ErrorData, is_modern: bool) -> ErrorData {
+    if is_modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {
+        error.code = ErrorCode::INVALID_PARAMS;
+    }
+    error
+}
