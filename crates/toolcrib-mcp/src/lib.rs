@@ -23,7 +23,7 @@ mod json_hash;
 mod json_memory;
 pub mod lines;
 mod log_limit;
-pub mod metrics;
+mod metrics;
 pub mod oauth;
 pub mod process;
 mod raw_arguments;

@@ -104,7 +104,10 @@ impl SavedLists {
         let intact =
             file.version == VERSION && file.server == name && file.checksum == checksum(file.known);
         if !intact {
-            tracing::warn!(server = name, "the saved lists of this server cannot be read; they are fetched again");
+            tracing::warn!(
+                server = name,
+                "the saved lists of this server cannot be read; they are fetched again"
+            );
             return None;
         }
         serde_json::from_str(file.known.get()).ok()

@@ -62,7 +62,7 @@ pub(crate) struct Client {
     /// The same for all requests of one connection.
     pub(crate) id: u64,
     /// The same for all clients with the same name in the same profile.
-    pub(crate) kin: u64,
+    pub(crate) group: u64,
     /// Whether it uses the newer protocol, without a handshake. It can then be asked questions only in results.
     pub(crate) is_modern: bool,
     pub(crate) abandoned: RequestAbandoned,
@@ -112,7 +112,7 @@ impl Client {
         Self {
             id,
             // An older client is identified by its connection.
-            kin: if is_modern { kin(&name, profile) } else { id },
+            group: if is_modern { group_id(&name, profile) } else { id },
             is_modern,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
             meta: context.meta.clone(),
@@ -134,7 +134,7 @@ impl Client {
         let info = peer.peer_info();
         Self {
             id,
-            kin: id,
+            group: id,
             is_modern: false,
             abandoned: RequestAbandoned { request: gone, client: ClientDisconnected::default() },
             meta: RequestMetaObject::default(),
@@ -257,9 +257,8 @@ impl Client {
         &self,
         requests: &Value,
     ) -> Result<BTreeMap<String, Value>, ErrorData> {
-        let malformed = || {
-            ErrorData::internal_error("the server asks for input in an unknown form", None)
-        };
+        let malformed =
+            || ErrorData::internal_error("the server asks for input in an unknown form", None);
         let mut answers = BTreeMap::new();
         for (key, request) in requests.as_object().into_iter().flatten() {
             let request = serde_json::from_value(request.clone()).map_err(|_| malformed())?;
@@ -290,7 +289,7 @@ impl Drop for OpenQuestion {
     }
 }
 
-fn kin(name: &str, profile: Option<&str>) -> u64 {
+fn group_id(name: &str, profile: Option<&str>) -> u64 {
     let hash = blake3::hash(format!("{name}\n{}", profile.unwrap_or_default()).as_bytes());
     hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
 }

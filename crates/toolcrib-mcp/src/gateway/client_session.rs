@@ -223,8 +223,7 @@ impl ClientSession {
     where
         T: DeserializeOwned + Serialize,
     {
-        let unfit =
-            || ErrorData::internal_error("the server's result is not valid in MCP", None);
+        let unfit = || ErrorData::internal_error("the server's result is not valid in MCP", None);
         self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(unfit)
     }
 }

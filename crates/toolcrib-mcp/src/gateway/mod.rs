@@ -5,11 +5,14 @@
 //! [`change_notifications`] notifies clients of changes, [`subscriptions`] tracks the resources they subscribe to.
 //! [`client_session`] is the session of one client.
 
+mod call_deadline;
 mod change_notifications;
 mod client;
 mod client_info_limit;
 mod client_session;
+mod forward_error;
 mod forwarded_request;
+mod lossy_notifier;
 mod message_size;
 mod operation;
 mod passthrough;
@@ -45,7 +48,8 @@ use crate::hub::Hub;
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
 use crate::upstream::{HostEnvironment, Upstream};
 use client::Client;
-use forwarded_request::{ForwardError, ForwardOutcome, ForwardedRequest, PausedRequest};
+use forward_error::ForwardError;
+use forwarded_request::{ForwardOutcome, ForwardedRequest, PausedRequest};
 use operation::{Operation, RetryInputs};
 use passthrough::Passthrough;
 use pending_input::{PendingInput, PendingInputs};
@@ -233,27 +237,29 @@ impl Gateway {
         profile: Option<&str>,
     ) -> Result<Value, ForwardError> {
         let is_retry = |forwarded: &ForwardedRequest| forwarded.is_retry_of(&upstream, &operation);
-        let waiting = inputs
+        let pending = inputs
             .state
             .as_deref()
             .and_then(|state| self.pending_inputs.take(state, profile, is_retry));
-        let forwarded = if let Some(PendingInput { forwarded, answer, .. }) = waiting {
-            let given = inputs
+        let forwarded = if let Some(PendingInput { forwarded, answer, .. }) = pending {
+            let response = inputs
                 .responses
                 .as_mut()
-                .and_then(|given| given.remove(forwarded_request::QUESTION_KEY));
-            let missing = || ErrorData::invalid_params("`inputResponses` has no answer to the question", None);
+                .and_then(|responses| responses.remove(forwarded_request::QUESTION_KEY));
+            let missing = || {
+                ErrorData::invalid_params("`inputResponses` has no answer to the question", None)
+            };
             // Fails if the server has disconnected; the call then returns an error.
-            let _ = answer.send(given.ok_or_else(missing));
+            let _ = answer.send(response.ok_or_else(missing));
             forwarded
         } else {
-            let allowed = || self.is_allowed(profile, &upstream.name, &operation);
+            let is_allowed = || self.is_allowed(profile, &upstream.name, &operation);
             ForwardedRequest::send(
                 Arc::clone(&upstream),
                 operation.clone(),
                 client,
                 inputs,
-                allowed,
+                is_allowed,
             )
             .await?
         };
@@ -263,9 +269,9 @@ impl Gateway {
             }
             ForwardOutcome::InputRequired(paused) => {
                 let PausedRequest { forwarded, question, answer } = *paused;
-                let name = self.pending_inputs.add(forwarded, answer, profile.map(str::to_owned));
-                let name = name.map_err(|error| ForwardError::Failed(error.to_string()))?;
-                Ok(forwarded_request::input_required(&question, &name))
+                let state = self.pending_inputs.add(forwarded, answer, profile.map(str::to_owned));
+                let state = state.map_err(|error| ForwardError::Failed(error.to_string()))?;
+                Ok(forwarded_request::input_required(&question, &state))
             }
         }
     }

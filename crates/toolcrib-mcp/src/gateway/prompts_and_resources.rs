@@ -8,6 +8,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::forward_error::adapt_error;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
 use super::{Gateway, VisibleSnapshot};
@@ -61,7 +62,7 @@ impl Gateway {
             Operation::Prompt { name: entry.own_name.clone(), arguments: params.arguments };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
-        answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))
+        answer.map_err(|error| error.into_error_data(client.is_modern))
     }
 
     /// Answers `resources/read`. The contents have the URI that the client used.
@@ -74,13 +75,12 @@ impl Gateway {
         let visible = self.visible_in_session(profile)?;
         let located = self
             .locate_resource(&visible, &params.uri)
-            .map_err(|error| protocol_result::adapt_error(error, client.is_modern))?;
+            .map_err(|error| adapt_error(error, client.is_modern))?;
         let ResourceLocation { upstream, uri } = located;
         let operation = Operation::Resource { uri: uri.clone() };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
-        let mut answer =
-            answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))?;
+        let mut answer = answer.map_err(|error| error.into_error_data(client.is_modern))?;
         if uri != params.uri {
             rename(&mut answer, &uri, &params.uri);
         }
@@ -132,8 +132,9 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let visible = self.visible_in_session(profile)?;
         let can_see = |server: &str| visible.view.can_see_server(server);
-        let missing =
-            || ErrorData::invalid_params("there is no prompt or resource template of that name", None);
+        let missing = || {
+            ErrorData::invalid_params("there is no prompt or resource template of that name", None)
+        };
         let entry = match &params.r#ref {
             Reference::Prompt(prompt) => visible.snapshot.prompts.find(&prompt.name, can_see),
             Reference::Resource(resource) => {
@@ -152,7 +153,7 @@ impl Gateway {
         let operation = Operation::Completion(Arc::new(params));
         let answer =
             self.forward(upstream, operation, client, RetryInputs::default(), profile).await;
-        answer.map_err(|why| protocol_result::forward_error(why, client.is_modern))
+        answer.map_err(|error| error.into_error_data(client.is_modern))
     }
 }
 

@@ -1,11 +1,9 @@
-//! Results and errors, adapted to the client's protocol version.
+//! Results, adapted to the client's protocol version, and errors about resources.
 
 use std::sync::Arc;
 
-use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::model::ErrorData;
 use serde_json::{Value, json};
-
-use super::forwarded_request::ForwardError;
 
 /// How long a client may cache a list, in milliseconds. It is notified of changes in addition.
 const LIST_TTL_MS: u64 = 60_000;
@@ -62,14 +60,6 @@ pub(super) fn tool_error(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
-/// Converts the error of a forwarded request.
-pub(super) fn forward_error(error: ForwardError, is_modern: bool) -> ErrorData {
-    match error {
-        ForwardError::Rpc(error) => adapt_error(error, is_modern),
-        ForwardError::Failed(why) => ErrorData::internal_error(why, None),
-    }
-}
-
 /// The error for a resource that does not exist.
 pub(super) fn resource_not_found(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
@@ -80,12 +70,4 @@ pub(super) fn ambiguous_resource(uri: &str, servers: &[Arc<str>]) -> ErrorData {
     let problem = "several servers claim this URI; read it by its URI in `resources/list` or \
                    `resources/templates/list`, which names the server";
     ErrorData::resource_not_found(problem, Some(json!({"uri": uri, "servers": servers})))
-}
-
-/// Adapts an error to the client's protocol version: only the older protocol has a code for missing resources.
-pub(super) fn adapt_error(mut error: ErrorData, is_modern: bool) -> ErrorData {
-    if is_modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {
-        error.code = ErrorCode::INVALID_PARAMS;
-    }
-    error
 }

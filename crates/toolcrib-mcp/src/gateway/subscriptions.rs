@@ -153,7 +153,9 @@ impl ClientSubscriptions {
     ) -> Result<u64, UpstreamError> {
         let mut watched = self.lock();
         if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains_key(resource) {
-            let problem = format!("the client already subscribes to {MAX_SUBSCRIPTIONS} resources, the maximum");
+            let problem = format!(
+                "the client already subscribes to {MAX_SUBSCRIPTIONS} resources, the maximum"
+            );
             return Err(UpstreamError::Rejected(ErrorData::invalid_request(problem, None)));
         }
         let registry = &self.gateway.subscriptions;

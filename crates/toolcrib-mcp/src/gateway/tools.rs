@@ -14,9 +14,9 @@ use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
 use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId};
 
 use super::client::Client;
-use super::forwarded_request::ForwardError;
+use super::forward_error::ForwardError;
 use super::operation::{Operation, RetryInputs};
-use super::protocol_result::{self, tool_error};
+use super::protocol_result::tool_error;
 use super::startup_wait::SearchWait;
 use super::{Gateway, VisibleSnapshot};
 use crate::raw_arguments::RawArguments;
@@ -106,7 +106,9 @@ impl Gateway {
         let name = tool.declared_name().into_owned();
         let began = Instant::now();
         let Some(upstream) = self.visible_upstream(visible, server) else {
-            return Ok(tool_error(&format!("`{server}` is not available: it was removed from the config")));
+            return Ok(tool_error(&format!(
+                "`{server}` is not available: it was removed from the config"
+            )));
         };
         let operation = Operation::Tool { name, arguments };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
@@ -125,7 +127,7 @@ impl Gateway {
         match answer {
             Ok(answer) => Ok(answer),
             Err(ForwardError::Failed(why)) => Ok(tool_error(&why)),
-            Err(refused) => Err(protocol_result::forward_error(refused, client.is_modern)),
+            Err(error) => Err(error.into_error_data(client.is_modern)),
         }
     }
 
@@ -155,7 +157,10 @@ impl Gateway {
                 CallOutcome::Refused(refusal) => return Ok(self.refused(&visible, refusal).into()),
                 // No tool of a server can have one of our names.
                 CallOutcome::Run(_) => {
-                    return Err(ErrorData::internal_error("unexpected tool call in a search", None));
+                    return Err(ErrorData::internal_error(
+                        "unexpected tool call in a search",
+                        None,
+                    ));
                 }
             };
             let until = match SearchWait::of(&reply) {
@@ -195,7 +200,9 @@ impl Gateway {
         match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
             CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
             CallOutcome::Refused(refusal) => Ok(self.refused(&visible, refusal).into()),
-            CallOutcome::Run(_) => Err(ErrorData::internal_error("unexpected tool call in a description", None)),
+            CallOutcome::Run(_) => {
+                Err(ErrorData::internal_error("unexpected tool call in a description", None))
+            }
         }
     }
 

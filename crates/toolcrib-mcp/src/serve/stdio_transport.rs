@@ -258,7 +258,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
                     return None;
                 }
                 if tokio::time::timeout_at(deadline, self.backlog.room()).await.is_err() {
-                    tracing::warn!("the client does not read, so its last requests are not answered");
+                    tracing::warn!(
+                        "the client does not read, so its last requests are not answered"
+                    );
                     self.inbound.clear();
                 }
                 continue;

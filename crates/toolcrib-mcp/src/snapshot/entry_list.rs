@@ -100,7 +100,9 @@ impl EntryList {
                         warnings.add(server, &remark("is listed twice; the first one is used"));
                         continue;
                     }
-                    Some(_) => warnings.add(server, &remark("has the same name as another server's")),
+                    Some(_) => {
+                        warnings.add(server, &remark("has the same name as another server's"))
+                    }
                     None => {}
                 }
                 indexes.push(entries.listed.len());

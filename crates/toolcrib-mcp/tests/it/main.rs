@@ -6,7 +6,6 @@ mod docs;
 mod expand;
 mod fake_oauth_server;
 mod import;
-mod metrics;
 mod oauth;
 mod properties;
 mod secrets;

@@ -130,7 +130,10 @@ fn addresses_of_subscriptions_are_short_and_few() {
         assert_eq!(subscribe(address(number, 100)), json!({}), "{number}");
     }
     let refused = subscribe(address(256, 100));
-    assert_eq!(refused["error"]["message"], "the client already subscribes to 256 resources, the maximum", "{refused}");
+    assert_eq!(
+        refused["error"]["message"], "the client already subscribes to 256 resources, the maximum",
+        "{refused}"
+    );
 
     let newer = served.peer(Era::Stateless);
     let listen = |uris: Vec<String>| {

@@ -1,11 +1,13 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::form::MAX_FORM_TEXT_CHARS;
+use super::server_label::{MAX_LINES, MAX_NAME_CHARS};
 use super::*;
 
 fn asked(params: Value) -> Result<Value, QuestionError> {
     let mut params = params;
-    present("files", "elicitation/create", Some(&mut params), &Limits::default())?;
+    prepare_question("files", "elicitation/create", Some(&mut params), &Limits::default())?;
     Ok(params)
 }
 
@@ -27,7 +29,7 @@ fn a_long_question_is_cut_and_a_large_one_refused() {
     let limits = Limits { question_chars: 5, question_bytes: 40, ..Limits::default() };
     let ask = |text: &str| {
         let mut params = json!({"message": text});
-        present("a", "elicitation/create", Some(&mut params), &limits).map(|()| params)
+        prepare_question("a", "elicitation/create", Some(&mut params), &limits).map(|()| params)
     };
     assert_eq!(ask("12345").unwrap()["message"], "[server \"a\"] 12345");
     let cut = "[server \"a\"] 12345… [cut at 5 characters]";
@@ -39,18 +41,18 @@ fn a_long_question_is_cut_and_a_large_one_refused() {
 
 #[test]
 fn labels_are_cleaned_and_cut_and_hidden_choices_refused() {
-    let long = "x".repeat(LABEL_CHARS + 1);
+    let long = "x".repeat(MAX_FORM_TEXT_CHARS + 1);
     let shown = asked(form(&json!({"title": "T\u{200b}itle", "description": long}))).unwrap();
     let property = &shown["requestedSchema"]["properties"]["a"];
     assert_eq!(property["title"], "Title");
     let cut = property["description"].as_str().unwrap();
-    assert_eq!((cut.chars().count(), cut.chars().next_back()), (LABEL_CHARS, Some('…')));
+    assert_eq!((cut.chars().count(), cut.chars().next_back()), (MAX_FORM_TEXT_CHARS, Some('…')));
     for hidden in [
         json!({"enum": ["a\u{200b}"]}),
         json!({"oneOf": [{"const": "a\u{e0041}", "title": "A"}]}),
         json!({"p\u{200b}": 1}),
     ] {
-        assert_eq!(asked(form(&hidden)).unwrap_err(), QuestionError::HiddenName);
+        assert_eq!(asked(form(&hidden)).unwrap_err(), QuestionError::InvisibleChars);
     }
 }
 
@@ -88,7 +90,7 @@ fn names_and_choices_that_look_like_a_server_are_refused() {
         json!({"default": "[server \"bank\"]"}),
         json!({"[server \"bank\"] PIN": {"type": "string"}}),
     ] {
-        assert_eq!(asked(form(&forged)).unwrap_err(), QuestionError::FalseName, "{forged}");
+        assert_eq!(asked(form(&forged)).unwrap_err(), QuestionError::ForgedLabel, "{forged}");
     }
     assert!(asked(form(&json!({"enum": ["[1] server", "server", "(server)"]}))).is_ok());
 }
@@ -103,7 +105,7 @@ fn choices_may_be_ordinary_writing() {
     let shown = asked(form(&json!({"enum": choices}))).unwrap();
     assert_eq!(shown["requestedSchema"]["properties"]["a"]["enum"], choices);
     let broken = asked(form(&json!({"enum": ["a\nb"]})));
-    assert_eq!(broken.unwrap_err(), QuestionError::HiddenName);
+    assert_eq!(broken.unwrap_err(), QuestionError::InvisibleChars);
 }
 
 #[test]
@@ -111,9 +113,9 @@ fn empty_lines_are_few_and_lines_are_limited() {
     let shown = message("a\n\u{2800}\n \n\u{2800}\u{3000}\r\n\nb\n\nc");
     assert_eq!(shown, "[server \"files\"] a\n\nb\n\nc");
     let lines = |count: usize| vec!["x"; count].join("\n");
-    assert_eq!(message(&lines(LINES)), format!("[server \"files\"] {}", lines(LINES)));
-    let cut = format!("[server \"files\"] {}… [cut at 60 lines]", lines(LINES));
-    assert_eq!(message(&lines(LINES + 1)), cut);
+    assert_eq!(message(&lines(MAX_LINES)), format!("[server \"files\"] {}", lines(MAX_LINES)));
+    let cut = format!("[server \"files\"] {}… [cut at 60 lines]", lines(MAX_LINES));
+    assert_eq!(message(&lines(MAX_LINES + 1)), cut);
 }
 
 #[test]
@@ -127,13 +129,14 @@ fn what_looks_like_a_label_is_changed() {
 fn a_server_cannot_be_called_like_two() {
     let shown = |name: &str| {
         let mut params = json!({"message": "Hi"});
-        present(name, "elicitation/create", Some(&mut params), &Limits::default()).unwrap();
+        prepare_question(name, "elicitation/create", Some(&mut params), &Limits::default())
+            .unwrap();
         params["message"].as_str().unwrap().to_owned()
     };
     let forged = shown("a\"]\n[server \"b\u{200b}");
     assert_eq!(forged, "[server \"a') (server 'b\"] Hi");
-    let cut = format!("[server \"{}…\"] Hi", "n".repeat(NAME_CHARS - 1));
-    assert_eq!(shown(&"n".repeat(NAME_CHARS + 1)), cut);
+    let cut = format!("[server \"{}…\"] Hi", "n".repeat(MAX_NAME_CHARS - 1));
+    assert_eq!(shown(&"n".repeat(MAX_NAME_CHARS + 1)), cut);
 }
 
 #[test]
@@ -141,14 +144,14 @@ fn a_log_names_its_server() {
     let logger = |own: Value| {
         let line = json!({"level": "info", "logger": own, "data": "x"});
         let mut line = serde_json::from_value(line).unwrap();
-        present_log("files", &mut line);
+        label_log("files", &mut line);
         line.logger.unwrap()
     };
     assert_eq!(logger(json!("toolcrib")), "files/toolcrib");
     assert_eq!(logger(json!("a\u{200b}\nb")), "files/a b");
     assert_eq!(logger(json!("\u{200b}")), "files");
     assert_eq!(logger(Value::Null), "files");
-    assert_eq!(logger("x".repeat(500).into()).chars().count(), LOGGER_CHARS);
+    assert_eq!(logger("x".repeat(500).into()).chars().count(), MAX_LOGGER_CHARS);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn a_link_shows_its_host() {
         "https://evil.example/a b",
         "",
     ] {
-        assert!(matches!(ask(url), Err(QuestionError::Url(_))), "{url}");
+        assert!(matches!(ask(url), Err(QuestionError::Link(_))), "{url}");
     }
 }
 
@@ -179,7 +182,8 @@ fn a_link_shows_its_host() {
 fn a_completion_names_its_server_in_the_system_prompt() {
     let sample = |params: Value| {
         let mut params = params;
-        present("files", "sampling/createMessage", Some(&mut params), &Limits::default()).unwrap();
+        prepare_question("files", "sampling/createMessage", Some(&mut params), &Limits::default())
+            .unwrap();
         params
     };
     let text = |text: &str| json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "maxTokens": 5});
@@ -196,7 +200,8 @@ fn a_completion_names_its_server_in_the_system_prompt() {
 fn a_completion_has_no_context_of_other_servers() {
     let sample = |params: Value| {
         let mut params = params;
-        present("files", "sampling/createMessage", Some(&mut params), &Limits::default()).unwrap();
+        prepare_question("files", "sampling/createMessage", Some(&mut params), &Limits::default())
+            .unwrap();
         params
     };
     for context in ["thisServer", "allServers"] {
@@ -222,19 +227,20 @@ fn an_error_that_asks_for_urls_names_the_server_too() {
         let data = json!({"elicitations": [{"mode": "url", "message": "Sign in.", "url": url}]});
         ErrorData::new(URL_ELICITATION_REQUIRED, "[server \"bank\"] sign in", Some(data))
     };
-    let shown = present_error("files", error("https://a.example/"), &Limits::default()).unwrap();
+    let shown =
+        prepare_url_error("files", error("https://a.example/"), &Limits::default()).unwrap();
     assert_eq!(shown.message, "[server \"files\"] (server \"bank\"] sign in");
     let message = &shown.data.unwrap()["elicitations"][0]["message"];
     assert_eq!(message, "[server \"files\", link to a.example] Sign in.");
-    assert!(present_error("files", error("data:x"), &Limits::default()).is_err());
+    assert!(prepare_url_error("files", error("data:x"), &Limits::default()).is_err());
     let link = json!({"mode": "url", "message": "Sign in.", "url": "data:x"});
     for data in [json!({"elicitations": link}), json!({"elicitations": [[link]]}), json!([link])] {
         let error = ErrorData::new(URL_ELICITATION_REQUIRED, "sign in", Some(data));
-        let shown = present_error("files", error, &Limits::default()).unwrap();
+        let shown = prepare_url_error("files", error, &Limits::default()).unwrap();
         assert_eq!(shown.data, None);
     }
     let other = ErrorData::invalid_params("[server]", Some(json!({"elicitations": 1})));
-    let shown = present_error("files", other.clone(), &Limits::default()).unwrap();
+    let shown = prepare_url_error("files", other.clone(), &Limits::default()).unwrap();
     assert_eq!((shown.message, shown.data), (other.message, other.data));
 }
 

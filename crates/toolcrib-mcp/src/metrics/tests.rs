@@ -1,7 +1,6 @@
-//! The metrics text after a scripted history.
-
-use toolcrib_mcp::metrics::{CallStatus, Metrics, ServerState};
 use toolcrib_server::metrics::{encode, registry};
+
+use super::*;
 
 fn text(metrics: &Metrics) -> String {
     let mut registry = registry();
@@ -10,7 +9,7 @@ fn text(metrics: &Metrics) -> String {
 }
 
 #[test]
-fn a_scripted_history_gives_this_text() {
+fn recorded_events_produce_the_expected_text() {
     let metrics = Metrics::new(["github", "files"]);
     metrics.set_state("github", ServerState::Up);
     metrics.set_state("files", ServerState::Down);
@@ -41,7 +40,7 @@ fn a_scripted_history_gives_this_text() {
 }
 
 #[test]
-fn an_unknown_server_adds_no_series() {
+fn a_server_outside_the_config_creates_no_series() {
     let metrics = Metrics::new(["github"]);
     let before = text(&metrics);
     metrics.call("stranger\"} 1\n").end(CallStatus::Ok);
@@ -53,7 +52,7 @@ fn an_unknown_server_adds_no_series() {
 }
 
 #[test]
-fn a_reload_keeps_the_numbers_of_servers_that_stay() {
+fn a_config_reload_keeps_the_numbers_of_remaining_servers() {
     let metrics = Metrics::new(["github", "files"]);
     metrics.refreshed("github");
     metrics.refreshed("files");

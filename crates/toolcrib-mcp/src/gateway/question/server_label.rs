@@ -1,0 +1,142 @@
+//! The label that names the server of a question, and texts of servers that cannot forge one.
+
+use serde_json::Value;
+use toolcrib_text::clean::{clean, one_line};
+use toolcrib_text::shorten;
+
+/// Maximum number of lines of a question.
+pub(super) const MAX_LINES: usize = 60;
+/// Maximum length of a server's name in a label, in characters.
+pub(super) const MAX_NAME_CHARS: usize = 64;
+
+/// The label at the beginning of a server's text.
+pub(super) fn server_label(server: &str, link: &str) -> String {
+    format!("[server \"{}\"{link}]", label_name(server))
+}
+
+/// A server's name without the characters that end a label or begin another one.
+pub(super) fn label_name(server: &str) -> String {
+    let plain = |c| match c {
+        '"' | '“' | '”' | '＂' => '\'',
+        ']' | '］' | '】' | '〕' | '⟧' | '❳' | '〛' | '﹞' => ')',
+        c if is_opening(c) => '(',
+        c => c,
+    };
+    let name: String = one_line(server).chars().map(plain).collect();
+    shorten(&name, MAX_NAME_CHARS).into_owned()
+}
+
+/// Replaces the opening brackets of text blocks that begin like a label. The rest of a prompt stays unchanged, since
+/// a completion depends on every character.
+pub(super) fn replace_label_brackets(content: &mut Value) {
+    match content {
+        Value::Array(blocks) => blocks.iter_mut().for_each(replace_label_brackets),
+        Value::Object(block) => {
+            if let Some(Value::String(text)) = block.get_mut("text")
+                && begins_like_label(text)
+            {
+                let rest = text.trim_start_matches(is_before_label).to_owned();
+                text.truncate(text.len() - rest.len());
+                *text = text.replace(is_opening, "(") + &rest;
+            }
+            if let Some(content) = block.get_mut("content") {
+                replace_label_brackets(content);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A server's text after its label: without anything that looks like a label, without runs of empty lines that would
+/// push the label out of view, and visibly cut at the limits.
+pub(super) fn text_after_label(text: &str, limit: usize) -> String {
+    let (text, _) = clean(text);
+    let own = without_labels_or_leading_brackets(text.trim());
+    let mut lines: Vec<&str> = own.lines().map(str::trim_end).collect();
+    lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
+    let has_more = lines.len() > MAX_LINES;
+    lines.truncate(MAX_LINES);
+    let shown = lines.join("\n");
+    match shown.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}… [cut at {limit} characters]", &shown[..end]),
+        None if has_more => format!("{shown}… [cut at {MAX_LINES} lines]"),
+        None => shown,
+    }
+}
+
+/// A server's text without labels. At the beginning of a line every opening bracket is replaced, because the word
+/// after it may be written with similar-looking letters.
+pub(super) fn without_labels_or_leading_brackets(text: &str) -> String {
+    let mut is_start = true;
+    let plain = |(at, c): (usize, char)| {
+        let opens = is_opening(c);
+        let names = opens && (is_start || begins_with_server(&text[at + c.len_utf8()..]));
+        is_start = c == '\n' || (is_start && is_before_label(c));
+        if names { '(' } else { c }
+    };
+    text.char_indices().map(plain).collect()
+}
+
+/// A prompt without labels. Other brackets stay, since a completion depends on every character.
+pub(super) fn without_labels(text: &str) -> String {
+    let plain = |(at, c): (usize, char)| {
+        let is_label = is_opening(c) && begins_with_server(&text[at + c.len_utf8()..]);
+        if is_label { '(' } else { c }
+    };
+    text.char_indices().map(plain).collect()
+}
+
+/// Whether a text begins with an opening bracket and `server`, apart from markup.
+pub(super) fn begins_like_label(text: &str) -> bool {
+    let rest = text.trim_start_matches(is_before_label);
+    text[..text.len() - rest.len()].contains(is_opening) && begins_with_server(rest)
+}
+
+fn begins_with_server(rest: &str) -> bool {
+    let letters = rest.chars().filter(|c| !is_combining(*c)).skip_while(|c| is_markup(*c));
+    letters.take(6).map(|c| c.to_ascii_lowercase()).eq("server".chars())
+}
+
+fn is_before_label(c: char) -> bool {
+    is_opening(c) || is_markup(c)
+}
+
+/// Whether a character is an opening square bracket or looks like one.
+fn is_opening(c: char) -> bool {
+    matches!(
+        c,
+        '[' | '［'
+            | '【'
+            | '〔'
+            | '〖'
+            | '〘'
+            | '〚'
+            | '⟦'
+            | '⟬'
+            | '❲'
+            | '⁅'
+            | '⦋'
+            | '﹇'
+            | '﹝'
+    )
+}
+
+/// Whether a reader does not notice a character at the beginning of a text: whitespace, and Markdown formatting.
+fn is_markup(c: char) -> bool {
+    c.is_whitespace()
+        || is_combining(c)
+        || matches!(c, '*' | '_' | '`' | '>' | '#' | '-' | '.' | '~' | '\\')
+}
+
+/// The blocks of combining marks that are used with any script.
+fn is_combining(c: char) -> bool {
+    matches!(
+        c,
+        '\u{300}'..='\u{36f}'
+            | '\u{483}'..='\u{489}'
+            | '\u{1ab0}'..='\u{1aff}'
+            | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}'
+            | '\u{fe20}'..='\u{fe2f}'
+    )
+}
