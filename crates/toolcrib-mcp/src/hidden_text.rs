@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_logged_once_and_places_are_bounded() {
+    fn a_source_is_logged_once_and_sources_are_limited() {
         let logged = LoggedOnce::default();
         assert!(logged.is_first("a", "tool") && !logged.is_first("a", "tool"));
         assert!(logged.is_first("b", "tool"));

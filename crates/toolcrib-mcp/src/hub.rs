@@ -118,11 +118,11 @@ impl Hub {
     /// Requests log messages from this level up from all servers, unless a client has already requested more.
     pub(crate) fn request_log_level(&self, level: LoggingLevel) {
         {
-            let mut wanted = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
-            if wanted.is_some_and(|wanted| severity(wanted) <= severity(level)) {
+            let mut current = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            if current.is_some_and(|current| severity(current) <= severity(level)) {
                 return;
             }
-            *wanted = Some(level);
+            *current = Some(level);
         }
         for upstream in self.upstreams() {
             tokio::spawn(async move { upstream.send_log_level().await });
@@ -160,28 +160,28 @@ impl Hub {
 
     fn apply(&self, config: Arc<Config>) {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
-        let mut before = BTreeMap::new();
+        let mut replaced = BTreeMap::new();
         let added: Vec<_> = {
             let mut upstreams = self.lock_upstreams();
             upstreams.retain(|name, upstream| {
                 let server = config.servers.get(&**name);
-                let stays = server.is_some_and(|server| upstream.adopt_config(server));
-                if !stays {
+                let is_kept = server.is_some_and(|server| upstream.adopt_config(server));
+                if !is_kept {
                     upstream.stop();
-                    before.insert(Arc::clone(name), Arc::clone(upstream));
+                    replaced.insert(Arc::clone(name), Arc::clone(upstream));
                 }
-                stays
+                is_kept
             });
             config.servers.iter().filter(|(name, _)| !upstreams.contains_key(&***name)).collect()
         };
         for (name, server) in added {
             let name: Arc<str> = Arc::from(&**name);
             // Until a reconfigured server has answered, its previous lists are used.
-            let before = before.get(&name);
-            let known = self.saved_lists.load(&name, server).map(Arc::new);
-            let known = known.or_else(|| before?.lists());
+            let before = replaced.get(&name);
+            let lists = self.saved_lists.load(&name, server).map(Arc::new);
+            let lists = lists.or_else(|| before?.lists());
             let shared = Arc::clone(&self.shared);
-            let upstream = Upstream::new(Arc::clone(&name), server.clone(), known, shared);
+            let upstream = Upstream::new(Arc::clone(&name), server.clone(), lists, shared);
             if let Some(before) = before {
                 upstream.adopt_subscriptions(before);
             }
@@ -203,14 +203,14 @@ impl Hub {
 
     async fn rebuild_on_change(self: Arc<Self>) {
         loop {
-            let due = self
+            let next_write = self
                 .upstreams()
                 .iter()
                 .filter_map(|upstream| upstream.write_throttle.next_write())
                 .min();
             tokio::select! {
                 () = self.shared.view_changed.notified() => {}
-                () = sleep_until(due) => {}
+                () = sleep_until(next_write) => {}
                 () = self.stop.cancelled() => return,
             }
             tokio::time::sleep(DEBOUNCE).await;
@@ -233,8 +233,8 @@ impl Hub {
             .iter()
             .filter(|upstream| upstream.config().enabled)
             .map(|upstream| {
-                let (known, status) = (upstream.lists(), upstream.status());
-                SnapshotServer::new(&upstream.name, upstream.config(), known, &status)
+                let (lists, status) = (upstream.lists(), upstream.status());
+                SnapshotServer::new(&upstream.name, upstream.config(), lists, &status)
             })
             .collect();
         // After `servers` is collected and before clients see the snapshot: the next run then starts with the lists
@@ -266,8 +266,8 @@ impl Hub {
 
     /// Saves the lists of a server. Returns the number of bytes written.
     fn save_lists(&self, upstream: &Upstream) -> usize {
-        let known = upstream.lists();
-        known.map_or(0, |known| self.saved_lists.save(&upstream.name, &upstream.config(), &known))
+        let lists = upstream.lists();
+        lists.map_or(0, |lists| self.saved_lists.save(&upstream.name, &upstream.config(), &lists))
     }
 
     /// Stops all servers. Their wardens end the processes, even if `within` passes first.

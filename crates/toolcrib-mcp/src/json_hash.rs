@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_hash_of_the_text() {
+    fn the_hash_is_that_of_the_json_text() {
         let value = json!({"text": "x".repeat(100_000), "list": [1, {"a": null}]});
         assert_eq!(json_hash(&value).unwrap(), blake3::hash(value.to_string().as_bytes()));
     }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn values_without_text_are_excessive_and_ordinary_messages_are_not() {
+    fn many_small_values_take_too_much_memory_and_ordinary_messages_do_not() {
         for (piece, expected) in [
             (r#"{"":0},"#, true),
             (r#"{"a":{"b":{}}},"#, true),

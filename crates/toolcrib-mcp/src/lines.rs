@@ -68,13 +68,9 @@ impl LineSplitter {
         Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
 
-    /// Maximum length of a line, in bytes.
-    pub fn limit(&self) -> usize {
-        self.limit
-    }
-
     /// The size of the buffer, in bytes: at most one byte more than the limit and the frame of a line.
-    pub fn buffer_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn buffer_bytes(&self) -> usize {
         self.buffer.capacity()
     }
 
@@ -199,15 +195,15 @@ mod tests {
     /// All events, and the maximum size of the buffer.
     fn events<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Owned>, usize) {
         let mut lines = LineSplitter::new(limit);
-        let (mut out, mut held) = (Vec::new(), 0);
+        let (mut out, mut max_buffer) = (Vec::new(), 0);
         for mut chunk in chunks {
             while let Some(event) = lines.next_event(&mut chunk) {
                 out.push(event.into());
             }
-            held = held.max(lines.buffer_bytes());
+            max_buffer = max_buffer.max(lines.buffer_bytes());
         }
         out.extend(lines.finish().map(Owned::from));
-        (out, held)
+        (out, max_buffer)
     }
 
     fn line(text: &str) -> Owned {
@@ -231,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_marks_and_empty_lines() {
+    fn line_endings_marks_and_empty_lines_are_removed() {
         let bytes: &[u8] = b"\xef\xbb\xbfone\r\n\n\r\n\xef\xbb\xbf\r\ntwo\n\xff\xfe\nlast";
         let all = [line("one"), line("two"), Owned::Line(b"\xff\xfe".to_vec()), line("last")];
         assert_eq!(events(8, std::iter::once(bytes)).0, all);
@@ -253,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_around_one_that_is_too_long_arrive() {
+    fn lines_before_and_after_one_that_is_too_long_are_returned() {
         let long = "y".repeat(5000);
         let bytes = format!("before\n{long}\nafter\n");
         let all = [line("before"), Owned::TooLong(vec![b'y'; START_BYTES]), line("after")];
@@ -263,21 +259,21 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_told_before_it_ends() {
+    fn a_line_without_end_is_reported_before_it_ends() {
         let mut lines = LineSplitter::new(16);
-        let mut told = 0;
+        let mut reported = 0;
         for _ in 0..1000 {
             let mut chunk: &[u8] = b"zzzzzzzz";
             while let Some(event) = lines.next_event(&mut chunk) {
                 assert_eq!(event, LineEvent::TooLong { start: &[b'z'; 17] });
-                told += 1;
+                reported += 1;
             }
         }
-        assert_eq!((told, lines.finish()), (1, None));
+        assert_eq!((reported, lines.finish()), (1, None));
     }
 
     #[test]
-    fn a_large_buffer_is_given_back() {
+    fn a_large_buffer_is_released() {
         let mut lines = LineSplitter::new(1 << 20);
         let long = vec![b'a'; 1 << 20];
         assert_eq!(lines.next_event(&mut &long[..]), None);
@@ -289,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_do_not_matter(
+        fn events_do_not_depend_on_chunks(
             pieces in prop::collection::vec(
                 prop_oneof![
                     Just(b"\n".to_vec()),
@@ -316,8 +312,8 @@ mod tests {
                 chunks.push(chunk);
                 rest = after;
             }
-            let (found, held) = events(limit, chunks.into_iter());
-            prop_assert!(held <= limit + FRAME_BYTES + 1, "held {held} of {limit}");
+            let (found, max_buffer) = events(limit, chunks.into_iter());
+            prop_assert!(max_buffer <= limit + FRAME_BYTES + 1, "{max_buffer} bytes with a limit of {limit}");
             prop_assert_eq!(found, expected(limit, &bytes));
         }
     }

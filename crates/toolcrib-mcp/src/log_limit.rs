@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_minute_has_a_maximum_and_the_rest_is_counted() {
+    async fn lines_beyond_the_maximum_are_dropped_and_counted() {
         let limit = LogLimit::default();
         let admitted = (0..MAX_LINES + 7).filter(|_| limit.admit() == Some(0)).count();
         assert_eq!(admitted, MAX_LINES);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_arguments_is_taken_from_calls_alone() {
+    fn only_calls_have_raw_arguments() {
         let (id, found) = RawArguments::from_message(line(3, RAW).as_bytes()).unwrap();
         assert_eq!((id, found.text()), (NumberOrString::Number(3), RAW));
         for other in [
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_to_a_server_has_the_text() {
+    fn a_message_to_a_server_has_the_raw_arguments() {
         let (id, raw) = RawArguments::from_message(line(3, RAW).as_bytes()).unwrap();
         let mut params = CallToolRequestParams::new("own");
         params.arguments = raw.parsed();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_no_arguments() {
+    fn null_counts_as_no_arguments() {
         assert!(RawArguments::from_message(line(3, "null").as_bytes()).is_none());
     }
 }

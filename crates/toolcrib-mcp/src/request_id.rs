@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_messages_own_id_counts() {
+    fn only_the_top_level_id_counts() {
         let number = |n| Some(NumberOrString::Number(n));
         for (start, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, number(7)),
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_bytes_and_wherever_they_end(bytes: Vec<u8>, id: u32, text: String, cut in 0_usize..80) {
+        fn any_truncated_bytes_are_handled(bytes: Vec<u8>, id: u32, text: String, cut in 0_usize..80) {
             id_in_head(&bytes);
             let whole = json!({"x": text, "id": id, "y": {"id": 1}}).to_string();
             let start = &whole.as_bytes()[..cut.min(whole.len())];

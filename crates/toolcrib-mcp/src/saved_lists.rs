@@ -101,9 +101,9 @@ impl SavedLists {
             }
         };
         let file: SavedFile<&RawValue> = serde_json::from_slice(&text).ok()?;
-        let intact =
+        let is_intact =
             file.version == VERSION && file.server == name && file.checksum == checksum(file.known);
-        if !intact {
+        if !is_intact {
             tracing::warn!(
                 server = name,
                 "the saved lists of this server cannot be read; they are fetched again"
@@ -114,9 +114,9 @@ impl SavedLists {
     }
 
     /// Saves the lists of a server. Returns the number of bytes written.
-    pub(crate) fn save(&self, name: &str, server: &Server, known: &ServerLists) -> usize {
+    pub(crate) fn save(&self, name: &str, server: &Server, lists: &ServerLists) -> usize {
         let Some(folder) = &self.folder else { return 0 };
-        write(folder, name, server, known).unwrap_or_else(|error| {
+        write(folder, name, server, lists).unwrap_or_else(|error| {
             tracing::warn!(server = name, %error, "the lists of this server cannot be saved for the next run");
             0
         })
@@ -127,15 +127,15 @@ fn write(
     folder: &PrivateFolder,
     name: &str,
     server: &Server,
-    known: &ServerLists,
+    lists: &ServerLists,
 ) -> Result<usize, Box<dyn std::error::Error>> {
-    let checksum = json_hash(known)?.to_hex()[..32].to_owned();
-    let file = SavedFile { version: VERSION, server: name.to_owned(), checksum, known };
+    let checksum = json_hash(lists)?.to_hex()[..32].to_owned();
+    let file = SavedFile { version: VERSION, server: name.to_owned(), checksum, known: lists };
     let text = serde_json::to_vec(&file)?;
     folder.replace(&SavedLists::file_name(name, server), &text)?;
     Ok(text.len())
 }
 
-fn checksum(known: &RawValue) -> String {
-    blake3::hash(known.get().as_bytes()).to_hex()[..32].to_owned()
+fn checksum(lists: &RawValue) -> String {
+    blake3::hash(lists.get().as_bytes()).to_hex()[..32].to_owned()
 }

@@ -37,12 +37,12 @@ pub(super) async fn forward_resource_updates(
 /// closed.
 pub(super) async fn forward_server_messages(
     client: Client,
-    mut said: mpsc::Receiver<ServerMessage>,
-    _present: ConnectedClient,
+    mut messages: mpsc::Receiver<ServerMessage>,
+    _registration: ConnectedClient,
 ) {
     loop {
         tokio::select! {
-            said = said.recv() => match said {
+            message = messages.recv() => match message {
                 Some(ServerMessage::Question(request, answer)) => {
                     let client = client.clone();
                     tokio::spawn(async move { client.forward_question(request, answer).await });
@@ -58,12 +58,12 @@ pub(super) async fn forward_server_messages(
 /// Notifies older servers that their client's roots changed, so that they request them again.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
-    let sessions = gateway.hub().connected_clients();
-    let is_told = |upstream: &Arc<Upstream>| {
-        sessions.only_client_of(&upstream.name).is_some()
+    let clients = gateway.hub().connected_clients();
+    let is_notified = |upstream: &Arc<Upstream>| {
+        clients.only_client_of(&upstream.name).is_some()
             && visible.view.can_see_server(&upstream.name)
     };
-    let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_told).collect();
+    let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_notified).collect();
     // Concurrently, so that a server that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
@@ -79,7 +79,7 @@ struct ChangeWatcher<'a> {
     gateway: &'a Gateway,
     profile: Option<&'a str>,
     subscriptions: &'a ClientSubscriptions,
-    protocol: SessionKind,
+    session_kind: SessionKind,
     /// The list of an older client's session; newer clients have no session.
     list: Option<&'a SessionToolList>,
     snapshot: tokio::sync::watch::Receiver<Arc<crate::snapshot::Snapshot>>,
@@ -97,18 +97,19 @@ impl<'a> ChangeWatcher<'a> {
         list: Option<&'a SessionToolList>,
         list_hashes: Option<ListHashes>,
     ) -> Self {
-        let protocol = if list.is_some() { SessionKind::Stateful } else { SessionKind::Stateless };
+        let session_kind =
+            if list.is_some() { SessionKind::Stateful } else { SessionKind::Stateless };
         let mut snapshot = gateway.hub().subscribe();
         if list.is_some() {
             // The session may have been sent lists before this watcher was created.
             snapshot.mark_changed();
         }
         let updates = gateway.subscriptions.updates();
-        Self { gateway, profile, subscriptions, protocol, list, snapshot, updates, list_hashes }
+        Self { gateway, profile, subscriptions, session_kind, list, snapshot, updates, list_hashes }
     }
 
     fn current_hashes(&self) -> Option<ListHashes> {
-        self.gateway.list_hashes(self.profile, self.protocol)
+        self.gateway.list_hashes(self.profile, self.session_kind)
     }
 
     async fn next(&mut self) -> Option<Change> {
@@ -203,12 +204,12 @@ pub(super) async fn notify_subscription(
     profile: Option<&str>,
     context: &SubscriptionContext,
 ) {
-    let wanted: SubscriptionFilter = context.accepted().clone();
+    let filter: SubscriptionFilter = context.accepted().clone();
     let subscriptions = ClientSubscriptions::new(Arc::clone(gateway));
     let list_hashes = gateway.list_hashes(profile, SessionKind::Stateless);
     let mut watcher = ChangeWatcher::new(gateway, profile, &subscriptions, None, list_hashes);
-    let begin = async {
-        for uri in wanted.resource_subscriptions.iter().flatten() {
+    let subscribe = async {
+        for uri in filter.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
             if let Ok(located) = gateway.locate_resource(&visible, uri) {
                 // If the client disconnects, the whole future is dropped.
@@ -218,7 +219,7 @@ pub(super) async fn notify_subscription(
         }
     };
     tokio::select! {
-        () = begin => {}
+        () = subscribe => {}
         () = context.cancelled() => return,
     }
     let sink = context.sink();
@@ -233,13 +234,13 @@ pub(super) async fn notify_subscription(
             Some(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
             Some(Change::Lists { tools, prompts, resources }) => {
                 let mut sent = Ok(());
-                if tools && wanted.tools_list_changed == Some(true) {
+                if tools && filter.tools_list_changed == Some(true) {
                     sent = sink.notify_tool_list_changed().await;
                 }
-                if prompts && wanted.prompts_list_changed == Some(true) {
+                if prompts && filter.prompts_list_changed == Some(true) {
                     sent = sent.and(sink.notify_prompt_list_changed().await);
                 }
-                if resources && wanted.resources_list_changed == Some(true) {
+                if resources && filter.resources_list_changed == Some(true) {
                     sent = sent.and(sink.notify_resource_list_changed().await);
                 }
                 sent

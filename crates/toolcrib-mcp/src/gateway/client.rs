@@ -108,7 +108,7 @@ impl Client {
         let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
         let client = session.unwrap_or(disconnected).clone();
         let is_modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
-        let name = context.client_info().map(|who| who.name).unwrap_or_default();
+        let name = context.client_info().map(|info| info.name).unwrap_or_default();
         Self {
             id,
             // An older client is identified by its connection.
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Whether its requests belong to a session.
-    pub(crate) fn protocol(&self) -> SessionKind {
+    pub(crate) fn session_kind(&self) -> SessionKind {
         if self.is_modern { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
@@ -160,11 +160,11 @@ impl Client {
     /// The part of its `_meta` that is forwarded to a server.
     pub(crate) fn meta_for(&self, is_modern_server: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
-        let passes = |key: &str| {
+        let is_forwarded = |key: &str| {
             !HOP_KEYS.contains(&key)
                 && (is_modern_server || !key.starts_with("io.modelcontextprotocol/"))
         };
-        for (key, value) in self.meta.0.0.iter().filter(|(key, _)| passes(key)) {
+        for (key, value) in self.meta.0.0.iter().filter(|(key, _)| is_forwarded(key)) {
             meta.0.0.insert(key.clone(), value.clone());
         }
         if is_modern_server {
@@ -211,8 +211,8 @@ impl Client {
     }
 
     /// Whether it supports this kind of question.
-    pub(crate) fn can_answer(&self, asked: &RawRequest) -> bool {
-        match &*asked.method {
+    pub(crate) fn can_answer(&self, question: &RawRequest) -> bool {
+        match &*question.method {
             "elicitation/create" => self.capabilities.elicitation.is_some(),
             "sampling/createMessage" => self.capabilities.sampling.is_some(),
             "roots/list" => self.capabilities.roots.is_some(),
@@ -221,12 +221,12 @@ impl Client {
     }
 
     /// Asks it a question on a server's behalf.
-    pub(crate) async fn ask(&self, asked: RawRequest) -> Result<Value, ErrorData> {
-        if !self.can_answer(&asked) {
-            let what = "the client does not support this kind of question";
-            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, what, None));
+    pub(crate) async fn ask(&self, question: RawRequest) -> Result<Value, ErrorData> {
+        if !self.can_answer(&question) {
+            let problem = "the client does not support this kind of question";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None));
         }
-        let request = CustomRequest::new(asked.method, asked.params);
+        let request = CustomRequest::new(question.method, question.params);
         let mut request = ServerRequest::CustomRequest(request);
         // Over HTTP, the question must be sent on the stream of the request that it belongs to.
         if let Some(id) = &self.request {
@@ -234,8 +234,8 @@ impl Client {
                 .insert(OriginatingRequestId(id.clone()));
         }
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let asked = async { OpenQuestion(Some(sent.await?)).wait().await };
-        let answer = asked.await.map_err(|error| match error {
+        let answered = async { OpenQuestion(Some(sent.await?)).wait().await };
+        let answer = answered.await.map_err(|error| match error {
             ServiceError::McpError(error) => error,
             other => ErrorData::internal_error(other.to_string(), None),
         })?;
@@ -244,12 +244,12 @@ impl Client {
     }
 
     /// Asks it a server's question and passes on the answer, unless the server withdraws the question first.
-    pub(crate) async fn forward_question(&self, asked: RawRequest, mut answer: AnswerSender) {
-        let given = tokio::select! {
-            given = self.ask(asked) => given,
+    pub(crate) async fn forward_question(&self, question: RawRequest, mut answer: AnswerSender) {
+        let result = tokio::select! {
+            result = self.ask(question) => result,
             () = answer.closed() => return,
         };
-        let _ = answer.send(given);
+        let _ = answer.send(result);
     }
 
     /// Asks it several questions. Returns the answers by the keys of the questions.

@@ -99,7 +99,7 @@ impl ClientSession {
         if client.is_modern || !self.state.tool_list.is_sent() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
-        let look = || gateway.visible_to(self.profile(), client.protocol());
+        let look = || gateway.visible_to(self.profile(), client.session_kind());
         // In the newer protocol, a list must not depend on the connection.
         if client.is_modern {
             let view = look()?.view;
@@ -143,7 +143,7 @@ impl ClientSession {
         check_protocol_version(context)?;
         let client = self.client(context);
         let (gateway, profile) = (&self.state.gateway, self.profile());
-        let (result, keep) = match request {
+        let (result, cache_policy) = match request {
             ClientRequest::ListToolsRequest(_) => {
                 (self.list_session_tools(&client, context).await?, CachePolicy::List)
             }
@@ -152,7 +152,7 @@ impl ClientSession {
                 let arguments =
                     RawArguments::from_request(&context.extensions, params.arguments.as_ref());
                 let called = gateway.call_tool(params, arguments, &client, profile).await?;
-                self.add_found_tools(&called.found, &client, context).await;
+                self.add_found_tools(&called.found_tools, &client, context).await;
                 (called.result, CachePolicy::NoStore)
             }
             ClientRequest::ListPromptsRequest(_) => {
@@ -181,7 +181,7 @@ impl ClientSession {
                 ));
             }
         };
-        Ok(adapt_result(result, client.is_modern, keep))
+        Ok(adapt_result(result, client.is_modern, cache_policy))
     }
 
     /// Answers a request in the SDK's type, for HTTP.
@@ -223,8 +223,8 @@ impl ClientSession {
     where
         T: DeserializeOwned + Serialize,
     {
-        let unfit = || ErrorData::internal_error("the server's result is not valid in MCP", None);
-        self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(unfit)
+        let invalid = || ErrorData::internal_error("the server's result is not valid in MCP", None);
+        self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(invalid)
     }
 }
 
@@ -242,8 +242,8 @@ fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), Er
     if !supported.contains(&version) {
         return Err(ErrorData::unsupported_protocol_version(version, supported));
     }
-    let newer = !version.has_initialize();
-    if newer && !context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() {
+    let is_newer = !version.has_initialize();
+    if is_newer && !context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() {
         return Err(missing_meta(context));
     }
     Ok(())

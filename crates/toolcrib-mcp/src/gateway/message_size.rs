@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_messages_stay_as_they_are() {
+    fn short_messages_are_not_changed() {
         let progress =
             json!({"progress": 1, "message": "é".repeat(MAX_BYTES / 2), "_meta": {"a": 1}});
         let mut limited = progress.clone();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn long_messages_are_cut_visibly() {
+    fn long_messages_are_visibly_cut() {
         let long = "é".repeat(MAX_BYTES);
         let mut progress = json!({"progress": 1, "message": format!("x{long}"), "_meta": {"a": long}, "x": vec![0; MAX_BYTES]});
         limit_progress(progress.as_object_mut().unwrap());

@@ -162,17 +162,18 @@ impl Gateway {
     pub(crate) fn visible_to(
         &self,
         profile: Option<&str>,
-        protocol: SessionKind,
+        session_kind: SessionKind,
     ) -> Result<VisibleSnapshot, ErrorData> {
         let snapshot = self.hub.snapshot();
-        let gone = || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
-        let view = snapshot.view(profile, protocol).ok_or_else(gone)?;
+        let removed =
+            || ErrorData::new(ErrorCode::INVALID_REQUEST, "there is no such profile", None);
+        let view = snapshot.view(profile, session_kind).ok_or_else(removed)?;
         Ok(VisibleSnapshot { snapshot, view })
     }
 
     /// The hashes of the lists that clients of a profile see now.
-    fn list_hashes(&self, profile: Option<&str>, protocol: SessionKind) -> Option<ListHashes> {
-        self.visible_to(profile, protocol).ok().map(|visible| visible.view.list_hashes)
+    fn list_hashes(&self, profile: Option<&str>, session_kind: SessionKind) -> Option<ListHashes> {
+        self.visible_to(profile, session_kind).ok().map(|visible| visible.view.list_hashes)
     }
 
     /// Returns a server, if the client may see it.
@@ -187,8 +188,8 @@ impl Gateway {
             return visible.view.can_see_server(server);
         };
         let catalog = visible.snapshot.crib.catalog();
-        let of = catalog.servers().iter().find(|(known, _)| **known == *server);
-        let mut ids = of.into_iter().flat_map(|(_, ids)| ids);
+        let server_tools = catalog.servers().iter().find(|(name, _)| **name == *server);
+        let mut ids = server_tools.into_iter().flat_map(|(_, ids)| ids);
         ids.any(|id| visible.view.scope.contains(*id) && catalog.tool(*id).declared_name() == *name)
     }
 

@@ -88,13 +88,17 @@ impl Operation {
     /// The timeout from the config.
     pub(super) fn timeout(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
-        let own = match self {
+        let tool_timeout = match self {
             Self::Tool { name, .. } => {
-                let fits = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
-                config.timeouts.iter().find(|(pattern, _)| fits(pattern)).map(|(_, limit)| *limit)
+                let matches = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
+                config
+                    .timeouts
+                    .iter()
+                    .find(|(pattern, _)| matches(pattern))
+                    .map(|(_, limit)| *limit)
             }
             _ => None,
         };
-        seconds(own.unwrap_or(config.call_timeout))
+        seconds(tool_timeout.unwrap_or(config.call_timeout))
     }
 }

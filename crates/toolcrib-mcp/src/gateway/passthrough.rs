@@ -43,7 +43,7 @@ struct StoredResults {
 #[derive(Debug)]
 struct StoredResult {
     text: Arc<str>,
-    since: Instant,
+    stored_at: Instant,
     /// How many responses still need it.
     uses: usize,
 }
@@ -51,16 +51,16 @@ struct StoredResult {
 impl StoredResults {
     fn keep(&mut self, mark: String, text: String, now: Instant) {
         if let Some(stored) = self.by_mark.get_mut(&mark) {
-            (stored.since, stored.uses) = (now, stored.uses + 1);
+            (stored.stored_at, stored.uses) = (now, stored.uses + 1);
             return;
         }
         while self.by_mark.len() >= MAX_RESULTS || self.bytes + text.len() > MAX_BYTES {
-            let oldest = self.by_mark.iter().min_by_key(|(_, stored)| stored.since);
+            let oldest = self.by_mark.iter().min_by_key(|(_, stored)| stored.stored_at);
             let Some(oldest) = oldest.map(|(mark, _)| mark.clone()) else { break };
             self.remove(&oldest);
         }
         self.bytes += text.len();
-        self.by_mark.insert(mark, StoredResult { text: text.into(), since: now, uses: 1 });
+        self.by_mark.insert(mark, StoredResult { text: text.into(), stored_at: now, uses: 1 });
     }
 
     fn remove(&mut self, mark: &str) {
@@ -82,9 +82,9 @@ impl StoredResults {
 
     /// Drops expired results. Returns when the next one expires.
     fn drop_expired(&mut self, now: Instant) -> Option<Instant> {
-        self.by_mark.retain(|_, stored| now < stored.since + MAX_AGE);
+        self.by_mark.retain(|_, stored| now < stored.stored_at + MAX_AGE);
         self.bytes = self.by_mark.values().map(|stored| stored.text.len()).sum();
-        self.by_mark.values().map(|stored| stored.since + MAX_AGE).min()
+        self.by_mark.values().map(|stored| stored.stored_at + MAX_AGE).min()
     }
 }
 
@@ -95,20 +95,20 @@ impl Passthrough {
 
     /// Converts a result to the SDK's type, with a mark if that loses something. `list` is the key of the list that
     /// every result of its kind has.
-    pub(super) fn to_sdk_type<T>(&self, answer: Value, list: &str) -> Option<T>
+    pub(super) fn to_sdk_type<T>(&self, result: Value, list: &str) -> Option<T>
     where
         T: DeserializeOwned + Serialize,
     {
-        let typed = T::deserialize(&answer).ok();
+        let typed = T::deserialize(&result).ok();
         let known = typed.as_ref().and_then(|typed| serde_json::to_value(typed).ok());
         let mut known = match (typed, known) {
-            (Some(typed), Some(known)) if known == answer => return Some(typed),
+            (Some(typed), Some(known)) if known == result => return Some(typed),
             (Some(_), Some(known)) => known,
             // The SDK cannot parse it at all, so only the mark is sent.
             _ => json!({ list: [] }),
         };
-        let text = serde_json::to_string(&answer).ok()?;
-        drop(answer);
+        let text = serde_json::to_string(&result).ok()?;
+        drop(result);
         // A result above the total limit is sent with only the fields that the SDK knows.
         if text.len() <= MAX_BYTES {
             let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
@@ -143,9 +143,9 @@ impl Passthrough {
     }
 
     /// Restores the results in a part of a body: one event, or a complete message. Returns `None` if it has no mark.
-    pub(crate) fn restore(&self, piece: &[u8]) -> Option<Vec<u8>> {
-        memmem::find(piece, MARK_KEY.as_bytes())?;
-        let text = std::str::from_utf8(piece).ok()?;
+    pub(crate) fn restore(&self, part: &[u8]) -> Option<Vec<u8>> {
+        memmem::find(part, MARK_KEY.as_bytes())?;
+        let text = std::str::from_utf8(part).ok()?;
         // A client can request an event with an id again; anything else is sent once.
         let may_resend = text.starts_with("id:") || text.contains("\nid:");
         let restored: Vec<String> =
@@ -170,11 +170,11 @@ impl Passthrough {
         let meta = Fields::read(result.get("_meta")?)?;
         let mark = meta.string(MARK_KEY)?;
         let stored = self.lock().take(&mark, may_resend);
-        let restored = if let Some(whole) = &stored {
+        let restored = if let Some(original) = &stored {
             // The SDK has set these fields as the client's protocol version requires.
             let from_sdk = ["resultType", "ttlMs", "cacheScope"]
                 .map(|key| (key, result.get(key).map(str::to_owned)));
-            Fields::read(whole)?.with(&from_sdk)
+            Fields::read(original)?.with(&from_sdk)
         } else {
             let meta = meta.with(&[(MARK_KEY, None)]);
             result.with(&[("_meta", (meta != "{}").then_some(meta))])
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_the_sdk_knows_goes_through_unmarked() {
+    fn a_result_that_the_sdk_knows_gets_no_mark() {
         let passthrough = Passthrough::default();
         let answer = json!({"content": [{"type": "text", "text": "hi"}], "isError": false});
         let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
@@ -204,30 +204,30 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_arrives_all_the_same() {
+    fn unknown_fields_reach_the_client() {
         let answer = json!({
             "content": [{"type": "hologram", "beams": 3}, {"type": "text", "text": "hi", "x-new": [1]}],
             "x-result": {"deep": true},
             "_meta": {"own": 1}
         });
-        for framed in [false, true] {
+        for is_event in [false, true] {
             let passthrough = Passthrough::default();
             let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
             let message = sent(&typed).to_string();
-            let piece = if framed { format!("id: 7\ndata: {message}\n\n") } else { message };
+            let part = if is_event { format!("id: 7\ndata: {message}\n\n") } else { message };
             let restored =
-                String::from_utf8(passthrough.restore(piece.as_bytes()).unwrap()).unwrap();
+                String::from_utf8(passthrough.restore(part.as_bytes()).unwrap()).unwrap();
             let body =
                 restored.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&restored);
             let body: Value = serde_json::from_str(body).unwrap();
             assert_eq!(body["result"], answer, "{restored}");
-            assert_eq!(restored.starts_with("id: 7\n"), framed);
-            assert_eq!(restored.ends_with("\n\n"), framed);
+            assert_eq!(restored.starts_with("id: 7\n"), is_event);
+            assert_eq!(restored.ends_with("\n\n"), is_event);
         }
     }
 
     #[test]
-    fn an_answer_that_is_asked_for_too_late_has_no_mark_left_in_it() {
+    fn an_expired_result_is_sent_without_its_mark() {
         let passthrough = Passthrough::default();
         let typed: CallToolResult =
             passthrough.to_sdk_type(json!({"content": [], "x": 1}), "content").unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_limited_and_counts_what_is_kept() {
+    fn the_total_size_of_stored_results_is_limited() {
         let passthrough = Passthrough::default();
         for number in 0..9 {
             let _: CallToolResult =
@@ -261,11 +261,11 @@ mod tests {
             None,
             "it is not stored"
         );
-        assert_eq!(passthrough.lock().by_mark.len(), 3, "and takes no other's place");
+        assert_eq!(passthrough.lock().by_mark.len(), 3, "and replaces no other");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_that_nobody_reads_are_dropped() {
+    async fn results_that_nobody_reads_expire() {
         let passthrough = Passthrough::default();
         let _: CallToolResult = passthrough.to_sdk_type(unknown(0, 10), "content").unwrap();
         tokio::time::sleep(MAX_AGE / 2).await;

@@ -24,7 +24,7 @@ pub(crate) struct PendingInput {
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
     /// The profile of its client: a client of another profile cannot take it.
     pub(crate) profile: Option<String>,
-    since: Instant,
+    added_at: Instant,
 }
 
 impl PendingInput {
@@ -58,24 +58,26 @@ impl PendingInputs {
         let of_server =
             calls.values().filter(|pending| pending.has_same_server(&forwarded)).count();
         if calls.len() >= MAX_PENDING || of_server >= forwarded.max_pending_inputs() {
-            let among = calls
+            let candidates = calls
                 .iter()
                 .filter(|(_, pending)| of_server == 0 || pending.has_same_server(&forwarded));
-            let oldest =
-                among.min_by_key(|(_, pending)| pending.since).map(|(state, _)| state.clone());
+            let oldest = candidates
+                .min_by_key(|(_, pending)| pending.added_at)
+                .map(|(state, _)| state.clone());
             oldest.map(|state| calls.remove(&state));
         }
         calls.insert(
             state.clone(),
-            PendingInput { forwarded, answer, profile, since: Instant::now() },
+            PendingInput { forwarded, answer, profile, added_at: Instant::now() },
         );
         Ok(state)
     }
 
     /// Drops, and so cancels, the calls that have expired or whose server no longer waits for the answer.
     pub(crate) fn drop_expired(&self) {
-        self.lock()
-            .retain(|_, pending| pending.since.elapsed() < MAX_WAIT && !pending.answer.is_closed());
+        self.lock().retain(|_, pending| {
+            pending.added_at.elapsed() < MAX_WAIT && !pending.answer.is_closed()
+        });
     }
 
     /// Takes a call, if this profile may take it and the request is a retry of it.
@@ -87,9 +89,9 @@ impl PendingInputs {
     ) -> Option<PendingInput> {
         let mut calls = self.lock();
         let pending = calls.get(state)?;
-        let fits = pending.profile.as_deref() == profile
-            && pending.since.elapsed() < MAX_WAIT
+        let may_take = pending.profile.as_deref() == profile
+            && pending.added_at.elapsed() < MAX_WAIT
             && is_retry(&pending.forwarded);
-        if fits { calls.remove(state) } else { None }
+        if may_take { calls.remove(state) } else { None }
     }
 }

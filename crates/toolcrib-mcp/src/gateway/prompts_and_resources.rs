@@ -80,11 +80,11 @@ impl Gateway {
         let operation = Operation::Resource { uri: uri.clone() };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
-        let mut answer = answer.map_err(|error| error.into_error_data(client.is_modern))?;
+        let mut result = answer.map_err(|error| error.into_error_data(client.is_modern))?;
         if uri != params.uri {
-            rename(&mut answer, &uri, &params.uri);
+            replace_uri(&mut result, &uri, &params.uri);
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// Finds the server of a resource: by the URI that clients use, otherwise by the server's own URI.
@@ -95,27 +95,27 @@ impl Gateway {
     ) -> Result<ResourceLocation, ErrorData> {
         let snapshot = &visible.snapshot;
         let can_see = |server: &str| visible.view.can_see_server(server);
-        let located = |server: &str, own: &str| {
+        let location = |server: &str, own_uri: &str| {
             let upstream = self
                 .visible_upstream(visible, server)
                 .ok_or_else(|| protocol_result::resource_not_found(uri))?;
-            Ok(ResourceLocation { upstream, uri: own.to_owned() })
+            Ok(ResourceLocation { upstream, uri: own_uri.to_owned() })
         };
         if let Some(entry) = snapshot.resources.find_by_client_name(uri, can_see) {
-            return located(&entry.server, &entry.own_name);
+            return location(&entry.server, &entry.own_name);
         }
-        let own = |upstream: &Upstream| {
+        let own_uri = |upstream: &Upstream| {
             let prefix =
                 upstream.config().prefix.clone().unwrap_or_else(|| upstream.name.to_string());
             strip_uri_prefix(&prefix, uri).map(str::to_owned)
         };
         for upstream in self.hub().upstreams().iter().filter(|upstream| can_see(&upstream.name)) {
-            if let Some(own) = own(upstream) {
-                return located(&upstream.name, &own);
+            if let Some(own_uri) = own_uri(upstream) {
+                return location(&upstream.name, &own_uri);
             }
         }
         match snapshot.resource_owner(uri, can_see) {
-            ResourceOwner::Server(server) => located(&server, uri),
+            ResourceOwner::Server(server) => location(&server, uri),
             ResourceOwner::Ambiguous(servers) => {
                 Err(protocol_result::ambiguous_resource(uri, &servers))
             }
@@ -158,11 +158,11 @@ impl Gateway {
 }
 
 /// Replaces the server's own URI by the one that the client used.
-fn rename(answer: &mut Value, own: &str, known_as: &str) {
-    let contents = answer.get_mut("contents").and_then(Value::as_array_mut);
+fn replace_uri(result: &mut Value, own_uri: &str, client_uri: &str) {
+    let contents = result.get_mut("contents").and_then(Value::as_array_mut);
     for part in contents.into_iter().flatten() {
-        if part.get("uri").and_then(Value::as_str) == Some(own) {
-            part["uri"] = known_as.into();
+        if part.get("uri").and_then(Value::as_str) == Some(own_uri) {
+            part["uri"] = client_uri.into();
         }
     }
 }

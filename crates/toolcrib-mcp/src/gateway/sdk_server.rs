@@ -110,14 +110,14 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         client_info_limit::check(&request)?;
-        let mut greeting = self.negotiate_initialize(&request)?;
+        let mut result = self.negotiate_initialize(&request)?;
         let visible = self.state.gateway.visible_in_session(self.profile()).ok();
         let has_tool_search = has_own_tool_search(&request.client_info);
         if visible.is_some_and(|visible| visible.view.gets_full_list(has_tool_search)) {
-            greeting.instructions = None;
+            result.instructions = None;
         }
         context.peer.set_peer_info(request);
-        Ok(greeting)
+        Ok(result)
     }
 
     async fn discover(
@@ -147,14 +147,15 @@ impl ServerHandler for ClientSession {
         if self.state.session.set(gateway.hub().metrics().session()).is_err() {
             return;
         }
-        let (present, said) = gateway.hub().connected_clients().register(self.state.id, can_see);
+        let (registration, messages) =
+            gateway.hub().connected_clients().register(self.state.id, can_see);
         let has_roots = client.has_roots();
-        tokio::spawn(change_notifications::forward_server_messages(client, said, present));
-        let told = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
+        tokio::spawn(change_notifications::forward_server_messages(client, messages, registration));
+        let watched = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
         tokio::spawn(change_notifications::notify_session(
             Arc::clone(gateway),
             profile,
-            told,
+            watched,
             context.peer,
             closed,
         ));
@@ -188,7 +189,7 @@ impl ServerHandler for ClientSession {
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri)?;
-        let _place = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
+        let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let subscriptions = &self.state.subscriptions;
         let added =
             subscriptions.add(&upstream, &uri, &request.uri, client.abandoned.cancelled()).await;
@@ -204,7 +205,7 @@ impl ServerHandler for ClientSession {
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
             self.state.gateway.locate_resource(&visible, &request.uri)?;
-        let _place = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
+        let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let removed =
             self.state.subscriptions.remove(&upstream, &uri, client.abandoned.cancelled()).await;
         removed.map_err(Self::upstream_error)
@@ -309,8 +310,8 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let version = context.meta.protocol_version();
-        let newer = version.is_some_and(|version| !version.has_initialize());
-        Err(supported_methods::unparsed_request_error(&request.method, newer))
+        let is_newer = version.is_some_and(|version| !version.has_initialize());
+        Err(supported_methods::unparsed_request_error(&request.method, is_newer))
     }
 
     fn accepted_subscription_filter(

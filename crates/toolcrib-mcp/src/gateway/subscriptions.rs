@@ -34,7 +34,7 @@ pub(super) type ResourceKey = (Arc<str>, String);
 /// The resources that any client subscribes to.
 pub(super) struct SubscriptionRegistry {
     updates: broadcast::Sender<ResourceKey>,
-    watched: Mutex<HashMap<ResourceKey, usize>>,
+    counts: Mutex<HashMap<ResourceKey, usize>>,
     memory: MemoryBudget,
 }
 
@@ -42,13 +42,13 @@ impl Default for SubscriptionRegistry {
     fn default() -> Self {
         let (updates, memory) =
             (broadcast::Sender::new(MAX_LAG), MemoryBudget::new(MAX_TOTAL_BYTES));
-        Self { updates, watched: Mutex::default(), memory }
+        Self { updates, counts: Mutex::default(), memory }
     }
 }
 
 impl SubscriptionRegistry {
     fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, usize>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies all clients that a resource changed.
@@ -79,11 +79,11 @@ impl SubscriptionRegistry {
 
     /// Records that one client fewer subscribes to a resource.
     fn release(&self, resource: &ResourceKey) {
-        let mut watched = self.lock();
-        let Some(count) = watched.get_mut(resource) else { return };
+        let mut entries = self.lock();
+        let Some(count) = entries.get_mut(resource) else { return };
         *count -= 1;
         if *count == 0 {
-            watched.remove(resource);
+            entries.remove(resource);
         }
     }
 
@@ -131,9 +131,9 @@ impl ClientSubscriptions {
     ) -> Result<(), UpstreamError> {
         let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
         let serial = self.insert_pending(&resource, client_uri)?;
-        let wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let outcome = tokio::select! {
-            outcome = upstream.watch_resource(own_uri, wanted) => outcome,
+            outcome = upstream.watch_resource(own_uri, is_wanted) => outcome,
             () = abandoned => Err(UpstreamError::Cancelled),
         };
         if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
@@ -151,8 +151,8 @@ impl ClientSubscriptions {
         resource: &ResourceKey,
         client_uri: &str,
     ) -> Result<u64, UpstreamError> {
-        let mut watched = self.lock();
-        if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains_key(resource) {
+        let mut entries = self.lock();
+        if entries.len() >= MAX_SUBSCRIPTIONS && !entries.contains_key(resource) {
             let problem = format!(
                 "the client already subscribes to {MAX_SUBSCRIPTIONS} resources, the maximum"
             );
@@ -161,7 +161,7 @@ impl ClientSubscriptions {
         let registry = &self.gateway.subscriptions;
         let share = registry.share(resource, client_uri)?;
         let client_uri = client_uri.to_owned();
-        if let Some(subscription) = watched.get_mut(resource) {
+        if let Some(subscription) = entries.get_mut(resource) {
             (subscription.client_uri, subscription.share) = (client_uri, share);
             subscription.pending += 1;
             return Ok(subscription.serial);
@@ -169,7 +169,7 @@ impl ClientSubscriptions {
         let serial = self.serials.fetch_add(1, Ordering::Relaxed);
         let subscription =
             Subscription { client_uri, share, serial, pending: 1, is_confirmed: false };
-        watched.insert(resource.clone(), subscription);
+        entries.insert(resource.clone(), subscription);
         *registry.lock().entry(resource.clone()).or_default() += 1;
         Ok(serial)
     }
@@ -182,9 +182,9 @@ impl ClientSubscriptions {
         serial: u64,
         outcome: &Result<(), UpstreamError>,
     ) -> Option<Subscription> {
-        let mut watched = self.lock();
+        let mut entries = self.lock();
         let subscription =
-            watched.get_mut(resource).filter(|subscription| subscription.serial == serial)?;
+            entries.get_mut(resource).filter(|subscription| subscription.serial == serial)?;
         subscription.pending -= 1;
         match outcome {
             Ok(()) => subscription.is_confirmed = true,
@@ -195,7 +195,7 @@ impl ClientSubscriptions {
         if subscription.is_confirmed || subscription.pending > 0 {
             return None;
         }
-        drop(watched);
+        drop(entries);
         self.take(resource)
     }
 
@@ -208,9 +208,9 @@ impl ClientSubscriptions {
     ) -> Result<(), UpstreamError> {
         let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
         let Some(subscription) = self.take(&resource) else { return Ok(()) };
-        let wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let ended = tokio::select! {
-            ended = upstream.watch_resource(own_uri, wanted) => return ended,
+            ended = upstream.watch_resource(own_uri, is_wanted) => return ended,
             () = abandoned => Err(UpstreamError::Cancelled),
         };
         self.end_at_server(resource, subscription);
@@ -230,8 +230,8 @@ impl ClientSubscriptions {
             (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));
         if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                let wanted = || gateway.subscriptions.is_wanted(&resource);
-                let ended = upstream.watch_resource(&resource.1, wanted).await;
+                let is_wanted = || gateway.subscriptions.is_wanted(&resource);
+                let ended = upstream.watch_resource(&resource.1, is_wanted).await;
                 drop(subscription.share);
                 ended
             });
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_subscriptions_of_all_clients_have_a_total() {
+    fn the_subscriptions_of_all_clients_share_a_memory_limit() {
         let registry = SubscriptionRegistry::default();
         let address = "x".repeat(URI_BYTES);
         let resource = (Arc::from("server"), address.clone());

@@ -27,12 +27,12 @@ use crate::upstream::{CONNECTING, ServerPhase};
 pub(super) struct ToolCallResult {
     pub(super) result: Value,
     /// The tools whose schemas it contains.
-    pub(super) found: Vec<String>,
+    pub(super) found_tools: Vec<String>,
 }
 
 impl From<Value> for ToolCallResult {
     fn from(result: Value) -> Self {
-        Self { result, found: Vec::new() }
+        Self { result, found_tools: Vec::new() }
     }
 }
 
@@ -54,9 +54,9 @@ impl Gateway {
             DESCRIBE => return self.describe(input(arguments.as_ref()), client, profile),
             _ => {}
         }
-        let visible = self.visible_to(profile, client.protocol())?;
+        let visible = self.visible_to(profile, client.session_kind())?;
         if let Some(id) = visible.view.listed_tool(name) {
-            let run = self.run(&visible, id, arguments, client, inputs, profile).await;
+            let run = self.run_tool(&visible, id, arguments, client, inputs, profile).await;
             return run.map(ToolCallResult::from);
         }
         let turn = visible.view.turn();
@@ -64,10 +64,11 @@ impl Gateway {
         match visible.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             CallOutcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
-                let run = self.run(&visible, call.id, arguments, client, inputs, profile).await;
+                let run =
+                    self.run_tool(&visible, call.id, arguments, client, inputs, profile).await;
                 run.map(ToolCallResult::from)
             }
-            CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
+            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
             // An unknown name in the client's own request is a protocol error. A model that used `tool_call` gets a
             // text to read instead.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
@@ -85,14 +86,14 @@ impl Gateway {
                     self.hub().metrics().refused(server);
                 }
                 // A refusal with a schema reveals the tool, as a search does.
-                let found = refusal.tool.clone().into_iter().collect();
-                Ok(ToolCallResult { result: self.refused(&visible, refusal), found })
+                let found_tools = refusal.tool.clone().into_iter().collect();
+                Ok(ToolCallResult { result: self.refusal_result(&visible, refusal), found_tools })
             }
         }
     }
 
     /// Runs a tool on its server.
-    async fn run(
+    async fn run_tool(
         &self,
         visible: &VisibleSnapshot,
         id: ToolId,
@@ -104,7 +105,7 @@ impl Gateway {
         let tool = visible.snapshot.crib.catalog().tool(id);
         let server = tool.server().unwrap_or_default();
         let name = tool.declared_name().into_owned();
-        let began = Instant::now();
+        let started = Instant::now();
         let Some(upstream) = self.visible_upstream(visible, server) else {
             return Ok(tool_error(&format!(
                 "`{server}` is not available: it was removed from the config"
@@ -121,12 +122,12 @@ impl Gateway {
             tool = tool.name(),
             server,
             outcome,
-            ms = began.elapsed().as_millis(),
+            ms = started.elapsed().as_millis(),
             "call"
         );
         match answer {
             Ok(answer) => Ok(answer),
-            Err(ForwardError::Failed(why)) => Ok(tool_error(&why)),
+            Err(ForwardError::Failed(reason)) => Ok(tool_error(&reason)),
             Err(error) => Err(error.into_error_data(client.is_modern)),
         }
     }
@@ -143,7 +144,7 @@ impl Gateway {
         let deadline = Instant::now() + self.search_wait();
         loop {
             snapshots.mark_unchanged();
-            let visible = self.visible_to(profile, client.protocol())?;
+            let visible = self.visible_to(profile, client.session_kind())?;
             let awaited: Vec<String> = visible
                 .snapshot
                 .awaited_servers()
@@ -154,7 +155,9 @@ impl Gateway {
             let outcome = visible.view.crib.handle(&turn, &mut Conversation::new(), name, input);
             let reply = match outcome {
                 CallOutcome::Answer(reply) => reply,
-                CallOutcome::Refused(refusal) => return Ok(self.refused(&visible, refusal).into()),
+                CallOutcome::Refused(refusal) => {
+                    return Ok(self.refusal_result(&visible, refusal).into());
+                }
                 // No tool of a server can have one of our names.
                 CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error(
@@ -171,7 +174,7 @@ impl Gateway {
                 }
                 SearchWait::EachTime => Some(deadline),
             };
-            let waited = match until {
+            let has_changed = match until {
                 None => false,
                 Some(until) => tokio::select! {
                     changed = snapshots.changed() => changed.is_ok(),
@@ -179,12 +182,12 @@ impl Gateway {
                     () = client.abandoned.cancelled() => false,
                 },
             };
-            if waited {
+            if has_changed {
                 continue;
             }
             self.hub().metrics().searched(reply.hits.len());
             tracing::info!(hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
-            return Ok(self.answer(&visible, reply));
+            return Ok(self.reply_result(&visible, reply));
         }
     }
 
@@ -194,12 +197,12 @@ impl Gateway {
         client: &Client,
         profile: Option<&str>,
     ) -> Result<ToolCallResult, ErrorData> {
-        let visible = self.visible_to(profile, client.protocol())?;
+        let visible = self.visible_to(profile, client.session_kind())?;
         let turn = visible.view.turn();
         self.hub().metrics().described();
         match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
-            CallOutcome::Answer(reply) => Ok(self.answer(&visible, reply)),
-            CallOutcome::Refused(refusal) => Ok(self.refused(&visible, refusal).into()),
+            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
+            CallOutcome::Refused(refusal) => Ok(self.refusal_result(&visible, refusal).into()),
             CallOutcome::Run(_) => {
                 Err(ErrorData::internal_error("unexpected tool call in a description", None))
             }
@@ -207,12 +210,13 @@ impl Gateway {
     }
 
     /// The result for a reply, with the state of the servers whose tools it contains.
-    fn answer(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
-        let UnavailableServers { connecting, down, why } = self.unavailable_servers(visible);
+    fn reply_result(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
+        let UnavailableServers { connecting, unavailable, reasons } =
+            self.unavailable_servers(visible);
         for hit in &mut reply.hits {
-            hit.unavailable = hit.server.as_ref().and_then(|server| why.get(server)).cloned();
+            hit.unavailable = hit.server.as_ref().and_then(|server| reasons.get(server)).cloned();
         }
-        (reply.connecting, reply.unavailable_servers) = (connecting, down);
+        (reply.connecting, reply.unavailable_servers) = (connecting, unavailable);
         let added = !reply.loaded.is_empty();
         let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
         // Our own format has a field for it. The format of a preset must not change, so there it is a separate text.
@@ -229,7 +233,7 @@ impl Gateway {
         {
             result["structuredContent"] = structured;
         }
-        ToolCallResult { result, found: reply.loaded }
+        ToolCallResult { result, found_tools: reply.loaded }
     }
 }
 
@@ -237,9 +241,9 @@ impl Gateway {
 #[derive(Default)]
 struct UnavailableServers {
     connecting: Vec<String>,
-    down: Vec<UnavailableServer>,
+    unavailable: Vec<UnavailableServer>,
     /// The reason for each server.
-    why: HashMap<String, String>,
+    reasons: HashMap<String, String>,
 }
 
 impl Gateway {
@@ -248,30 +252,32 @@ impl Gateway {
         for upstream in self.hub().upstreams() {
             let status = upstream.status();
             // A server that has just answered is still unavailable until its tools are in the snapshot.
-            let arriving =
+            let is_arriving =
                 status.phase == ServerPhase::Up && !visible.snapshot.has_answered(&upstream.name);
-            let here = matches!(status.phase, ServerPhase::Up | ServerPhase::Off) && !arriving;
-            if here || !visible.view.can_see_server(&upstream.name) {
+            let is_available =
+                matches!(status.phase, ServerPhase::Up | ServerPhase::Off) && !is_arriving;
+            if is_available || !visible.view.can_see_server(&upstream.name) {
                 continue;
             }
             let server = upstream.name.to_string();
-            let why = if arriving { CONNECTING.to_owned() } else { status.unavailable_reason() };
-            unavailable.why.insert(server.clone(), why.clone());
-            if arriving || status.is_first_attempt() {
+            let reason =
+                if is_arriving { CONNECTING.to_owned() } else { status.unavailable_reason() };
+            unavailable.reasons.insert(server.clone(), reason.clone());
+            if is_arriving || status.is_first_attempt() {
                 unavailable.connecting.push(server);
             } else {
-                unavailable.down.push(UnavailableServer { server, reason: why });
+                unavailable.unavailable.push(UnavailableServer { server, reason });
             }
         }
         unavailable
     }
 
     /// The result for a refusal. If a tool is missing, its server may be unavailable.
-    fn refused(&self, visible: &VisibleSnapshot, mut refusal: Refusal) -> Value {
+    fn refusal_result(&self, visible: &VisibleSnapshot, mut refusal: Refusal) -> Value {
         if refusal.tool.is_none() {
             let unavailable = self.unavailable_servers(visible);
             (refusal.connecting, refusal.unavailable_servers) =
-                (unavailable.connecting, unavailable.down);
+                (unavailable.connecting, unavailable.unavailable);
         }
         tool_error(&refusal.text())
     }

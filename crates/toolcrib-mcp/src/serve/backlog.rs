@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 /// Maximum memory of one client's backlog, in bytes.
-const TOTAL: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// Maximum number of requests in flight.
-const REQUESTS: usize = 256;
+const MAX_REQUESTS: usize = 256;
 /// Additional memory for pings and their answers when the total is used up, in bytes.
-const PINGS: usize = 4 << 20;
+const EXTRA_PING_BYTES: usize = 4 << 20;
 /// Memory that a ping in flight takes, in bytes. A ping that takes more counts as any other request.
 pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
-const MESSAGE: usize = 1 << 10;
+const MESSAGE_BYTES: usize = 1 << 10;
 
 /// The backlog of one client. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -45,18 +45,18 @@ struct Part {
 
 impl Backlog {
     /// Takes the share of a request in flight.
-    pub(super) fn request(&self) -> BacklogShare {
-        self.take(TOTAL / REQUESTS)
+    pub(super) fn request_share(&self) -> BacklogShare {
+        self.take(MAX_BYTES / MAX_REQUESTS)
     }
 
     /// Takes the share of a small ping in flight.
-    pub(super) fn ping(&self) -> BacklogShare {
+    pub(super) fn ping_share(&self) -> BacklogShare {
         self.take(PING_BYTES)
     }
 
     /// Takes the share of a message that waits to be written.
-    pub(super) fn message(&self, text: &str) -> BacklogShare {
-        self.take(MESSAGE + text.len())
+    pub(super) fn message_share(&self, text: &str) -> BacklogShare {
+        self.take(MESSAGE_BYTES + text.len())
     }
 
     fn take(&self, bytes: usize) -> BacklogShare {
@@ -66,16 +66,16 @@ impl Backlog {
 
     /// Whether another request may begin.
     pub(super) fn has_room(&self) -> bool {
-        self.0.used.load(Ordering::Acquire) < TOTAL
+        self.0.used.load(Ordering::Acquire) < MAX_BYTES
     }
 
     /// Whether a ping may begin, even if the maximum number of requests is in flight.
     pub(super) fn has_room_for_ping(&self) -> bool {
-        self.0.used.load(Ordering::Acquire) < TOTAL + PINGS
+        self.0.used.load(Ordering::Acquire) < MAX_BYTES + EXTRA_PING_BYTES
     }
 
     /// Waits until another request may begin. Only one task may wait at a time.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         while !self.has_room() {
             // `Notify` stores a release that happens before this line.
             self.0.released.notified().await;
@@ -97,19 +97,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_unread_messages_share_one_total() {
+    fn requests_and_unread_messages_share_one_limit() {
         let backlog = Backlog::default();
-        let mut requests: Vec<BacklogShare> = (0..REQUESTS).map(|_| backlog.request()).collect();
-        assert!(!backlog.has_room() && backlog.room().now_or_never().is_none());
+        let mut requests: Vec<BacklogShare> =
+            (0..MAX_REQUESTS).map(|_| backlog.request_share()).collect();
+        assert!(!backlog.has_room() && backlog.wait_for_room().now_or_never().is_none());
         requests.pop();
-        assert!(backlog.room().now_or_never().is_some());
-        let unread = backlog.message(&"x".repeat(TOTAL));
+        assert!(backlog.wait_for_room().now_or_never().is_some());
+        let unread = backlog.message_share(&"x".repeat(MAX_BYTES));
         requests.clear();
         assert!(!backlog.has_room(), "the message alone takes more than all of it");
         let clone = unread.clone();
         drop(unread);
         assert!(!backlog.has_room(), "it is still held");
         drop(clone);
-        assert!(backlog.room().now_or_never().is_some());
+        assert!(backlog.wait_for_room().now_or_never().is_some());
     }
 }

@@ -19,7 +19,7 @@ use crate::config::Limits;
 use crate::gateway::ClientDisconnected;
 
 /// Minimum time between two searches for sessions that the SDK has ended.
-const PRUNE: Duration = Duration::from_secs(1);
+const MIN_PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The address of a session's client; `None` for clients on loopback, which cannot be told apart.
 pub(super) type ClientAddress = Option<IpAddr>;
@@ -28,9 +28,9 @@ pub(super) type ClientAddress = Option<IpAddr>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SessionLimitReached {
     #[error("this address has {0} sessions, and all of them are busy")]
-    OfClient(usize),
+    PerClient(usize),
     #[error("there are {0} sessions, and all of them are busy")]
-    InTotal(usize),
+    Total(usize),
 }
 
 /// All sessions of all profiles.
@@ -59,7 +59,7 @@ struct HttpSession {
     active: usize,
     /// Whether any request followed the handshake.
     is_used: bool,
-    since: Instant,
+    idle_since: Instant,
 }
 
 impl Table {
@@ -79,11 +79,11 @@ impl Table {
     ) -> Option<(SessionLimitReached, Option<ClientAddress>)> {
         let of_client = limits.sessions_per_client;
         if client.is_some() && self.count(Some(client)) >= of_client {
-            return Some((SessionLimitReached::OfClient(of_client), Some(client)));
+            return Some((SessionLimitReached::PerClient(of_client), Some(client)));
         }
         let in_total = limits.sessions;
         let total = self.open.len() + self.beginning.values().sum::<usize>();
-        (total >= in_total).then_some((SessionLimitReached::InTotal(in_total), None))
+        (total >= in_total).then_some((SessionLimitReached::Total(in_total), None))
     }
 
     /// Removes a session of this manager. A request can name any session at the path of any profile, and a session of
@@ -103,7 +103,7 @@ impl Table {
         let idle = idle.filter(|(_, session)| of.is_none_or(|client| client == session.client));
         let order = |session: &HttpSession| {
             let most = counts.get(&session.client).copied().unwrap_or_default();
-            (std::cmp::Reverse(most), session.is_used, session.since)
+            (std::cmp::Reverse(most), session.is_used, session.idle_since)
         };
         let id = idle.min_by_key(|(_, session)| order(session)).map(|(id, _)| id.clone())?;
         self.open.remove_entry(&id)
@@ -181,7 +181,7 @@ impl HttpSessions {
     async fn prune(&self) {
         let managers: Vec<Arc<LocalSessionManager>> = {
             let mut table = self.lock();
-            if table.pruned.is_some_and(|at| at.elapsed() < PRUNE) {
+            if table.pruned.is_some_and(|at| at.elapsed() < MIN_PRUNE_INTERVAL) {
                 return;
             }
             table.pruned = Some(Instant::now());
@@ -233,7 +233,7 @@ impl SessionAdmission {
             disconnected: ClientDisconnected::default(),
             active: 0,
             is_used: false,
-            since: Instant::now(),
+            idle_since: Instant::now(),
         };
         // One task for each credential. There is a new credential when the token changes.
         let is_watched = {
@@ -277,7 +277,7 @@ impl Drop for SessionUse {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.lock().open.get_mut(&self.id) {
             session.active -= 1;
-            session.since = Instant::now();
+            session.idle_since = Instant::now();
         }
     }
 }
@@ -320,55 +320,55 @@ mod tests {
     const THREE: ClientAddress = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
 
     #[tokio::test]
-    async fn a_client_has_a_share_and_loses_its_own_sessions_first() {
-        let case = TestSessions::new(10, 2);
-        let other = case.begin(TWO).await.unwrap();
-        let first = case.begin(ONE).await.unwrap();
-        let second = case.begin(ONE).await.unwrap();
-        let busy = case.sessions.enter(&first, &case.manager).await.unwrap();
-        let third = case.begin(ONE).await.unwrap();
-        assert!(case.has(&other) && case.has(&first) && case.has(&third));
-        assert!(!case.has(&second), "the older of the two has a request in flight");
-        assert!(!case.manager.has_session(&second.into()).await.unwrap(), "it is closed");
-        let also_busy = case.sessions.enter(&third, &case.manager).await.unwrap();
-        assert_eq!(case.begin(ONE).await.unwrap_err(), SessionLimitReached::OfClient(2));
+    async fn a_client_at_its_limit_loses_its_own_idle_sessions() {
+        let test = TestSessions::new(10, 2);
+        let other = test.begin(TWO).await.unwrap();
+        let first = test.begin(ONE).await.unwrap();
+        let second = test.begin(ONE).await.unwrap();
+        let busy = test.sessions.enter(&first, &test.manager).await.unwrap();
+        let third = test.begin(ONE).await.unwrap();
+        assert!(test.has(&other) && test.has(&first) && test.has(&third));
+        assert!(!test.has(&second), "the older of the two has a request in flight");
+        assert!(!test.manager.has_session(&second.into()).await.unwrap(), "it is closed");
+        let also_busy = test.sessions.enter(&third, &test.manager).await.unwrap();
+        assert_eq!(test.begin(ONE).await.unwrap_err(), SessionLimitReached::PerClient(2));
         drop(busy);
-        case.begin(ONE).await.unwrap();
-        assert!(!case.has(&first));
+        test.begin(ONE).await.unwrap();
+        assert!(!test.has(&first));
         drop(also_busy);
         for _ in 0..5 {
-            case.begin(None).await.unwrap();
+            test.begin(None).await.unwrap();
         }
-        assert_eq!(case.sessions.lock().open.len(), 8, "loopback has no share");
+        assert_eq!(test.sessions.lock().open.len(), 8, "loopback has no share");
     }
 
     #[tokio::test]
-    async fn at_the_total_the_client_with_the_most_sessions_gives_way() {
-        let case = TestSessions::new(4, 3);
-        let quiet = case.begin(TWO).await.unwrap();
+    async fn at_the_total_limit_the_client_with_the_most_sessions_loses_one() {
+        let test = TestSessions::new(4, 3);
+        let quiet = test.begin(TWO).await.unwrap();
         let mut many = Vec::new();
         for _ in 0..3 {
-            many.push(case.begin(ONE).await.unwrap());
+            many.push(test.begin(ONE).await.unwrap());
         }
-        drop(case.sessions.enter(&many[0], &case.manager).await);
-        case.begin(THREE).await.unwrap();
-        assert!(case.has(&quiet), "it is the longest idle, but its client has only one");
-        assert!(case.has(&many[0]) && !case.has(&many[1]), "those that were never used end first");
+        drop(test.sessions.enter(&many[0], &test.manager).await);
+        test.begin(THREE).await.unwrap();
+        assert!(test.has(&quiet), "it is the longest idle, but its client has only one");
+        assert!(test.has(&many[0]) && !test.has(&many[1]), "those that were never used end first");
     }
 
     #[tokio::test]
-    async fn places_of_failed_handshakes_and_ended_sessions_are_free_again() {
-        let case = TestSessions::new(2, 2);
-        let one = case.sessions.admit(None, &case.limits).await.unwrap();
-        let _two = case.sessions.admit(None, &case.limits).await.unwrap();
-        let refused = case.sessions.admit(None, &case.limits).await.err().unwrap();
-        assert_eq!(refused, SessionLimitReached::InTotal(2), "handshakes in progress count");
+    async fn failed_handshakes_and_ended_sessions_do_not_count() {
+        let test = TestSessions::new(2, 2);
+        let one = test.sessions.admit(None, &test.limits).await.unwrap();
+        let _two = test.sessions.admit(None, &test.limits).await.unwrap();
+        let refused = test.sessions.admit(None, &test.limits).await.err().unwrap();
+        assert_eq!(refused, SessionLimitReached::Total(2), "handshakes in progress count");
         drop(one);
-        let id = case.begin(None).await.unwrap();
-        let busy = case.sessions.enter(&id, &case.manager).await.unwrap();
-        assert!(case.begin(None).await.is_err());
-        case.sessions.delete(&id, &case.manager);
+        let id = test.begin(None).await.unwrap();
+        let busy = test.sessions.enter(&id, &test.manager).await.unwrap();
+        assert!(test.begin(None).await.is_err());
+        test.sessions.delete(&id, &test.manager);
         assert!(busy.disconnected.0.is_cancelled());
-        case.begin(None).await.unwrap();
+        test.begin(None).await.unwrap();
     }
 }

@@ -17,9 +17,9 @@ use rmcp::model::{
 use super::backlog::{Backlog, PING_BYTES};
 
 /// Maximum memory of the waiting requests, in bytes. The last one may exceed it.
-const WAITING_BYTES: usize = 64 << 20;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Memory that a message takes in addition to its values, in bytes.
-const MESSAGE: usize = 1 << 10;
+const MESSAGE_BYTES: usize = 1 << 10;
 
 /// The messages of one client.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl InboundQueue {
             && let Some(queued) = self.waiting.pop_front()
         {
             self.waiting_bytes -= queued.bytes;
-            return Some(queued.begun(backlog));
+            return Some(queued.begin(backlog));
         }
         while let Some(queued) = self.ready.pop_front() {
             match &queued.message {
@@ -53,15 +53,15 @@ impl InboundQueue {
                     if backlog.has_room()
                         || queued.is_small_ping() && backlog.has_room_for_ping() =>
                 {
-                    return Some(queued.begun(backlog));
+                    return Some(queued.begin(backlog));
                 }
                 JsonRpcMessage::Request(_) => {
                     self.waiting_bytes += queued.bytes;
                     self.waiting.push_back(queued);
                 }
                 message => {
-                    if let Some(id) = cancelled(message) {
-                        self.forget(&id);
+                    if let Some(id) = cancelled_request(message) {
+                        self.drop_waiting(&id);
                     }
                     return Some(queued.message);
                 }
@@ -77,7 +77,7 @@ impl InboundQueue {
 
     /// Whether reading must stop.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting_bytes >= WAITING_BYTES
+        self.waiting_bytes >= MAX_WAITING_BYTES
     }
 
     /// Drops the waiting requests.
@@ -86,7 +86,7 @@ impl InboundQueue {
         self.waiting_bytes = 0;
     }
 
-    fn forget(&mut self, id: &RequestId) {
+    fn drop_waiting(&mut self, id: &RequestId) {
         let is_it = |queued: &QueuedMessage| matches!(&queued.message, JsonRpcMessage::Request(request) if request.id == *id);
         self.waiting.retain(|queued| !is_it(queued));
         self.waiting_bytes = self.waiting.iter().map(|queued| queued.bytes).sum();
@@ -96,14 +96,15 @@ impl InboundQueue {
 /// Adds messages, each with the memory that its values take, in bytes.
 impl Extend<(ClientJsonRpcMessage, usize)> for InboundQueue {
     fn extend<T: IntoIterator<Item = (ClientJsonRpcMessage, usize)>>(&mut self, messages: T) {
-        let queued = |(message, bytes)| QueuedMessage { message, bytes: MESSAGE + bytes };
+        let queued = |(message, bytes)| QueuedMessage { message, bytes: MESSAGE_BYTES + bytes };
         self.ready.extend(messages.into_iter().map(queued));
     }
 }
 
 impl QueuedMessage {
-    fn begun(mut self, backlog: &Backlog) -> ClientJsonRpcMessage {
-        let share = if self.is_small_ping() { backlog.ping() } else { backlog.request() };
+    fn begin(mut self, backlog: &Backlog) -> ClientJsonRpcMessage {
+        let share =
+            if self.is_small_ping() { backlog.ping_share() } else { backlog.request_share() };
         if let JsonRpcMessage::Request(request) = &mut self.message {
             request.request.extensions_mut().insert(share);
         }
@@ -117,7 +118,7 @@ impl QueuedMessage {
 }
 
 /// The id of the request that a message cancels.
-fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     let JsonRpcMessage::Notification(notification) = message else { return None };
     match &notification.notification {
         ClientNotification::CancelledNotification(cancelled) => cancelled.params.request_id.clone(),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn with_room_the_order_is_kept() {
+    fn with_room_messages_stay_in_order() {
         let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
         let messages = [request(1), cancel(1), answer(7), request(2)];
         inbound.extend(messages.map(|message| (message, 10)));
@@ -176,14 +177,14 @@ mod tests {
     #[test]
     fn without_room_requests_wait_and_other_messages_do_not() {
         let (mut inbound, backlog) = (InboundQueue::default(), Backlog::default());
-        let unread = backlog.message(&"x".repeat(WAITING_BYTES));
+        let unread = backlog.message_share(&"x".repeat(MAX_WAITING_BYTES));
         let messages = [request(1), request(2), answer(7), request(3), cancel(2)];
-        inbound.extend(messages.map(|message| (message, WAITING_BYTES / 3)));
+        inbound.extend(messages.map(|message| (message, MAX_WAITING_BYTES / 3)));
         for expected in ["answer 7", "cancel", ""] {
             assert_eq!(next(&mut inbound, &backlog), expected);
         }
         assert!(inbound.is_waiting() && !inbound.is_full(), "two of three wait");
-        inbound.extend([(request(4), WAITING_BYTES / 3)]);
+        inbound.extend([(request(4), MAX_WAITING_BYTES / 3)]);
         assert_eq!(next(&mut inbound, &backlog), "");
         assert!(inbound.is_full());
         drop(unread);
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!(next(&mut inbound, &backlog), "request 301");
         inbound.extend((0..100_000).map(|id| (ping(id), 10)));
         let unread = std::iter::from_fn(|| inbound.next(&backlog));
-        let unread = unread.map(|_| backlog.message("an answer")).collect::<Vec<_>>().len();
+        let unread = unread.map(|_| backlog.message_share("an answer")).collect::<Vec<_>>().len();
         assert!((1_000..100_000).contains(&unread), "pings without end have a limit: {unread}");
     }
 }

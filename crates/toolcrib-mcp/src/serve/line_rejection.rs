@@ -25,12 +25,12 @@ impl LineRejection {
     pub(super) fn of_line(line: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(line) {
             Ok(Value::Array(messages)) => {
-                let batches = "batches are not supported: write each message on a line of its own";
-                let refuse = |message: &Value| {
+                let problem = "batches are not supported: write each message on a line of its own";
+                let reject = |message: &Value| {
                     let (id, _) = (message.get("id")?, message.get("method")?);
-                    Some(error_message(&id.to_string(), ErrorCode::INVALID_REQUEST, batches))
+                    Some(error_message(&id.to_string(), ErrorCode::INVALID_REQUEST, problem))
                 };
-                Self { errors: messages.iter().filter_map(refuse).collect(), failed_answer: None }
+                Self { errors: messages.iter().filter_map(reject).collect(), failed_answer: None }
             }
             Ok(message) => Self::of_message(&message, line),
             Err(error) => {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_has_the_id_as_it_was_written() {
+    fn an_error_has_the_id_as_the_client_wrote_it() {
         for id in ["1.50", "12345678901234567890123", "\"a\\u0062\"", "-0"] {
             let line = format!("{{\"jsonrpc\":\"2.0\", \"id\" : {id} ,\"method\":7}}");
             let errors = LineRejection::of_line(line.as_bytes()).errors;

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use crate::gateway::RequestStream;
 
 /// Maximum number of log messages that wait for a client. If it does not read them, further ones are dropped.
-const QUEUE: usize = 16;
+const MAX_QUEUED_LOGS: usize = 16;
 
 /// The sessions of one profile.
 pub(super) struct LogRoutingSessions(pub(super) Arc<LocalSessionManager>);
@@ -56,12 +56,12 @@ impl SessionManager for LogRoutingSessions {
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let (sender, logs) = mpsc::channel(QUEUE);
+        let (sender, logs) = mpsc::channel(MAX_QUEUED_LOGS);
         if let JsonRpcMessage::Request(request) = &mut message {
             request.request.extensions_mut().insert(RequestStream(sender));
         }
         let messages = self.0.create_stream(id, message).await?;
-        Ok(WithLogs { messages: Box::pin(messages), logs })
+        Ok(StreamWithLogs { messages: Box::pin(messages), logs })
     }
 
     async fn accept_message(
@@ -89,12 +89,12 @@ impl SessionManager for LogRoutingSessions {
 }
 
 /// The stream of a request. It yields a log message that was sent before the answer before the answer.
-struct WithLogs<S> {
+struct StreamWithLogs<S> {
     messages: Pin<Box<S>>,
     logs: mpsc::Receiver<ServerNotification>,
 }
 
-impl<S: Stream<Item = ServerSseMessage>> Stream for WithLogs<S> {
+impl<S: Stream<Item = ServerSseMessage>> Stream for StreamWithLogs<S> {
     type Item = ServerSseMessage;
 
     fn poll_next(

@@ -36,13 +36,13 @@ use crate::raw_arguments::RawArguments;
 use crate::request_id::MessageHead;
 
 /// Number of bytes read at once.
-const CHUNK: usize = 16 << 10;
+const CHUNK_BYTES: usize = 16 << 10;
 /// Maximum number of messages that wait to be written.
-const QUEUE: usize = 64;
+const MAX_UNWRITTEN: usize = 64;
 /// How long the last messages may take to be written when the gateway stops.
-const LAST_WRITES: Duration = Duration::from_secs(1);
+const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long requests wait for a client that has closed its side and does not read.
-const LAST_READS: Duration = Duration::from_secs(5);
+const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two streams of a client, as the SDK's transport.
 pub(super) struct StdioTransport<R> {
@@ -53,12 +53,12 @@ pub(super) struct StdioTransport<R> {
     /// Messages that the SDK has yet to take.
     inbound: InboundQueue,
     /// Whether the SDK has just taken a message.
-    has_begun: bool,
+    has_just_returned: bool,
     backlog: Backlog,
     /// Errors that have yet to be queued for the client.
     errors: VecDeque<String>,
     /// When to stop waiting for a client that does not read. Set once the input has ended and its last line was read.
-    finished: Option<Instant>,
+    read_deadline: Option<Instant>,
     output: Option<mpsc::Sender<Outgoing>>,
     writer: Option<JoinHandle<()>>,
     ended: CancellationToken,
@@ -80,17 +80,17 @@ impl<R> StdioTransport<R> {
         limit: usize,
         ended: CancellationToken,
     ) -> Self {
-        let (sender, lines) = mpsc::channel(QUEUE);
+        let (sender, lines) = mpsc::channel(MAX_UNWRITTEN);
         Self {
             input,
             lines: LineSplitter::new(limit),
             limit,
-            chunk: vec![0; CHUNK].into(),
+            chunk: vec![0; CHUNK_BYTES].into(),
             inbound: InboundQueue::default(),
-            has_begun: false,
+            has_just_returned: false,
             backlog: Backlog::default(),
             errors: VecDeque::new(),
-            finished: None,
+            read_deadline: None,
             output: Some(sender),
             writer: Some(tokio::spawn(write(output, lines))),
             ended,
@@ -100,7 +100,7 @@ impl<R> StdioTransport<R> {
     fn split_lines(&mut self, bytes: usize) {
         let mut rest = &self.chunk[..bytes];
         while let Some(event) = self.lines.next_event(&mut rest) {
-            let (message, errors) = read(&event, self.limit);
+            let (message, errors) = parse_event(&event, self.limit);
             self.inbound.extend(message);
             self.errors.extend(errors);
         }
@@ -109,11 +109,11 @@ impl<R> StdioTransport<R> {
     /// Handles the end of the input. The last line may have no newline.
     fn finish(&mut self) {
         if let Some(event) = self.lines.finish() {
-            let (message, errors) = read(&event, self.limit);
+            let (message, errors) = parse_event(&event, self.limit);
             self.inbound.extend(message);
             self.errors.extend(errors);
         }
-        self.finished = Some(Instant::now() + LAST_READS);
+        self.read_deadline = Some(Instant::now() + FINAL_READ_TIMEOUT);
         self.ended.cancel();
     }
 }
@@ -122,13 +122,13 @@ impl<R> StdioTransport<R> {
 type Message = (ClientJsonRpcMessage, usize);
 
 /// The message of a line for the SDK, and errors for the client.
-fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
+fn parse_event(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
     let rejection = match event {
         LineEvent::Line(line) if takes_too_much_memory(line, limit) => {
             tracing::warn!("rejected a request with too many values");
             too_many_values(line)
         }
-        LineEvent::Line(line) => match message(line) {
+        LineEvent::Line(line) => match parse_message(line) {
             Ok(message) => return (Some((message, parsed_bytes(line))), Vec::new()),
             Err(rejection) => rejection,
         },
@@ -142,12 +142,12 @@ fn read(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
 
 /// Parses the message of a line; a call keeps its arguments as text. Some clients write `null` for keys that a
 /// message does not have, which the SDK would treat as values.
-fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
-    let message = strict_message(line);
+fn parse_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
+    let message = parse_strictly(line);
     if message.is_err()
         && let Some(line) = without_nulls(line)
     {
-        return strict_message(line.as_bytes());
+        return parse_strictly(line.as_bytes());
     }
     message
 }
@@ -163,11 +163,11 @@ fn without_nulls(line: &[u8]) -> Option<String> {
     // A request with the id `null` is rejected, because its answer could not be matched to it.
     let is_request =
         fields.string("method").is_some_and(|name| !name.starts_with("notifications/"));
-    let refused = is_request && fields.get("id") == Some("null");
-    (!nulls.is_empty() && !refused).then(|| fields.with(&nulls))
+    let is_null_request = is_request && fields.get("id") == Some("null");
+    (!nulls.is_empty() && !is_null_request).then(|| fields.with(&nulls))
 }
 
-fn strict_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
+fn parse_strictly(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     let mut message = serde_json::from_slice(line).map_err(|_| LineRejection::of_line(line))?;
     match &mut message {
         JsonRpcMessage::Request(received) => {
@@ -218,7 +218,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let output = self.output.clone();
         let line = serde_json::to_string(&message);
-        let share = self.backlog.message(line.as_deref().unwrap_or_default());
+        let share = self.backlog.message_share(line.as_deref().unwrap_or_default());
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             let (written, result) = oneshot::channel();
@@ -233,31 +233,31 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         // Lets the last request run first: if it can be answered at once, its answer is counted before another
         // request begins.
-        if std::mem::take(&mut self.has_begun) {
+        if std::mem::take(&mut self.has_just_returned) {
             tokio::task::yield_now().await;
         }
         loop {
             if !self.errors.is_empty() {
                 let permit = self.output.as_ref()?.reserve().await.ok()?;
                 if let Some(line) = self.errors.pop_front() {
-                    let share = self.backlog.message(&line);
+                    let share = self.backlog.message_share(&line);
                     permit.send(Outgoing { line, written: None, share });
                 }
                 continue;
             }
             if let Some(message) = self.inbound.next(&self.backlog) {
-                self.has_begun = true;
-                if self.finished.is_some() {
-                    self.finished = Some(Instant::now() + LAST_READS);
+                self.has_just_returned = true;
+                if self.read_deadline.is_some() {
+                    self.read_deadline = Some(Instant::now() + FINAL_READ_TIMEOUT);
                 }
                 return Some(message);
             }
             let is_waiting = self.inbound.is_waiting();
-            if let Some(deadline) = self.finished {
+            if let Some(deadline) = self.read_deadline {
                 if !is_waiting {
                     return None;
                 }
-                if tokio::time::timeout_at(deadline, self.backlog.room()).await.is_err() {
+                if tokio::time::timeout_at(deadline, self.backlog.wait_for_room()).await.is_err() {
                     tracing::warn!(
                         "the client does not read, so its last requests are not answered"
                     );
@@ -266,7 +266,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
                 continue;
             }
             tokio::select! {
-                () = self.backlog.room(), if is_waiting => {}
+                () = self.backlog.wait_for_room(), if is_waiting => {}
                 read = self.input.read(&mut self.chunk), if !self.inbound.is_full() => match read {
                     Ok(0) | Err(_) => self.finish(),
                     Ok(bytes) => self.split_lines(bytes),
@@ -279,7 +279,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTrans
         self.output = None;
         if let Some(mut writer) = self.writer.take() {
             // A client that has stopped reading must not keep the gateway and its servers alive.
-            if tokio::time::timeout(LAST_WRITES, &mut writer).await.is_err() {
+            if tokio::time::timeout(FINAL_WRITE_TIMEOUT, &mut writer).await.is_err() {
                 writer.abort();
             }
         }

@@ -76,22 +76,22 @@ impl ClientView {
         // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
         // deferred.
         let turn = TurnContext::new(&scope).with_incomplete(!is_complete);
-        let shown = crib.disclose(&turn, &mut Conversation::new());
-        let awaits_servers = awaits_servers(crib, &shown, !is_complete);
-        let listed = list_definitions(crib, &shown, awaits_servers);
-        let listed_tools = shown
+        let disclosure = crib.disclose(&turn, &mut Conversation::new());
+        let awaits_servers = awaits_servers(crib, &disclosure, !is_complete);
+        let listed = list_definitions(crib, &disclosure, awaits_servers);
+        let listed_tools = disclosure
             .tools
             .iter()
             .filter(|tool| matches!(tool.verdict, Verdict::Full(_)))
             .map(|tool| (catalog.tool(tool.id).name().to_owned(), tool.id))
             .collect();
         if is_complete && let Some(left_out) = snapshot.log.admit() {
-            let (tools, reason) = (shown.tools.len(), shown.decision.reason);
-            let defers = !shown.passes_through();
+            let (tools, reason) = (disclosure.tools.len(), disclosure.decision.reason);
+            let defers = !disclosure.passes_through();
             tracing::info!(
                 tools,
                 defers,
-                disclosure = DisclosureSetting::from(shown.kind).name(),
+                disclosure = DisclosureSetting::from(disclosure.kind).name(),
                 left_out = (left_out > 0).then_some(left_out),
                 "{reason}"
             );
@@ -109,14 +109,15 @@ impl ClientView {
             list_hashes,
             listed_tools,
             list: json!({ "tools": listed }),
-            instruction: (awaits_servers || !shown.passes_through()).then(|| instruction(crib)),
-            decision: shown.decision,
+            instruction: (awaits_servers || !disclosure.passes_through())
+                .then(|| instruction(crib)),
+            decision: disclosure.decision,
             is_incomplete: !is_complete,
             unlisted: snapshot.unlisted(|name| servers.contains(name)),
             defers_to_clients: snapshot.config.gateway.defer_to_clients,
             full_list_hash: OnceLock::new(),
             crib: Arc::clone(crib),
-            saved_tokens: shown.tokens_before.saturating_sub(shown.tokens_after),
+            saved_tokens: disclosure.tokens_before.saturating_sub(disclosure.tokens_after),
             scope,
             servers,
         }
@@ -179,9 +180,9 @@ impl ClientView {
         let (crib, catalog) = (&self.crib, self.crib.catalog());
         if crib.settings().disclosure_kind() != DisclosureKind::Bridge {
             let turn = TurnContext::new(&self.scope).with_incomplete(self.is_incomplete);
-            let shown = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
-            let awaits_servers = awaits_servers(crib, &shown, self.is_incomplete);
-            return json!({ "tools": list_definitions(crib, &shown, awaits_servers) });
+            let disclosure = crib.disclose(&turn, &mut Conversation::with_ledger(found.clone()));
+            let awaits_servers = awaits_servers(crib, &disclosure, self.is_incomplete);
+            return json!({ "tools": list_definitions(crib, &disclosure, awaits_servers) });
         }
         let mut list = self.list.clone();
         if let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) {
@@ -219,23 +220,29 @@ impl ClientView {
 }
 
 /// Whether nothing is deferred yet only because some servers, whose tools may be deferred, have not answered.
-fn awaits_servers(crib: &Crib, shown: &Disclosure, is_incomplete: bool) -> bool {
+fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> bool {
     is_incomplete
-        && shown.passes_through()
+        && disclosure.passes_through()
         && crib.settings().activation.mode != ActivationMode::Off
 }
 
 /// The tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were added. If
 /// servers have yet to answer, our own tools are listed too, since they will be needed after that.
-fn list_definitions(crib: &Crib, shown: &Disclosure, awaits_servers: bool) -> Vec<Value> {
-    let (kind, form) = (shown.kind, crib.settings().search.format);
-    let own: Cow<'_, [OwnTool]> =
-        if awaits_servers { crib.own_tools().into() } else { shown.own_tools.as_slice().into() };
-    let added = |tool: &&DisclosedTool| {
+fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) -> Vec<Value> {
+    let (kind, format) = (disclosure.kind, crib.settings().search.format);
+    let own_tools: Cow<'_, [OwnTool]> = if awaits_servers {
+        crib.own_tools().into()
+    } else {
+        disclosure.own_tools.as_slice().into()
+    };
+    let is_added = |tool: &&DisclosedTool| {
         kind == DisclosureKind::Append && tool.verdict == Verdict::Full(VerdictReason::Revealed)
     };
     let value = |tool: &DisclosedTool| serde_json::from_str(tool.definition.as_deref()?).ok();
-    let first = shown.tools.iter().filter(|tool| !added(tool)).filter_map(value);
-    let last = shown.tools.iter().filter(added).filter_map(value);
-    first.chain(own.iter().filter_map(|own| own_tool_definition(own, form))).chain(last).collect()
+    let unadded = disclosure.tools.iter().filter(|tool| !is_added(tool)).filter_map(value);
+    let added = disclosure.tools.iter().filter(is_added).filter_map(value);
+    unadded
+        .chain(own_tools.iter().filter_map(|tool| own_tool_definition(tool, format)))
+        .chain(added)
+        .collect()
 }

@@ -78,30 +78,35 @@ impl EntryList {
         for (server, list) in lists {
             let (prefix, server) = (prefix(server), &server.name);
             for mut definition in list.values() {
-                let Some(own) = definition.get(key).and_then(Value::as_str) else { continue };
-                let own = own.to_owned();
+                let Some(own_name) = definition.get(key).and_then(Value::as_str) else { continue };
+                let own_name = own_name.to_owned();
                 let noun = kind.noun();
-                if let Some(why) = withheld_reason(kind, prefix, prefixes, &own, &definition) {
-                    warnings
-                        .add(server, &format!("{noun} `{}` withheld: {why}", loggable_name(&own)));
+                if let Some(reason) =
+                    withheld_reason(kind, prefix, prefixes, &own_name, &definition)
+                {
+                    warnings.add(
+                        server,
+                        &format!("{noun} `{}` withheld: {reason}", loggable_name(&own_name)),
+                    );
                     continue;
                 }
                 let name = match kind {
                     EntryKind::Prompts if prefix.is_empty() => {
-                        prefixes.unprefixed_name(&own).into_owned()
+                        prefixes.unprefixed_name(&own_name).into_owned()
                     }
-                    EntryKind::Prompts => wire_name::of(prefix, &own),
-                    EntryKind::Resources | EntryKind::Templates => prefixed_uri(prefix, &own),
+                    EntryKind::Prompts => wire_name::of(prefix, &own_name),
+                    EntryKind::Resources | EntryKind::Templates => prefixed_uri(prefix, &own_name),
                 };
-                let remark = |problem: &str| format!("{noun} `{}` {problem}", loggable_name(&name));
+                let warning =
+                    |problem: &str| format!("{noun} `{}` {problem}", loggable_name(&name));
                 let indexes = entries.by_name.entry(name.clone()).or_default();
                 match indexes.last().map(|last| &entries.listed[*last].server) {
                     Some(last) if last == server => {
-                        warnings.add(server, &remark("is listed twice; the first one is used"));
+                        warnings.add(server, &warning("is listed twice; the first one is used"));
                         continue;
                     }
                     Some(_) => {
-                        warnings.add(server, &remark("has the same name as another server's"))
+                        warnings.add(server, &warning("has the same name as another server's"))
                     }
                     None => {}
                 }
@@ -115,11 +120,7 @@ impl EntryList {
                 if let Some(fields) = definition.as_object_mut() {
                     fields.insert(key.to_owned(), Value::String(name));
                 }
-                entries.listed.push(ListEntry {
-                    server: Arc::clone(server),
-                    own_name: own,
-                    definition,
-                });
+                entries.listed.push(ListEntry { server: Arc::clone(server), own_name, definition });
             }
         }
         entries
@@ -128,10 +129,10 @@ impl EntryList {
     /// The definitions of the entries of some servers, in order. If several of these servers use a name, the first
     /// one's entry is listed.
     pub(crate) fn list(&self, includes: impl Fn(&str) -> bool) -> Vec<&Value> {
-        let mut firsts: Vec<usize> =
+        let mut first_indexes: Vec<usize> =
             self.by_name.values().filter_map(|at| self.first(at, &includes)).collect();
-        firsts.sort_unstable();
-        firsts.into_iter().map(|at| &self.listed[at].definition).collect()
+        first_indexes.sort_unstable();
+        first_indexes.into_iter().map(|at| &self.listed[at].definition).collect()
     }
 
     /// Finds an entry by the name that clients use.
@@ -150,9 +151,9 @@ impl EntryList {
             return Some(entry);
         }
         // Results are passed on unchanged, and servers use their own names in them.
-        let mut own =
+        let mut by_own_name =
             self.listed.iter().filter(|entry| entry.own_name == name && includes(&entry.server));
-        own.next().filter(|_| own.next().is_none())
+        by_own_name.next().filter(|_| by_own_name.next().is_none())
     }
 
     /// The first of these entries whose server is included. Entries of other servers must not influence the result.
@@ -171,15 +172,16 @@ fn withheld_reason(
     kind: EntryKind,
     prefix: &str,
     prefixes: &Prefixes,
-    own: &str,
+    own_name: &str,
     entry: &Value,
 ) -> Option<&'static str> {
     let arguments = entry.get("arguments").and_then(Value::as_array).into_iter().flatten();
-    let mut names = arguments.filter_map(|argument| argument.get("name")?.as_str()).chain([own]);
+    let mut names =
+        arguments.filter_map(|argument| argument.get("name")?.as_str()).chain([own_name]);
     if names.any(has_invisible_chars) || has_hidden_key(entry) {
         return Some("a name, a URI or a key in it has invisible characters");
     }
     let is_unprefixed_uri = kind != EntryKind::Prompts && prefix.is_empty();
-    (is_unprefixed_uri && prefixes.has_any_uri_prefix(own))
+    (is_unprefixed_uri && prefixes.has_any_uri_prefix(own_name))
         .then_some("its URI begins with another server's prefix")
 }

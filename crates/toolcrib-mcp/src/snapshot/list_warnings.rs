@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn only_new_lines_are_logged_and_only_some_of_many() {
+    fn only_new_warnings_are_logged_up_to_a_maximum() {
         let lines: Vec<String> =
             (0..MAX_WARNINGS + 5).map(|number| format!("line {number}")).collect();
         let first = warnings(None, &lines);

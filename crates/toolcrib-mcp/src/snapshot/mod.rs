@@ -39,7 +39,7 @@ pub(crate) struct SnapshotServer {
     pub(crate) name: Arc<str>,
     pub(crate) config: Arc<Server>,
     /// Its lists; `None` if it has never answered.
-    pub(crate) known: Option<Arc<ServerLists>>,
+    pub(crate) lists: Option<Arc<ServerLists>>,
     /// Whether it has never answered and is being connected to.
     pub(crate) connecting: bool,
     /// Whether it has never answered and has failed at least once.
@@ -53,17 +53,17 @@ impl SnapshotServer {
     pub(crate) fn new(
         name: &Arc<str>,
         config: Arc<Server>,
-        known: Option<Arc<ServerLists>>,
+        lists: Option<Arc<ServerLists>>,
         status: &ServerStatus,
     ) -> Self {
-        let unknown = known.is_none();
+        let has_no_lists = lists.is_none();
         Self {
             name: Arc::clone(name),
             config,
-            known,
-            connecting: unknown
+            lists,
+            connecting: has_no_lists
                 && matches!(status.phase, ServerPhase::Connecting | ServerPhase::Up),
-            failed: unknown && status.reason.is_some(),
+            failed: has_no_lists && status.reason.is_some(),
         }
     }
 }
@@ -140,9 +140,9 @@ impl Snapshot {
         let settings = disclosure::settings(config);
         let without_sessions = disclosure::without_sessions(&settings);
         let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
-            let lists =
-                servers.iter().filter_map(|server| Some((server, pick(server.known.as_deref()?))));
-            EntryList::of(kind, &prefixes, lists, &mut warnings)
+            let with_lists =
+                servers.iter().filter_map(|server| Some((server, pick(server.lists.as_deref()?))));
+            EntryList::of(kind, &prefixes, with_lists, &mut warnings)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),
@@ -150,9 +150,9 @@ impl Snapshot {
         });
         let stateless_crib = without_sessions
             .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
-        let prompts = entries(|known| &known.prompts, EntryKind::Prompts);
-        let resources = entries(|known| &known.resources, EntryKind::Resources);
-        let templates = entries(|known| &known.templates, EntryKind::Templates);
+        let prompts = entries(|lists| &lists.prompts, EntryKind::Prompts);
+        let resources = entries(|lists| &lists.resources, EntryKind::Resources);
+        let templates = entries(|lists| &lists.templates, EntryKind::Templates);
         Self {
             prompts,
             resources,
@@ -171,13 +171,13 @@ impl Snapshot {
     /// Whether a snapshot built from this config and these servers would be the same.
     pub(crate) fn is_built_from(&self, config: &Arc<Config>, servers: &[SnapshotServer]) -> bool {
         let same = |(a, b): (&SnapshotServer, &SnapshotServer)| {
-            let known = match (&a.known, &b.known) {
+            let same_lists = match (&a.lists, &b.lists) {
                 (Some(a), Some(b)) => Arc::ptr_eq(a, b),
                 (None, None) => true,
                 _ => false,
             };
             let flags = |server: &SnapshotServer| (server.connecting, server.failed);
-            known && a.name == b.name && a.config == b.config && flags(a) == flags(b)
+            same_lists && a.name == b.name && a.config == b.config && flags(a) == flags(b)
         };
         Arc::ptr_eq(&self.config, config)
             && self.servers.len() == servers.len()
@@ -187,7 +187,7 @@ impl Snapshot {
     /// Whether each of these servers has answered, now or in an earlier run.
     fn have_all_answered(&self, includes: impl Fn(&str) -> bool) -> bool {
         let mut included = self.servers.iter().filter(|server| includes(&server.name));
-        included.all(|server| server.known.is_some())
+        included.all(|server| server.lists.is_some())
     }
 
     /// Determines which of these servers a URI without a server's prefix belongs to.
@@ -214,14 +214,14 @@ impl Snapshot {
 
     /// The names and prefixes of those of these servers that have never answered.
     fn unlisted(&self, includes: impl Fn(&str) -> bool) -> Vec<String> {
-        let unanswered = self.servers.iter().filter(|server| server.known.is_none());
+        let unanswered = self.servers.iter().filter(|server| server.lists.is_none());
         let unanswered = unanswered.filter(|server| includes(&server.name));
         unanswered.flat_map(|server| [prefix(server), &server.name]).map(str::to_owned).collect()
     }
 
     /// Whether a server has ever answered.
     pub(crate) fn has_answered(&self, name: &str) -> bool {
-        self.servers.iter().any(|server| *server.name == *name && server.known.is_some())
+        self.servers.iter().any(|server| *server.name == *name && server.lists.is_some())
     }
 
     /// The servers that have never answered and have not failed either, sorted by name.
@@ -269,14 +269,14 @@ impl Snapshot {
 
 /// The tools of one server that its config allows.
 fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
-    let Some(known) = &server.known else { return IngestedTools::default() };
-    let list = format!("{{\"tools\":{}}}", known.tools.json());
+    let Some(lists) = &server.lists else { return IngestedTools::default() };
+    let list = format!("{{\"tools\":{}}}", lists.tools.json());
     let origin = Origin::Server(&server.name);
     let Ok(mut ingested) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
         return IngestedTools::default();
     };
     let server = &server.config;
-    let (allow, deny, load) =
+    let (allow, deny, always_load) =
         (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
     ingested.tools.retain(|tool| {
         let matches_any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
@@ -286,7 +286,7 @@ fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
         .tools
         .into_iter()
         .map(|tool| {
-            let always = load.iter().any(|glob| glob.matches(&tool));
+            let always = always_load.iter().any(|glob| glob.matches(&tool));
             match if always { Some(DeferPolicy::Never) } else { server.defer } {
                 Some(defer) => tool.with_defer(defer),
                 None => tool,
@@ -340,7 +340,7 @@ mod tests {
     /// The server's task may store the lists and set the status to up between the two reads whose results
     /// `SnapshotServer::new` gets.
     #[test]
-    fn a_server_whose_lists_are_not_known_yet_is_connecting() {
+    fn a_server_without_lists_is_connecting() {
         let name = Arc::from("shop");
         let config = Arc::new(Server::new(Transport::Stdio {
             command: "shop".into(),

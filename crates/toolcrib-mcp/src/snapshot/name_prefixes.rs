@@ -37,19 +37,23 @@ impl Prefixes {
     }
 
     /// The name that clients use for a tool or prompt of the server with an empty prefix.
-    pub(super) fn unprefixed_name<'n>(&self, own: &'n str) -> Cow<'n, str> {
-        wire_name::unprefixed(own, self.0.iter().map(String::as_str))
+    pub(super) fn unprefixed_name<'n>(&self, own_name: &'n str) -> Cow<'n, str> {
+        wire_name::unprefixed(own_name, self.0.iter().map(String::as_str))
     }
 
     /// Whether a URI begins with the prefix of any server.
-    pub(super) fn has_any_uri_prefix(&self, own: &str) -> bool {
-        self.0.iter().any(|prefix| strip_uri_prefix(prefix, own).is_some())
+    pub(super) fn has_any_uri_prefix(&self, uri: &str) -> bool {
+        self.0.iter().any(|prefix| strip_uri_prefix(prefix, uri).is_some())
     }
 }
 
 /// A URI with the prefix of its server.
-pub(crate) fn prefixed_uri(prefix: &str, own: &str) -> String {
-    if prefix.is_empty() { own.to_owned() } else { format!("{}+{own}", scheme_prefix(prefix)) }
+pub(crate) fn prefixed_uri(prefix: &str, own_uri: &str) -> String {
+    if prefix.is_empty() {
+        own_uri.to_owned()
+    } else {
+        format!("{}+{own_uri}", scheme_prefix(prefix))
+    }
 }
 
 /// The server's own URI, if `uri` begins with the prefix.
@@ -59,13 +63,13 @@ pub(crate) fn strip_uri_prefix<'a>(prefix: &str, uri: &'a str) -> Option<&'a str
 
 /// A prefix in the form of a URI scheme, which may have only letters, digits, `.` and `-`.
 fn scheme_prefix(prefix: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    if prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && prefix.chars().all(plain) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && prefix.chars().all(is_allowed) {
         return prefix.to_owned();
     }
     let hash = blake3::hash(prefix.as_bytes()).to_hex();
     let readable: String =
-        prefix.chars().map(|c| if plain(c) { c } else { '-' }).take(40).collect();
+        prefix.chars().map(|c| if is_allowed(c) { c } else { '-' }).take(40).collect();
     format!("s-{readable}-{}", &hash[..12])
 }
 
@@ -80,7 +84,7 @@ mod tests {
         assert_eq!(strip_uri_prefix("notes", "notes+file:///a"), Some("file:///a"));
         assert_eq!(strip_uri_prefix("note", "notes+file:///a"), None);
         assert_ne!(prefixed_uri("my notes", "x:1"), prefixed_uri("my-notes", "x:1"));
-        let odd = prefixed_uri("名前 1", "x:1");
-        assert!(odd.starts_with("s-") && odd.ends_with("+x:1"), "{odd}");
+        let uri = prefixed_uri("名前 1", "x:1");
+        assert!(uri.starts_with("s-") && uri.ends_with("+x:1"), "{uri}");
     }
 }

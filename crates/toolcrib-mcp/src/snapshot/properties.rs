@@ -88,7 +88,7 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =
         spec.tools.iter().filter(|own| keep(own)).map(|own| tool(&own)).collect();
-    let known = ServerLists {
+    let lists = ServerLists {
         tools: Definitions::of(&tools),
         prompts: definitions(spec.prompts.iter().map(|own| json!({"name": own}))),
         resources: definitions(
@@ -96,12 +96,12 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
         ),
         ..ServerLists::default()
     };
-    let known = (!spec.connecting).then(|| Arc::new(known));
+    let lists = (!spec.connecting).then(|| Arc::new(lists));
     let name = Arc::from(name);
     SnapshotServer {
         name,
         config: config.into(),
-        known,
+        lists,
         connecting: spec.connecting,
         failed: false,
     }
@@ -149,8 +149,8 @@ fn server_with_tools(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Snap
     };
     let mut server = server(name, &none, |_| true);
     let tools: Vec<Value> = tools.iter().map(|own| json!({"name": own})).collect();
-    let known = ServerLists { tools: Definitions::of(&tools), ..ServerLists::default() };
-    server.known = Some(Arc::new(known));
+    let lists = ServerLists { tools: Definitions::of(&tools), ..ServerLists::default() };
+    server.lists = Some(Arc::new(lists));
     Arc::make_mut(&mut server.config).prefix = Some(prefix.to_owned());
     server
 }
@@ -239,9 +239,9 @@ proptest! {
     ) {
         let profiles = BTreeMap::from([("p".to_owned(), profile)]);
         let servers = || SERVERS.iter().zip(&all);
-        let whole = snapshot_with(rules.clone(), profiles, servers().map(|(name, spec)| server(name, spec, |_| true)).collect());
-        let view = whole.view(Some("p"), SessionKind::Stateful).unwrap();
-        let catalog = whole.crib.catalog();
+        let full = snapshot_with(rules.clone(), profiles, servers().map(|(name, spec)| server(name, spec, |_| true)).collect());
+        let view = full.view(Some("p"), SessionKind::Stateful).unwrap();
+        let catalog = full.crib.catalog();
         let in_scope = |server: &str, own: &str| view.scope.ids().any(|id| {
             let tool = catalog.tool(id);
             tool.server() == Some(server) && tool.declared_name() == own
@@ -252,7 +252,7 @@ proptest! {
             .collect();
         let alone = snapshot_with(rules, BTreeMap::new(), visible);
         let without = alone.view(None, SessionKind::Stateful).unwrap();
-        for (one, other) in everything_visible(&whole, &view).into_iter().zip(everything_visible(&alone, &without)) {
+        for (one, other) in everything_visible(&full, &view).into_iter().zip(everything_visible(&alone, &without)) {
             prop_assert_eq!(one, other);
         }
     }
@@ -297,7 +297,7 @@ proptest! {
         if uri(&one, &own) == uri(&other, &others) {
             prop_assert_eq!((&one, &own), (&other, &others));
         }
-        let whole = uri(&one, &own);
-        prop_assert_eq!(super::strip_uri_prefix(&one, &whole), Some(&*own));
+        let full = uri(&one, &own);
+        prop_assert_eq!(super::strip_uri_prefix(&one, &full), Some(&*own));
     }
 }

@@ -27,8 +27,9 @@ pub(super) fn check_form(schema: &Value) -> Result<(), QuestionError> {
                     Err(QuestionError::ForgedLabel)
                 }
                 ("required", Value::Array(names)) => {
-                    let hidden = |name: &Value| name.as_str().is_some_and(has_invisible_chars);
-                    if names.iter().any(hidden) {
+                    let is_invisible =
+                        |name: &Value| name.as_str().is_some_and(has_invisible_chars);
+                    if names.iter().any(is_invisible) {
                         Err(QuestionError::InvisibleChars)
                     } else {
                         Ok(())
@@ -54,18 +55,18 @@ fn check_choice(choice: &Value) -> Result<(), QuestionError> {
 /// Reduces each title, description and name of a choice to one line without a server label, and cuts it if it is too
 /// long.
 pub(super) fn clean_form_texts(schema: &mut Value) {
-    fn show(label: &mut Value) {
+    fn clean_text(label: &mut Value) {
         if let Value::String(text) = label {
-            let own = without_labels_or_leading_brackets(&one_line(text));
-            *text = shorten(&own, MAX_FORM_TEXT_CHARS).into_owned();
+            let line = without_labels_or_leading_brackets(&one_line(text));
+            *text = shorten(&line, MAX_FORM_TEXT_CHARS).into_owned();
         }
     }
     match schema {
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 match (&**key, value) {
-                    ("title" | "description", label @ Value::String(_)) => show(label),
-                    ("enumNames", Value::Array(labels)) => labels.iter_mut().for_each(show),
+                    ("title" | "description", label @ Value::String(_)) => clean_text(label),
+                    ("enumNames", Value::Array(labels)) => labels.iter_mut().for_each(clean_text),
                     (_, value) => clean_form_texts(value),
                 }
             }

@@ -7,8 +7,8 @@ use crate::hidden_text::has_invisible_chars;
 /// The host that a URL leads to, and its port unless it is the scheme's default, to be shown to a person. A URL that
 /// programs could parse differently is rejected.
 pub(super) fn link_host(url: &str) -> Result<String, &'static str> {
-    let odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
-    if has_invisible_chars(url) || url.contains(odd) {
+    let is_suspicious = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    if has_invisible_chars(url) || url.contains(is_suspicious) {
         return Err("has blanks, backslashes or invisible characters in it");
     }
     let parsed = Url::parse(url).map_err(|_| "cannot be read")?;

@@ -96,10 +96,10 @@ pub(super) fn prepare_url_error(
     if error.code != URL_ELICITATION_REQUIRED {
         return Ok(error);
     }
-    let own = text_after_label(&error.message, limits.question_chars);
-    error.message = format!("{} {own}", server_label(server, "")).into();
-    let asked = error.data.as_mut().and_then(|data| data.get_mut("elicitations"));
-    let is_known = match asked {
+    let text = text_after_label(&error.message, limits.question_chars);
+    error.message = format!("{} {text}", server_label(server, "")).into();
+    let elicitations = error.data.as_mut().and_then(|data| data.get_mut("elicitations"));
+    let is_valid = match elicitations {
         Some(Value::Array(all)) if all.iter().all(Value::is_object) => {
             for params in all {
                 prepare_elicitation(server, params, limits)?;
@@ -108,7 +108,7 @@ pub(super) fn prepare_url_error(
         }
         _ => false,
     };
-    if !is_known {
+    if !is_valid {
         error.data = None;
     }
     Ok(error)
@@ -117,9 +117,9 @@ pub(super) fn prepare_url_error(
 /// Adds the server's name to a log message, so that it cannot pretend to be from the gateway or another server.
 pub(super) fn label_log(server: &str, line: &mut LoggingMessageNotificationParam) {
     let name = label_name(server);
-    let own = line.logger.as_deref().map(one_line).filter(|own| !own.is_empty());
-    let logger = match own {
-        Some(own) => format!("{name}/{own}"),
+    let logger = line.logger.as_deref().map(one_line).filter(|logger| !logger.is_empty());
+    let logger = match logger {
+        Some(logger) => format!("{name}/{logger}"),
         None => name,
     };
     line.logger = Some(shorten(&logger, MAX_LOGGER_CHARS).into_owned());
@@ -166,10 +166,10 @@ fn prepare_sampling(
     if let Some(messages) = params.get_mut("messages") {
         replace_label_brackets(messages);
     }
-    let own = params.get("systemPrompt").and_then(Value::as_str).unwrap_or_default();
-    let own = without_labels(own);
-    let origin = format!("{} requests this completion.", server_label(server, ""));
-    let prompt = if own.is_empty() { origin } else { format!("{origin}\n\n{own}") };
+    let prompt = params.get("systemPrompt").and_then(Value::as_str).unwrap_or_default();
+    let prompt = without_labels(prompt);
+    let label = format!("{} requests this completion.", server_label(server, ""));
+    let prompt = if prompt.is_empty() { label } else { format!("{label}\n\n{prompt}") };
     params["systemPrompt"] = prompt.into();
     Ok(())
 }

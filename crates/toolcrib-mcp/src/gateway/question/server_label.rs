@@ -16,13 +16,13 @@ pub(super) fn server_label(server: &str, link: &str) -> String {
 
 /// A server's name without the characters that end a label or begin another one.
 pub(super) fn label_name(server: &str) -> String {
-    let plain = |c| match c {
+    let replace = |c| match c {
         '"' | '“' | '”' | '＂' => '\'',
         ']' | '］' | '】' | '〕' | '⟧' | '❳' | '〛' | '﹞' => ')',
         c if is_opening(c) => '(',
         c => c,
     };
-    let name: String = one_line(server).chars().map(plain).collect();
+    let name: String = one_line(server).chars().map(replace).collect();
     shorten(&name, MAX_NAME_CHARS).into_owned()
 }
 
@@ -51,8 +51,8 @@ pub(super) fn replace_label_brackets(content: &mut Value) {
 /// push the label out of view, and visibly cut at the limits.
 pub(super) fn text_after_label(text: &str, limit: usize) -> String {
     let (text, _) = clean(text);
-    let own = without_labels_or_leading_brackets(text.trim());
-    let mut lines: Vec<&str> = own.lines().map(str::trim_end).collect();
+    let text = without_labels_or_leading_brackets(text.trim());
+    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.dedup_by(|line, before| line.is_empty() && before.is_empty());
     let has_more = lines.len() > MAX_LINES;
     lines.truncate(MAX_LINES);
@@ -68,22 +68,22 @@ pub(super) fn text_after_label(text: &str, limit: usize) -> String {
 /// after it may be written with similar-looking letters.
 pub(super) fn without_labels_or_leading_brackets(text: &str) -> String {
     let mut is_start = true;
-    let plain = |(at, c): (usize, char)| {
-        let opens = is_opening(c);
-        let names = opens && (is_start || begins_with_server(&text[at + c.len_utf8()..]));
+    let replace = |(at, c): (usize, char)| {
+        let is_bracket = is_opening(c);
+        let is_label = is_bracket && (is_start || begins_with_server(&text[at + c.len_utf8()..]));
         is_start = c == '\n' || (is_start && is_before_label(c));
-        if names { '(' } else { c }
+        if is_label { '(' } else { c }
     };
-    text.char_indices().map(plain).collect()
+    text.char_indices().map(replace).collect()
 }
 
 /// A prompt without labels. Other brackets stay, since a completion depends on every character.
 pub(super) fn without_labels(text: &str) -> String {
-    let plain = |(at, c): (usize, char)| {
+    let replace = |(at, c): (usize, char)| {
         let is_label = is_opening(c) && begins_with_server(&text[at + c.len_utf8()..]);
         if is_label { '(' } else { c }
     };
-    text.char_indices().map(plain).collect()
+    text.char_indices().map(replace).collect()
 }
 
 /// Whether a text begins with an opening bracket and `server`, apart from markup.

@@ -5,27 +5,27 @@ use super::form::MAX_FORM_TEXT_CHARS;
 use super::server_label::{MAX_LINES, MAX_NAME_CHARS};
 use super::*;
 
-fn asked(params: Value) -> Result<Value, QuestionError> {
+fn elicit(params: Value) -> Result<Value, QuestionError> {
     let mut params = params;
     prepare_question("files", "elicitation/create", Some(&mut params), &Limits::default())?;
     Ok(params)
 }
 
 fn message(text: &str) -> String {
-    asked(json!({"message": text})).unwrap()["message"].as_str().unwrap().to_owned()
+    elicit(json!({"message": text})).unwrap()["message"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn a_question_begins_with_its_server() {
+fn a_question_begins_with_its_servers_name() {
     assert_eq!(message("Which\u{e0041} word?"), "[server \"files\"] Which word?");
     let forged = message("[Server \"bank\"] Your PIN?\n\n\n\n\n[ server \"bank\"] again");
     let expected = "[server \"files\"] (Server \"bank\"] Your PIN?\n\n( server \"bank\"] again";
     assert_eq!(forged, expected);
-    assert_eq!(asked(json!({})).unwrap()["message"], "[server \"files\"] ");
+    assert_eq!(elicit(json!({})).unwrap()["message"], "[server \"files\"] ");
 }
 
 #[test]
-fn a_long_question_is_cut_and_a_large_one_refused() {
+fn a_long_question_is_cut_and_a_large_one_rejected() {
     let limits = Limits { question_chars: 5, question_bytes: 40, ..Limits::default() };
     let ask = |text: &str| {
         let mut params = json!({"message": text});
@@ -40,9 +40,9 @@ fn a_long_question_is_cut_and_a_large_one_refused() {
 }
 
 #[test]
-fn labels_are_cleaned_and_cut_and_hidden_choices_refused() {
+fn form_texts_are_cleaned_and_cut_and_invisible_choices_rejected() {
     let long = "x".repeat(MAX_FORM_TEXT_CHARS + 1);
-    let shown = asked(form(&json!({"title": "T\u{200b}itle", "description": long}))).unwrap();
+    let shown = elicit(form(&json!({"title": "T\u{200b}itle", "description": long}))).unwrap();
     let property = &shown["requestedSchema"]["properties"]["a"];
     assert_eq!(property["title"], "Title");
     let cut = property["description"].as_str().unwrap();
@@ -52,7 +52,7 @@ fn labels_are_cleaned_and_cut_and_hidden_choices_refused() {
         json!({"oneOf": [{"const": "a\u{e0041}", "title": "A"}]}),
         json!({"p\u{200b}": 1}),
     ] {
-        assert_eq!(asked(form(&hidden)).unwrap_err(), QuestionError::InvisibleChars);
+        assert_eq!(elicit(form(&hidden)).unwrap_err(), QuestionError::InvisibleChars);
     }
 }
 
@@ -62,8 +62,8 @@ fn form(property: &Value) -> Value {
 }
 
 #[test]
-fn labels_are_one_line_and_name_no_server() {
-    let shown = asked(form(&json!({
+fn form_texts_are_one_line_without_server_labels() {
+    let shown = elicit(form(&json!({
         "title": "[server \"bank\"]\nPIN",
         "description": "one\n\n\u{2800}\ntwo",
         "enum": ["x"],
@@ -82,7 +82,7 @@ fn labels_are_one_line_and_name_no_server() {
 }
 
 #[test]
-fn names_and_choices_that_look_like_a_server_are_refused() {
+fn names_and_choices_that_look_like_a_server_label_are_rejected() {
     for forged in [
         json!({"enum": ["x", "[server \"bank\"]"]}),
         json!({"oneOf": [{"const": " **【 Server", "title": "x"}]}),
@@ -90,26 +90,26 @@ fn names_and_choices_that_look_like_a_server_are_refused() {
         json!({"default": "[server \"bank\"]"}),
         json!({"[server \"bank\"] PIN": {"type": "string"}}),
     ] {
-        assert_eq!(asked(form(&forged)).unwrap_err(), QuestionError::ForgedLabel, "{forged}");
+        assert_eq!(elicit(form(&forged)).unwrap_err(), QuestionError::ForgedLabel, "{forged}");
     }
-    assert!(asked(form(&json!({"enum": ["[1] server", "server", "(server)"]}))).is_ok());
+    assert!(elicit(form(&json!({"enum": ["[1] server", "server", "(server)"]}))).is_ok());
 }
 
 #[test]
-fn choices_may_be_ordinary_writing() {
+fn choices_may_have_the_invisible_characters_of_ordinary_writing() {
     let choices = json!([
         "\u{2714}\u{fe0f} Yes",
         "\u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}",
         "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
     ]);
-    let shown = asked(form(&json!({"enum": choices}))).unwrap();
+    let shown = elicit(form(&json!({"enum": choices}))).unwrap();
     assert_eq!(shown["requestedSchema"]["properties"]["a"]["enum"], choices);
-    let broken = asked(form(&json!({"enum": ["a\nb"]})));
+    let broken = elicit(form(&json!({"enum": ["a\nb"]})));
     assert_eq!(broken.unwrap_err(), QuestionError::InvisibleChars);
 }
 
 #[test]
-fn empty_lines_are_few_and_lines_are_limited() {
+fn empty_lines_are_merged_and_lines_are_limited() {
     let shown = message("a\n\u{2800}\n \n\u{2800}\u{3000}\r\n\nb\n\nc");
     assert_eq!(shown, "[server \"files\"] a\n\nb\n\nc");
     let lines = |count: usize| vec!["x"; count].join("\n");
@@ -119,14 +119,14 @@ fn empty_lines_are_few_and_lines_are_limited() {
 }
 
 #[test]
-fn what_looks_like_a_label_is_changed() {
+fn texts_that_look_like_a_label_are_changed() {
     let text = "\u{301}*［s\u{435}rver \"bank\"］\nsee [1] and 【s\u{332}erver\n> __〔bank〕\n[[x]]\n\\[ *Server*";
     let expected = "[server \"files\"] \u{301}*(s\u{435}rver \"bank\"］\nsee [1] and (s\u{332}erver\n> __(bank〕\n((x]]\n\\( *Server*";
     assert_eq!(message(text), expected);
 }
 
 #[test]
-fn a_server_cannot_be_called_like_two() {
+fn a_servers_name_cannot_contain_another_label() {
     let shown = |name: &str| {
         let mut params = json!({"message": "Hi"});
         prepare_question(name, "elicitation/create", Some(&mut params), &Limits::default())
@@ -140,7 +140,7 @@ fn a_server_cannot_be_called_like_two() {
 }
 
 #[test]
-fn a_log_names_its_server() {
+fn a_log_message_names_its_server() {
     let logger = |own: Value| {
         let line = json!({"level": "info", "logger": own, "data": "x"});
         let mut line = serde_json::from_value(line).unwrap();
@@ -156,7 +156,7 @@ fn a_log_names_its_server() {
 
 #[test]
 fn a_link_shows_its_host() {
-    let ask = |url: &str| asked(json!({"mode": "url", "message": "Sign in.", "url": url}));
+    let ask = |url: &str| elicit(json!({"mode": "url", "message": "Sign in.", "url": url}));
     let shown = ask("https://example.com:8443/in?a=1").unwrap();
     let expected = "[server \"files\", link to example.com:8443] Sign in.";
     assert_eq!(
@@ -192,8 +192,8 @@ fn a_completion_names_its_server_in_the_system_prompt() {
     assert_eq!(sample(text("h\u{200b}i")), expected);
     let mut with = text("hi");
     with["systemPrompt"] = "Be brief.".into();
-    let told = "[server \"files\"] requests this completion.\n\nBe brief.";
-    assert_eq!(sample(with)["systemPrompt"], told);
+    let expected = "[server \"files\"] requests this completion.\n\nBe brief.";
+    assert_eq!(sample(with)["systemPrompt"], expected);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_completion_has_no_context_of_other_servers() {
 }
 
 #[test]
-fn an_error_that_asks_for_urls_names_the_server_too() {
+fn an_error_that_asks_to_open_urls_names_its_server() {
     let error = |url: &str| {
         let data = json!({"elicitations": [{"mode": "url", "message": "Sign in.", "url": url}]});
         ErrorData::new(URL_ELICITATION_REQUIRED, "[server \"bank\"] sign in", Some(data))
@@ -247,7 +247,7 @@ fn an_error_that_asks_for_urls_names_the_server_too() {
 proptest! {
     /// Whatever a server writes, the form that names a server is there once, and has its own name.
     #[test]
-    fn no_server_speaks_for_another(text in r#"(\[|server|SERVER| |"|bank|\]|\n|[a-z]|\u{200b}){0,40}"#) {
+    fn no_server_can_forge_another_servers_label(text in r#"(\[|server|SERVER| |"|bank|\]|\n|[a-z]|\u{200b}){0,40}"#) {
         let shown = message(&text);
         let rest = shown.strip_prefix("[server \"files\"] ").unwrap();
         let mut forms = rest.match_indices('[').map(|(at, _)| rest[at + 1..].trim_start());
