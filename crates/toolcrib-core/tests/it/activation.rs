@@ -1,4 +1,4 @@
-//! Whether a conversation defers, which tools, and for how long.
+//! Whether a conversation defers tools, which ones, and for how long.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{
@@ -10,7 +10,7 @@ use crate::disclose::{show, talkative};
 use crate::support::{Chat, catalog, crib_with, office};
 
 #[test]
-fn numbers_decide_and_the_reason_is_told() {
+fn the_thresholds_decide_and_the_reason_is_reported() {
     let many = talkative();
     let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
     let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
@@ -72,7 +72,7 @@ fn rules_come_from_code_and_from_configuration() {
 }
 
 #[test]
-fn without_the_search_tool_everything_is_exposed() {
+fn without_the_search_tool_no_tool_is_deferred() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext::new(&scope).with_search_allowed(false);
@@ -82,7 +82,7 @@ fn without_the_search_tool_everything_is_exposed() {
 }
 
 #[test]
-fn a_conversation_that_defers_keeps_deferring_when_servers_go() {
+fn a_deferring_conversation_keeps_deferring_when_servers_disconnect() {
     let (all, few) = (&talkative()[..], &talkative()[..3]);
     let auto = "[activation]\n";
     let crib = crib_with(all, auto);
@@ -97,7 +97,7 @@ fn a_conversation_that_defers_keeps_deferring_when_servers_go() {
 }
 
 #[test]
-fn always_alone_does_not_make_the_rest_sticky() {
+fn an_always_rule_alone_does_not_keep_deferral_active() {
     let mut tools = office();
     tools[0]["defer"] = json!("always");
     let crib = Crib::new(catalog(&tools), Settings::default());
@@ -108,7 +108,7 @@ fn always_alone_does_not_make_the_rest_sticky() {
 }
 
 #[test]
-fn a_resumed_conversation_is_as_sticky_as_it_was() {
+fn a_resumed_conversation_keeps_deferring() {
     use toolcrib_core::Ledger;
     use toolcrib_core::conversation::TranscriptEntry;
     let few = Crib::new(catalog(&office()[..3]), Settings::default());

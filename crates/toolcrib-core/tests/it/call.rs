@@ -1,4 +1,4 @@
-//! Calls: unwrapped, checked, run or refused with what the model needs.
+//! Calls: unwrapped, validated, then run or refused with what the model needs.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::{ArgumentFault, RefusalCode};
@@ -30,7 +30,7 @@ fn the_bridge_unwraps_to_the_real_tool_in_any_spelling() {
 fn arguments_run_as_they_were_written() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}});
     let crib = crib(&[tool("a__b", "", &schema)]);
-    // Order, blanks and the spelling of numbers are the caller's.
+    // The order of keys, white space and the spelling of numbers are preserved.
     let arguments = r#"{ "z":1.00, "n": 12345678901234567890123, "a":[ ] }"#;
     let input = format!(r#"{{"name":"a__b","arguments":{arguments}}}"#);
     assert_eq!(Chat::new(&crib).runs("tool_call", &input).1, arguments);
@@ -38,7 +38,7 @@ fn arguments_run_as_they_were_written() {
 }
 
 #[test]
-fn every_wrapping_is_taken_off_when_that_is_what_fits() {
+fn wrapped_arguments_are_unwrapped_if_the_schema_fits_then() {
     let crib = crib(&office());
     let wanted = r#"{"to":"a","subject":"b"}"#;
     for input in [
@@ -56,7 +56,7 @@ fn every_wrapping_is_taken_off_when_that_is_what_fits() {
 }
 
 #[test]
-fn nothing_is_taken_off_that_belongs_to_the_tool() {
+fn arguments_that_belong_to_the_tool_are_not_unwrapped() {
     let schema = json!({"type": "object", "properties": {"arguments": {"type": "object"}}, "required": ["arguments"]});
     let crib = crib(&[tool("a__run", "Runs with arguments.", &schema)]);
     let input = r#"{"name":"a__run","arguments":{"arguments":{"x":1}}}"#;
@@ -64,7 +64,7 @@ fn nothing_is_taken_off_that_belongs_to_the_tool() {
 }
 
 #[test]
-fn no_arguments_come_in_many_ways() {
+fn a_call_without_arguments_is_accepted_in_many_forms() {
     let crib = crib(&[tool("a__ping", "", &json!({"type": "object", "properties": {}}))]);
     for input in [
         r#"{"name":"a__ping"}"#,
@@ -79,7 +79,7 @@ fn no_arguments_come_in_many_ways() {
 }
 
 #[test]
-fn a_wrong_call_is_answered_with_the_schema_once_and_what_is_wrong_where() {
+fn an_invalid_call_is_refused_with_the_faults_and_once_with_the_schema() {
     let crib = crib(&office());
     let mut chat = Chat::new(&crib);
     let first = chat.refused("mail__send", r#"{"to":["a"],"subject":"b"}"#);
@@ -100,14 +100,14 @@ fn a_wrong_call_is_answered_with_the_schema_once_and_what_is_wrong_where() {
 }
 
 #[test]
-fn a_misspelled_parameter_is_pointed_out() {
+fn a_misspelled_parameter_is_corrected_in_the_refusal() {
     let crib = crib(&office());
     let refusal = Chat::new(&crib).refused("github__create_issue", r#"{"repo":"r","titel":"t"}"#);
     assert_eq!(refusal.hint, r#""titel" should be "title""#);
 }
 
 #[test]
-fn a_direct_call_of_a_deferred_tool_runs_when_it_is_right() {
+fn a_valid_direct_call_of_a_deferred_tool_runs() {
     let crib = crib(&office());
     assert_eq!(
         Chat::new(&crib).runs("mail__delete_message", r#"{"id":"7"}"#),
@@ -116,7 +116,7 @@ fn a_direct_call_of_a_deferred_tool_runs_when_it_is_right() {
 }
 
 #[test]
-fn the_same_mistake_again_and_again_changes_the_answer() {
+fn repeating_the_same_mistake_changes_the_refusal() {
     let crib = crib(&office());
     let mut chat = Chat::new(&crib);
     let hints: Vec<String> = (0..4).map(|_| chat.refused("mail__send", "{}").hint).collect();
@@ -129,7 +129,7 @@ fn the_same_mistake_again_and_again_changes_the_answer() {
 }
 
 #[test]
-fn unknown_and_out_of_scope_are_one_answer() {
+fn an_unknown_and_an_out_of_scope_tool_get_the_same_answer() {
     let crib = crib(&office());
     let mut all = Chat::new(&crib);
     let mut some = Chat::within(&crib, &["mail__send", "mail__search_messages"]);
@@ -149,7 +149,7 @@ fn unknown_and_out_of_scope_are_one_answer() {
 }
 
 #[test]
-fn a_name_for_two_tools_is_asked_back() {
+fn an_ambiguous_name_is_refused_with_the_candidates() {
     let crib = crib(&office());
     let refusal = Chat::new(&crib).refused("search_messages", r#"{"query":"x"}"#);
     assert_eq!(
@@ -211,7 +211,7 @@ fn describe_shows_one_schema_in_full_and_loads_it() {
 }
 
 #[test]
-fn search_takes_its_input_as_models_send_it() {
+fn search_accepts_the_input_forms_that_models_send() {
     let crib = crib(&office());
     for input in [
         r#"{"query":"select:mail__send"}"#,
@@ -244,7 +244,7 @@ fn search_takes_its_input_as_models_send_it() {
 }
 
 #[test]
-fn a_schema_nobody_understands_lets_the_server_decide() {
+fn with_an_unusable_schema_the_server_validates() {
     for schema in [
         json!({"type": 7}),
         json!({"$ref": "https://example.com/s.json"}),
@@ -267,7 +267,7 @@ fn a_call_after_the_schema_changed_gets_the_new_schema() {
 }
 
 #[test]
-fn a_schema_from_a_stranger_is_validated_in_bounded_time() {
+fn an_untrusted_schema_is_validated_in_bounded_time() {
     let fan: serde_json::Map<String, Value> = (0..60)
         .map(|i| (format!("d{i}"), json!({"anyOf": [{"$ref": format!("#/$defs/d{}", i + 1)}, {"$ref": format!("#/$defs/d{}", i + 1)}]})))
         .collect();

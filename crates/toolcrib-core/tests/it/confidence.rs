@@ -1,4 +1,4 @@
-//! How sure a hit is, and what becomes of a query that no tool fits.
+//! The confidence of hits, and the answer to a query that no tool fits.
 
 use serde_json::{Value, json};
 use toolcrib_core::rank::{Fit, FitDecision, FitReason};
@@ -10,15 +10,15 @@ use toolcrib_core::{
 use crate::hybrid;
 use crate::support::{Chat, catalog, changed, crib, crib_with, names, office, tool};
 
-/// Of the words of this one, the office has `state`, a parameter, and that is little.
+/// The office has only the word `state` of this query, as a parameter name, which is little.
 const LOST: &str = "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
 
-/// The office, ranked by words alone: what they weigh can be worked out by hand.
+/// The office catalog, ranked by words only, so that word weights can be computed by hand.
 fn by_words() -> Crib {
     crib_with(&office(), "[rank]\nby = 'words'\n")
 }
 
-/// Whether an answer by words serves.
+/// The fit of a query when ranked by words only.
 fn fit(query: &str) -> Option<Fit> {
     Chat::new(&by_words()).search(query).fit
 }
@@ -32,7 +32,7 @@ fn ask(queries: &[&str]) -> SearchRequest {
 }
 
 #[test]
-fn a_query_that_no_tool_fits_loads_nothing_and_says_what_is_nearest() {
+fn a_query_that_no_tool_fits_loads_nothing_and_names_the_nearest_tools() {
     let crib = by_words();
     let mut chat = Chat::new(&crib);
     let reply = chat.search(LOST);
@@ -69,7 +69,7 @@ fn a_tool_with_all_the_words_fits_strongly_and_one_with_some_weakly() {
 }
 
 #[test]
-fn what_means_the_same_fits_without_a_word_in_common() {
+fn a_tool_with_the_same_meaning_fits_without_a_common_word() {
     let crib = Crib::new(catalog(&hybrid::post()), hybrid::settings());
     let near = Chat::new(&crib).search("drizzle");
     assert_eq!((near.fit, names(&near)), (Some(Fit::Strong), vec!["sky__cyclone"]));
@@ -81,7 +81,7 @@ fn what_means_the_same_fits_without_a_word_in_common() {
 }
 
 #[test]
-fn a_named_tool_is_certain() {
+fn a_named_tool_has_full_confidence() {
     let crib = by_words();
     for query in
         ["mail__send", "mail.send", "use github__list_issues on the trombone", "server:mail"]
@@ -102,7 +102,7 @@ fn a_named_tool_is_certain() {
 }
 
 #[test]
-fn names_that_are_there_fit_and_names_that_are_not_do_not() {
+fn selected_names_that_exist_are_a_strong_fit_and_missing_ones_are_none() {
     assert_eq!(fit("select:mail__send"), Some(Fit::Strong));
     assert_eq!(fit("select:mail__send,nope"), Some(Fit::Strong));
     assert_eq!(fit("select:nope"), Some(Fit::None));
@@ -110,7 +110,7 @@ fn names_that_are_there_fit_and_names_that_are_not_do_not() {
 }
 
 #[test]
-fn of_several_queries_the_best_fit_counts_and_those_without_one_are_named() {
+fn the_best_fit_of_several_queries_counts_and_queries_without_fit_are_noted() {
     let crib = by_words();
     let reply = Chat::new(&crib).ask(&ask(&[LOST, "merge a pull request"]));
     assert_eq!((reply.fit, names(&reply)[0]), (Some(Fit::Strong), "github__merge_pull_request"));
@@ -127,7 +127,7 @@ fn of_several_queries_the_best_fit_counts_and_those_without_one_are_named() {
 }
 
 #[test]
-fn a_pattern_and_a_look_around_are_not_judged() {
+fn pattern_searches_and_browsing_have_no_fit() {
     let crib = by_words();
     let pattern = SearchRequest::pattern("issue");
     let mixed = ask(&[LOST]).with_pattern("issue");
@@ -140,17 +140,17 @@ fn a_pattern_and_a_look_around_are_not_judged() {
 }
 
 #[test]
-fn who_will_not_have_it_refused_gets_what_is_nearest() {
+fn without_refusing_the_nearest_tools_are_returned() {
     let crib = crib_with(&office(), "[rank]\nby = 'words'\n[search]\nrefuse = false\n");
     let reply = Chat::new(&crib).search(LOST);
     assert_eq!(names(&reply), ["github__list_issues"]);
     assert_eq!((reply.fit, reply.notes.len()), (Some(Fit::Weak), 0));
 }
 
-/// Claude Code gives what it has. How it writes that has no place for a fit.
+/// The Claude Code preset always returns hits, and its reply format has no field for a fit.
 #[cfg(feature = "presets")]
 #[test]
-fn claude_code_refuses_nothing() {
+fn the_claude_code_preset_never_refuses() {
     let settings = Preset::ClaudeCode.settings();
     let crib = Crib::new(catalog(&office()), settings);
     let reply = Chat::new(&crib).search(LOST);
@@ -161,7 +161,7 @@ fn claude_code_refuses_nothing() {
 
 #[cfg(feature = "presets")]
 #[test]
-fn rankers_of_other_systems_say_nothing_about_it() {
+fn rankers_of_other_systems_have_no_confidence() {
     for preset in [Preset::Everruns, Preset::Hermes, Preset::Opencode] {
         let crib = Crib::new(catalog(&office()), preset.settings());
         let scope = Scope::all(crib.catalog());
@@ -181,7 +181,7 @@ fn rankers_of_other_systems_say_nothing_about_it() {
 }
 
 #[test]
-fn every_form_says_that_nothing_fits() {
+fn every_reply_format_says_that_no_tool_fits() {
     let crib = by_words();
     let reply = Chat::new(&crib).search(LOST);
     for form in [
@@ -198,7 +198,7 @@ fn every_form_says_that_nothing_fits() {
 }
 
 #[test]
-fn a_fit_does_not_hang_on_how_many_are_asked_for() {
+fn the_fit_does_not_depend_on_the_limit() {
     let crib = by_words();
     let of = |limit| {
         let ask = SearchRequest::query("post the minutes to a channel").with_limit(limit);
@@ -208,9 +208,9 @@ fn a_fit_does_not_hang_on_how_many_are_asked_for() {
     assert_eq!(of(1), of(8));
 }
 
-/// The nearest are those that the caller may know of.
+/// The nearest tools that a refusal names are in the caller's scope.
 #[test]
-fn what_is_hidden_is_not_nearest() {
+fn hidden_tools_are_not_named_as_nearest() {
     let crib = by_words();
     let reply = Chat::within(&crib, &["github__create_issue", "mail__send"]).search(LOST);
     let told = format!("Nothing matches \"{LOST}\". Try another word for it, or fewer words.");
@@ -220,7 +220,7 @@ fn what_is_hidden_is_not_nearest() {
 }
 
 #[test]
-fn a_server_that_is_still_connecting_may_have_it() {
+fn connecting_servers_are_listed_if_no_tool_fits() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
@@ -247,7 +247,7 @@ fn an_explanation_has_the_confidence_that_the_hit_has() {
 }
 
 #[test]
-fn a_judgement_comes_with_its_reason_in_words() {
+fn a_fit_decision_has_a_reason_in_words() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
     let judged = |query: &str| {
@@ -264,9 +264,9 @@ fn a_judgement_comes_with_its_reason_in_words() {
     assert!(told(LOST).contains(", below 0."), "{}", told(LOST));
 }
 
-/// A word in common is no answer beside a good one, and neither is some cosine: every tool has that.
+/// Neither one common word nor some cosine, which every tool has, is enough to follow a good hit.
 #[test]
-fn what_is_unlikely_does_not_follow_a_good_hit() {
+fn unlikely_tools_do_not_follow_a_good_hit() {
     let found = |refuse| {
         let mut settings = hybrid::settings();
         (settings.search.cutoff, settings.search.refuse) = (0.0, refuse);
@@ -284,7 +284,7 @@ fn what_is_unlikely_does_not_follow_a_good_hit() {
 }
 
 #[test]
-fn a_reply_is_strong_by_its_fit_or_where_there_is_none_by_the_names_asked_for() {
+fn a_reply_is_strong_by_its_fit_or_without_one_by_requested_names() {
     let cribs = [crib(&office()), crib_with(&office(), "[rank]\nby = 'bm25'")];
     for (query, strong) in [
         ("github__create_issue", [true, false]),

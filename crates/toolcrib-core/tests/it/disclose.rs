@@ -23,7 +23,7 @@ fn shown_names(disclosure: &Disclosure) -> Vec<String> {
     parsed(disclosure).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Sixteen tools that cost enough to be worth deferring.
+/// Sixteen tools that are large enough for deferring to pay off.
 pub(crate) fn talkative() -> Vec<Value> {
     let schema = strings(&["alpha", "beta", "gamma", "delta"], 2);
     let words = "Does a thing with many words to say about it.";
@@ -50,7 +50,7 @@ fn the_bridge_is_three_tools_that_never_change() {
 }
 
 #[test]
-fn reveal_stubs_every_schema_and_restores_what_was_asked_for() {
+fn reveal_stubs_every_schema_and_restores_loaded_ones() {
     let crib = crib_with(&office(), "disclosure = 'reveal'\n");
     let mut chat = Chat::new(&crib);
     let first = parsed(&show(&mut chat));
@@ -90,7 +90,7 @@ fn terse_keeps_parameters_and_withholds_descriptions() {
 }
 
 #[test]
-fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
+fn append_adds_found_tools_at_the_end_in_order_of_discovery() {
     let crib = crib_with(&office(), "disclosure = 'append'\n");
     let mut chat = Chat::new(&crib);
     let input = Value::from(office()).to_string();
@@ -117,7 +117,7 @@ fn append_adds_what_was_found_at_the_end_in_order_of_discovery() {
 }
 
 #[test]
-fn stubs_are_written_in_the_shape_the_tool_came_in() {
+fn a_stub_has_the_format_of_the_original_definition() {
     let s = strings(&["q"], 1);
     let cases = [
         (
@@ -157,7 +157,7 @@ fn stubs_are_written_in_the_shape_the_tool_came_in() {
 }
 
 #[test]
-fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
+fn servers_that_connect_later_are_announced_and_the_prompt_is_unchanged() {
     let first = crib_with(&office()[..3], "");
     let mut chat = Chat::new(&first);
     let before = show(&mut chat);
@@ -175,7 +175,7 @@ fn servers_that_connect_later_are_announced_and_the_prompt_stays() {
 }
 
 #[test]
-fn a_tool_that_leaves_the_scope_leaves_the_listing() {
+fn a_tool_that_leaves_the_scope_is_removed_from_the_listing() {
     let crib = crib_with(&office(), "");
     let mut chat = Chat::new(&crib);
     assert!(show(&mut chat).own_tools[0].description.contains("slack__post_message"));
@@ -185,7 +185,7 @@ fn a_tool_that_leaves_the_scope_leaves_the_listing() {
 }
 
 #[test]
-fn nothing_changed_is_the_same_disclosure() {
+fn without_changes_the_disclosure_is_identical() {
     for (kind, same) in [("bridge", true), ("terse", true), ("reveal", false), ("append", false)] {
         let crib = crib_with(&office(), &format!("disclosure = '{kind}'\n"));
         let mut chat = Chat::new(&crib);
@@ -197,7 +197,7 @@ fn nothing_changed_is_the_same_disclosure() {
 }
 
 #[test]
-fn weak_models_are_told_more() {
+fn weak_models_get_a_longer_instruction() {
     let crib = crib_with(&office(), "");
     let scope = Scope::all(crib.catalog());
     let instruction = |model| {
@@ -226,7 +226,7 @@ fn a_renamed_tool_is_shown_under_its_new_name() {
 }
 
 #[test]
-fn an_array_is_edited_and_what_is_not_ours_stays() {
+fn a_tools_array_is_edited_and_foreign_fields_are_kept() {
     let s = strings(&["q"], 1);
     let on = "disclosure = 'reveal'\n[activation]\nmode = 'on'";
     let written = |input: &Value, shape: DefinitionFormat| -> Value {
@@ -252,7 +252,7 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
     );
     assert_eq!(got[1], gemini[1]);
     assert_eq!(got[2]["functionDeclarations"][0]["name"], "tool_search");
-    // The client's own spelling is kept, and never joined by the other.
+    // The client's spelling of the field is kept, and the other spelling is not added.
     let snake = json!([{"function_declarations": [{"name": "a", "parameters_json_schema": s, "response_json_schema": {}}]}]);
     let got = written(&snake, DefinitionFormat::Gemini);
     assert_eq!(
@@ -265,7 +265,7 @@ fn an_array_is_edited_and_what_is_not_ours_stays() {
 }
 
 #[test]
-fn finding_a_tool_that_is_never_deferred_moves_nothing() {
+fn finding_a_tool_that_is_never_deferred_changes_nothing() {
     let crib =
         crib_with(&office(), "disclosure = 'append'\n[defer]\nnever = ['github__create_issue']\n");
     let mut chat = Chat::new(&crib);
@@ -277,7 +277,7 @@ fn finding_a_tool_that_is_never_deferred_moves_nothing() {
 }
 
 #[test]
-fn a_scope_of_another_catalog_is_no_scope() {
+fn a_scope_of_another_catalog_contains_nothing() {
     let (small, large) = (crib_with(&office()[..2], ""), crib_with(&office(), ""));
     for (crib, other) in [(&small, &large), (&large, &small)] {
         let scope = Scope::all(other.catalog());
@@ -294,9 +294,9 @@ fn a_scope_of_another_catalog_is_no_scope() {
     }
 }
 
-/// What stands in the prompt stays; what stood in a message comes again.
+/// The prompt is unchanged; an announcement that was a message can be sent again.
 #[test]
-fn late_tools_can_be_announced_again_and_the_prompt_stays() {
+fn late_tools_can_be_announced_again_and_the_prompt_is_unchanged() {
     let all = office();
     let (few, more) = (crate::support::crib(&all[..3]), crate::support::crib(&all));
     let mut chat = Chat::new(&few);
@@ -314,7 +314,7 @@ fn late_tools_can_be_announced_again_and_the_prompt_stays() {
     assert_eq!((&again.announcement, &again.own_tools), (&late.announcement, &first.own_tools));
 }
 
-/// What a file is indented with is nobody's cost: no client sends it.
+/// Indentation of the input is not counted, since no client sends it.
 #[test]
 fn indentation_costs_nothing() {
     let compact = serde_json::to_string(&office()).unwrap();

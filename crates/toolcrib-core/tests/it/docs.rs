@@ -1,4 +1,4 @@
-//! What the documentation claims is checked: settings pages are settings, tables name real tests.
+//! Checks the documentation: settings pages are valid settings, and tables name existing tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use toolcrib_core::{Preset, Settings};
 const PRESETS: [Preset; 5] =
     [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
 
-/// What each page calls its sources, and their titles.
+/// The names that each preset page uses for its sources, and their titles.
 const DOCUMENTS: [(&str, &str); 6] = [
     ("current", "everruns: Tool Search"),
     ("earlier", "everruns: Tool Search, earlier edition"),
@@ -19,7 +19,7 @@ const DOCUMENTS: [(&str, &str); 6] = [
     ("article", "article: How Tool Search Works and How It Saves Tokens"),
 ];
 
-/// What a system does and its document does not say.
+/// The name of the source for behaviour that the system has and its document does not mention.
 const BEYOND: &str = "beyond";
 
 fn root() -> PathBuf {
@@ -40,8 +40,8 @@ fn first_toml(page: &str) -> &str {
     page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap()
 }
 
-/// A row of a table of behaviours: the document, what it says, what we do, and for the library, `mcp` and
-/// `serve` the tests that show it, or the reason why there is none.
+/// A row of a table of behaviours: the document, what it says, what Toolcrib does, and for the library, `mcp` and `serve`
+/// the tests that show it, or the reason why there is none.
 type Row = [String; 6];
 
 /// Every row of a preset's table of behaviours.
@@ -53,7 +53,7 @@ fn rows(preset: Preset) -> Vec<Row> {
     lines
         .map(|line| {
             let inner = line.trim_start_matches("| ").trim_end_matches(" |");
-            // A bar inside a cell is written `\|`.
+            // A bar inside a cell is escaped as `\|`.
             let cells: Vec<String> = inner.split(" | ").map(str::to_owned).collect();
             cells.try_into().unwrap_or_else(|cells| panic!("{preset}: {cells:?}"))
         })
@@ -64,7 +64,7 @@ fn rows(preset: Preset) -> Vec<Row> {
 fn the_settings_page_shows_the_defaults() {
     let page = page("settings.md");
     assert_eq!(Settings::from_toml(first_toml(&page)).unwrap(), Settings::default());
-    // A key that is left out would be its default too, so they are counted.
+    // A missing key would have its default value too, so the keys are compared.
     let shown: toml::Table = toml::from_str(first_toml(&page)).unwrap();
     let Settings { activation, listing, rank, search, limits, .. } = Settings::default();
     for (table, keys) in [
@@ -82,7 +82,7 @@ fn keys(table: impl serde::Serialize) -> BTreeSet<String> {
     toml::Table::try_from(table).unwrap().keys().cloned().collect()
 }
 
-/// Every preset is plain settings: the file that its page shows says the same.
+/// Every preset consists of plain settings: the TOML file on its page gives the same settings.
 #[test]
 fn every_preset_page_shows_its_preset_as_settings() {
     for preset in PRESETS {
@@ -93,7 +93,7 @@ fn every_preset_page_shows_its_preset_as_settings() {
 }
 
 #[test]
-fn every_behaviour_names_a_test_that_is_there() {
+fn every_behaviour_names_an_existing_test() {
     for preset in PRESETS {
         let rows = rows(preset);
         assert!(rows.len() >= 15, "{preset}: {} rows", rows.len());
@@ -116,7 +116,7 @@ fn every_behaviour_names_a_test_that_is_there() {
     }
 }
 
-/// Where the tests of the library, of `mcp` and of `serve` are. The last two run the program.
+/// The folders with the tests of the library, of `mcp` and of `serve`. The last two run the program.
 const FOLDERS: [&[&str]; 3] = [
     &["toolcrib-core/tests/it", "toolcrib-dialect/tests/it", "toolcrib/tests/it"],
     &["toolcrib/tests/e2e", "toolcrib/tests/faults", "toolcrib/tests/it"],
@@ -143,10 +143,10 @@ fn is_test(path: &str, folders: &[&str]) -> bool {
     })
 }
 
-/// One table with every behaviour of every document, made of the pages' own.
-/// `UPDATE_DOCS=1 cargo test -p toolcrib-core --test it docs` writes it anew.
+/// One table with all behaviours of all documents, generated from the preset pages.
+/// `UPDATE_DOCS=1 cargo test -p toolcrib-core --test it docs` regenerates it.
 #[test]
-fn the_table_of_behaviours_is_that_of_the_pages() {
+fn the_table_of_behaviours_matches_the_preset_pages() {
     let mut lines = Vec::new();
     for (short, title) in DOCUMENTS {
         let before = lines.len();

@@ -1,4 +1,4 @@
-//! Words and vectors together, with a table small enough to see through.
+//! The hybrid ranker, with a table that is small enough to check by hand.
 
 use serde_json::{Value, json};
 use toolcrib_core::rank::{EmbeddingWork, VectorTable};
@@ -8,12 +8,12 @@ use toolcrib_core::{
 
 use crate::support::{Chat, catalog, changed, lines, names, tool};
 
-/// Two directions: mail and weather. Three words for each, no two of which are relatives or synonyms.
+/// Two directions: mail and weather, with three words each. No two of the words are relatives or synonyms.
 fn table() -> VectorTable {
     table_where("drizzle", [0, 100])
 }
 
-/// The same, where one word points that way.
+/// The same table, in which `word` has the direction `way`.
 fn table_where(word: &'static str, way: [i8; 2]) -> VectorTable {
     let (mail, weather) = ([100, 0], [0, 100]);
     let entries: [(&str, [i8; 2]); 6] = [
@@ -62,7 +62,7 @@ fn ranked(crib: &Crib, query: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_means_the_same_is_found_without_a_word_in_common() {
+fn a_tool_with_the_same_meaning_is_found_without_a_common_word() {
     let crib = Crib::new(catalog(&post()), settings());
     assert_eq!(ranked(&crib, "drizzle"), ["sky__cyclone"]);
     let words = crib.with_settings(changed(settings(), |settings| {
@@ -71,23 +71,23 @@ fn what_means_the_same_is_found_without_a_word_in_common() {
     assert_eq!(ranked(&words, "drizzle"), [""; 0]);
 }
 
-/// Mail is asked for more than the weather, and there are two tools for it.
+/// The query has more words about mail than about weather, and two tools are about mail.
 #[test]
-fn a_second_need_is_served_before_the_first_is_again() {
+fn a_tool_for_a_second_need_comes_before_another_one_for_the_first() {
     let tools = [described("a", "Courier."), described("b", "Parcel."), described("c", "Cyclone.")];
     let crib = Crib::new(catalog(&tools), settings());
     let both = "stamp stamp stamp and drizzle drizzle";
     assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
     assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
     assert_eq!(names(&Chat::new(&crib).search(both)), ["a", "c", "b"]);
-    // Its place makes up for what it is behind.
+    // The coverage bonus makes up for its lower score.
     let words = Words::plain(both, &Limits::default());
     let hits = crib.rank(&words, &Scope::all(crib.catalog()), 3);
     assert!(hits[0].confidence == hits[1].confidence && hits[1].score < hits[0].score);
 }
 
 #[test]
-fn one_changed_tool_embeds_one() {
+fn a_changed_tool_is_the_only_one_embedded_again() {
     let first = Crib::new(catalog(&post()), settings());
     assert_eq!(first.prepare(), EmbeddingWork { embedded: 4, reused: 0 });
     let mut tools = post();
@@ -95,7 +95,7 @@ fn one_changed_tool_embeds_one() {
     let second = first.next(catalog(&tools), first.settings().clone());
     assert_eq!(second.prepare(), EmbeddingWork { embedded: 1, reused: 3 });
     assert_eq!(ranked(&second, "mercury"), ["sky__cyclone", "sky__other"]);
-    // In another order, less one, with one that is new.
+    // In another order, without one tool, and with a new one.
     tools.reverse();
     tools[1] = described("sky__new", "Mercury.");
     let third = second.next(catalog(&tools), second.settings().clone());
@@ -107,7 +107,7 @@ fn one_changed_tool_embeds_one() {
 }
 
 #[test]
-fn a_server_under_another_name_is_embedded_again() {
+fn tools_of_a_renamed_server_are_embedded_again() {
     let of = |server: &str| {
         let mut builder = Catalog::builder();
         let tool =
@@ -129,11 +129,11 @@ fn a_server_under_another_name_is_embedded_again() {
 }
 
 #[test]
-fn another_table_or_another_bound_embeds_all_again() {
+fn another_table_or_description_limit_embeds_all_tools_again() {
     let crib = Crib::new(catalog(&post()), settings());
     crib.prepare();
     let all = EmbeddingWork { embedded: 4, reused: 0 };
-    // The same numbers, and still another table.
+    // A table with the same contents is still another table.
     assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
     let otherwise = changed(settings(), |settings| {
         settings.vector_table = table_where("cyclone", [100, 0]);
@@ -145,7 +145,7 @@ fn another_table_or_another_bound_embeds_all_again() {
         settings.limits.indexed_description_bytes = 3;
     });
     assert_eq!(crib.next(catalog(&post()), shorter.clone()).prepare(), all);
-    // A name that says nothing; of the description `Dri` is left, which the table does not have.
+    // The name has no known word, and `Dri` is all that remains of the description; the table does not have it.
     let crib = Crib::new(catalog(&[described("x", "Drizzle.")]), settings());
     let cosine = |crib: &Crib| {
         let (scope, words) =
@@ -160,7 +160,7 @@ fn another_table_or_another_bound_embeds_all_again() {
 }
 
 #[test]
-fn nothing_is_embedded_until_somebody_searches() {
+fn nothing_is_embedded_before_the_first_search() {
     let crib = Crib::new(catalog(&post()), settings());
     let index = crib.index_bytes();
     let next = crib.next(catalog(&post()), crib.settings().clone());
@@ -170,14 +170,14 @@ fn nothing_is_embedded_until_somebody_searches() {
         "nothing was made, so nothing is kept and nothing is made"
     );
     ranked(&crib, "parcel");
-    // A row of two dimensions is padded to 64, and has a scale.
+    // A vector of two dimensions is padded to 64 bytes and has a scale.
     assert_eq!(crib.index_bytes(), index + 4 * (64 + 4));
     let words = Crib::new(catalog(&post()), toolcrib_core::Preset::Words.settings());
     assert_eq!(words.prepare(), EmbeddingWork::default());
 }
 
 #[test]
-fn a_name_that_is_spelled_out_goes_before_what_is_nearer() {
+fn a_named_tool_comes_before_more_similar_tools() {
     let crib = Crib::new(catalog(&post()), settings());
     for name in ["post__stamp", "post.stamp", "POST__STAMP"] {
         let found = ranked(&crib, &format!("cyclone drizzle mercury {name}"));
@@ -188,7 +188,7 @@ fn a_name_that_is_spelled_out_goes_before_what_is_nearer() {
 }
 
 #[test]
-fn operators_hold_for_what_the_vectors_bring() {
+fn operators_apply_to_hits_found_by_vectors() {
     let crib = Crib::new(catalog(&post()), settings());
     assert_eq!(ranked(&crib, "stamp"), ["post__stamp", "post__courier"]);
     assert_eq!(ranked(&crib, "stamp -parcel"), ["post__stamp"]);
@@ -198,7 +198,7 @@ fn operators_hold_for_what_the_vectors_bring() {
 }
 
 #[test]
-fn what_is_hidden_is_not_near_either() {
+fn hidden_tools_are_not_found_by_vectors() {
     let crib = Crib::new(catalog(&post()), settings());
     let scope = Scope::named(crib.catalog(), ["post__stamp", "sky__other"]);
     let words = Words::plain("courier", &Limits::default());

@@ -1,4 +1,4 @@
-//! Tools come in, in every shape, and one bad tool takes nobody along.
+//! Ingesting definitions in every format. One bad tool does not affect the others.
 
 use serde_json::{Value, json};
 use toolcrib_core::{
@@ -14,7 +14,7 @@ fn read(text: &str) -> IngestedTools {
 const SCHEMA: &str = r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#;
 
 #[test]
-fn every_shape_gives_the_same_tool() {
+fn every_format_gives_the_same_tool() {
     let s = SCHEMA;
     let cases = [
         (
@@ -94,14 +94,14 @@ fn every_shape_gives_the_same_tool() {
 }
 
 #[test]
-fn a_schema_stays_as_it_came() {
+fn a_schema_is_kept_byte_for_byte() {
     let schema = r#"{ "zeta":1.0, "type" : "object",  "properties":{"b":{"minimum":1e3},"a":{}},"$ref":"https://example.com/x.json" }"#;
     let came = read(&format!(r#"[{{"name":"t","input_schema":{schema}}}]"#));
     assert_eq!(came.tools[0].schema(), schema);
 }
 
 #[test]
-fn names_are_used_as_they_are_and_servers_are_read_off_prefixes() {
+fn names_are_kept_and_servers_are_derived_from_prefixes() {
     let tools = r#"[
         {"name":"mcp__github__get me","input_schema":{}},
         {"name":"slack__post","inputSchema":{}},
@@ -124,7 +124,7 @@ fn names_are_used_as_they_are_and_servers_are_read_off_prefixes() {
 }
 
 #[test]
-fn one_bad_tool_takes_nobody_along() {
+fn one_bad_tool_does_not_affect_the_others() {
     let deep = format!("{}{}", r#"{"items":"#.repeat(70), "{}") + &"}".repeat(70);
     let wide: Vec<u32> = (0..2_001).collect();
     let cases = [
@@ -165,7 +165,7 @@ fn one_bad_tool_takes_nobody_along() {
 }
 
 #[test]
-fn a_line_that_is_not_json_is_one_line_lost() {
+fn a_line_that_is_not_json_loses_only_that_line() {
     let came = read(
         "{\"name\":\"a\",\"input_schema\":{}}\n{oops\n\n{\"name\":\"b\",\"input_schema\":{}}\n",
     );
@@ -187,7 +187,7 @@ fn hidden_text_is_removed_and_reported() {
 }
 
 #[test]
-fn a_providers_own_tools_are_left_to_it() {
+fn built_in_tools_of_a_provider_are_skipped() {
     let came = read(
         r#"[{"type":"web_search_20250305","name":"web_search"},{"type":"tool_search"},{"type":"mcp","server_label":"x"}]"#,
     );
@@ -201,7 +201,7 @@ fn a_providers_own_tools_are_left_to_it() {
 }
 
 #[test]
-fn owners_say_when_to_defer_and_what_to_find_by() {
+fn owners_set_the_deferral_and_the_keywords() {
     let came = read(
         r#"[
         {"name":"a","input_schema":{},"defer":"never","keywords":["alpha"]},
@@ -223,7 +223,7 @@ fn owners_say_when_to_defer_and_what_to_find_by() {
 }
 
 #[test]
-fn wrong_documents_are_errors_with_hints() {
+fn invalid_documents_are_errors_with_hints() {
     for (text, want) in [
         ("", "not JSON: EOF while parsing a value at line 1, column 0"),
         ("{\"a\":", "not JSON: EOF while parsing a value at line 1, column 5"),
@@ -252,7 +252,7 @@ fn names(catalog: &Catalog) -> Vec<&str> {
 }
 
 #[test]
-fn two_servers_with_one_name_both_keep_their_tool_in_either_order() {
+fn two_servers_keep_tools_with_the_same_name_in_either_order() {
     let github = ("github", r#"[{"name":"search","inputSchema":{},"description":"Code."}]"#);
     let slack =
         ("slack", r#"[{"name":"search","inputSchema":{}},{"name":"post","inputSchema":{}}]"#);
@@ -268,7 +268,7 @@ fn two_servers_with_one_name_both_keep_their_tool_in_either_order() {
 }
 
 #[test]
-fn one_server_with_two_meanings_for_a_name_loses_both() {
+fn a_server_with_two_definitions_of_a_name_loses_both() {
     let twice = r#"[{"name":"a","input_schema":{},"description":"x"},{"name":"a","input_schema":{},"description":"y"},{"name":"b","input_schema":{}}]"#;
     let catalog = built(&[("s", twice)]);
     assert_eq!(names(&catalog), ["b"]);
@@ -286,7 +286,7 @@ fn the_next_catalog_has_the_next_generation() {
 }
 
 #[test]
-fn fingerprints_see_every_change_but_order_and_blanks() {
+fn fingerprints_change_with_everything_but_order_and_white_space() {
     let print = |text: &str| read(text).tools[0].fingerprint();
     let base = print(
         r#"[{"name":"a","description":"d","input_schema":{"type":"object","properties":{"x":{},"y":{}}}}]"#,
@@ -306,7 +306,7 @@ fn fingerprints_see_every_change_but_order_and_blanks() {
 }
 
 #[test]
-fn a_reference_to_itself_is_kept_and_never_inlined() {
+fn a_recursive_reference_is_kept_and_never_inlined() {
     let schema = r##"{"type":"object","properties":{"filter":{"$ref":"#/$defs/f"}},"$defs":{"f":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/f"}}}}}}"##;
     let came = read(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#));
     assert_eq!(came.tools[0].schema(), schema);
@@ -314,9 +314,9 @@ fn a_reference_to_itself_is_kept_and_never_inlined() {
     assert_eq!(signature(&value), "{filter?: {and?: any[]}}");
 }
 
-/// A dump of several servers' lists names each tool's server beside it.
+/// A dump of the tool lists of several servers has the server of each tool next to it.
 #[test]
-fn a_server_that_an_mcp_tool_states_is_its_server() {
+fn an_mcp_tool_can_state_its_server() {
     let lines = "{\"server\":\"github\",\"name\":\"find\",\"inputSchema\":{}}\n{\"server\":\"gitlab\",\"name\":\"find\",\"inputSchema\":{}}";
     assert_eq!(names(&built(&[("dump", lines)])), ["github__find", "gitlab__find"]);
 }

@@ -1,6 +1,6 @@
-//! The invariants of the design, as properties over generated catalogs, scopes and questions.
+//! The invariants of the design, as properties over generated catalogs, scopes and queries.
 //!
-//! Each was seen to fail on a seeded fault: CONTRIBUTING.md says which, and how to repeat it.
+//! Each test was seen to fail on a seeded fault; CONTRIBUTING.md says on which, and how to repeat it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -86,8 +86,7 @@ fn preset() -> impl Strategy<Value = Preset> {
     proptest::sample::select(&Preset::ALL[..])
 }
 
-/// What may stand where a configuration expects something.
-/// A tool's name as a person writes it in a rule: without its server's, or with other separators.
+/// The name of a tool as a person writes it in a rule: without its server, or with other separators.
 fn rule(tools: &[(Value, bool)], at: usize) -> String {
     let name = tools.get(at / 2).and_then(|(tool, _)| tool["name"].as_str()).unwrap_or("none");
     if at.is_multiple_of(2) {
@@ -118,7 +117,7 @@ fn build(tools: &[Value], toml: &str) -> Crib {
     Crib::new(builder.build(), Settings::from_toml(&format!("{toml}{on}")).unwrap())
 }
 
-/// Everything a caller can get out of an engine for one question, as text.
+/// Everything that a caller can obtain from an engine for one query, as text.
 fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
     let turn = TurnContext::new(scope);
     let mut out = Vec::new();
@@ -134,7 +133,7 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
                 .text(form),
         );
     }
-    // A refusal gives no hits; who refuses nothing gives them.
+    // A refusal has no hits, so refusing is disabled for a second search.
     let (mut lenient, ask) = (crib.settings().clone(), SearchRequest::query(question));
     lenient.search.refuse = false;
     let lenient = crib.with_settings(lenient).search(&turn, &mut Conversation::new(), &ask);
@@ -165,10 +164,10 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Invariant 1. A scope is as good as a smaller catalog: every byte of every answer, scores
-    /// included, is what it would be if the other tools did not exist. Whichever system's way.
+    /// Invariant 1. A scope is equivalent to a smaller catalog: every byte of every answer, including scores, is the same
+    /// as if the other tools did not exist. This holds for every preset.
     #[test]
-    fn what_is_out_of_scope_does_not_exist(
+    fn out_of_scope_tools_influence_no_answer(
         tools in scoped_tools(), question in question(), preset in preset(), never in 0..48usize, always in 0..48usize,
     ) {
         let all: Vec<Value> = tools.iter().map(|(tool, _)| tool.clone()).collect();
@@ -187,11 +186,11 @@ proptest! {
         );
     }
 
-    /// Invariant 2. The order in which tools came in reaches no answer. (With the rankers of other
-    /// systems it parts ties, as it does there.)
+    /// Invariant 2. The order of the catalog influences no answer. (In the rankers of other systems it breaks ties, as in
+    /// those systems.)
     #[cfg(feature = "presets")]
     #[test]
-    fn the_order_of_the_catalog_reaches_no_answer(
+    fn the_order_of_the_catalog_influences_no_answer(
         tools in scoped_tools(), question in question(), shift in 0..24usize, kind in 0..2usize,
     ) {
         let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();
@@ -206,7 +205,7 @@ proptest! {
         );
     }
 
-    /// Invariant 5. Any text is answered.
+    /// Invariant 5. Any text gets an answer.
     #[test]
     fn any_text_gets_an_answer(
         text in "(?s).{0,300}", other in "\\PC{0,40}", preset in preset(),
@@ -234,7 +233,7 @@ proptest! {
         let _ = ingest(tool.to_string().as_bytes(), Some(other.as_str()), &limits);
     }
 
-    /// Invariant 5. Any bytes are a catalog or an error with a hint.
+    /// Invariant 5. Any bytes give a catalog, or an error with a hint.
     #[test]
     fn any_bytes_are_a_catalog_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Err(error) = ingest(&bytes, None, &Limits::default()) {
@@ -242,8 +241,8 @@ proptest! {
         }
     }
 
-    /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or
-    /// replaced, and an engine serves under what comes out.
+    /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or replaced, and an engine works
+    /// with the resulting settings.
     #[cfg(feature = "presets")]
     #[test]
     fn any_configuration_is_read(value in leaf(), other in leaf(), at in 0..12usize) {
@@ -273,9 +272,9 @@ proptest! {
         }
     }
 
-    /// Invariant 5. Any JSON is, too, and whatever comes in is clean, named and bounded.
+    /// Invariant 5. The same for any JSON; all tools that are ingested are clean, named and bounded.
     #[test]
-    fn any_json_comes_in_clean(
+    fn any_json_is_ingested_clean_and_bounded(
         name in "\\PC{0,12}|[\\x00-\\x20a-z\u{200b}\u{202e}\u{e0041}_]{0,12}",
         description in "(?s).{0,40}",
         schema in "(null|true|\\[\\]|\\{\\}|\\{\"type\":7\\}|\\{\"properties\":\\{\"a\u{200b}\":\\{\\}\\}\\})",
@@ -295,9 +294,8 @@ proptest! {
         }
     }
 
-    /// Invariant 6. Wire names are injective, valid for every provider, and never ours. Among the
-    /// pairs are neighbours that differ only in where the separator falls, and forgeries: tools
-    /// that call themselves by another's wire name.
+    /// Invariant 6. Wire names are injective, valid for every provider, and never one of ours. The pairs include neighbours
+    /// that differ only in the position of the separator, and forgeries: tools whose own name is another tool's wire name.
     #[test]
     fn wire_names_are_injective(
         pairs in proptest::collection::vec(("[_a]{0,3}|\\PC{0,80}|tool", "[_a]{0,3}|\\PC{0,80}|search"), 1..60),
@@ -315,9 +313,9 @@ proptest! {
         }
     }
 
-    /// Invariant 6, for names that are settled already.
+    /// Invariant 6, for full names.
     #[test]
-    fn settled_names_stay_apart_too(
+    fn wire_names_of_full_names_are_injective(
         names in proptest::collection::hash_set("[_a. ]{1,3}|\\PC{1,80}|tool_search", 1..40),
     ) {
         let forged = names.iter().map(|name| wire_name::of_full(name).into_owned());
@@ -327,10 +325,10 @@ proptest! {
         prop_assert!(wires.iter().all(|wire| wire_name::is_valid(wire) && !wire_name::is_reserved(wire)));
     }
 
-    /// Invariant 7. Below activation the array is the very text that came in: no search tool, no
-    /// note, not one blank moved.
+    /// Invariant 7. Below activation the tools array is exactly the text of the input: no search tool, no note, and no
+    /// changed white space.
     #[test]
-    fn below_activation_nothing_moves(
+    fn below_activation_the_tools_are_unchanged(
         tools in proptest::collection::vec(tool(), 0..14), blanks in "[ \\n\\t]{0,3}", shape in 0..4usize,
     ) {
         let definitions: Vec<String> = tools.iter().enumerate().map(|(i, tool)| {
@@ -355,10 +353,10 @@ proptest! {
         prop_assert_eq!(shown.definitions(shape), definitions);
     }
 
-    /// Whatever is set, the model is never sent to a tool of ours that it does not have, and the
-    /// texts it got tell what was loaded.
+    /// Under all settings, the model is never directed to one of our tools that it does not have, and the texts that it
+    /// received say which tools were loaded.
     #[test]
-    fn texts_of_ours_are_true_whatever_is_set(
+    fn texts_for_the_model_are_true_under_all_settings(
         kind in 0..4usize, flags in any::<[bool; 6]>(), form in 0..5usize, listing in 0..6usize,
         place in 0..3usize, queries in proptest::collection::vec(question(), 1..8),
     ) {
@@ -373,7 +371,7 @@ proptest! {
             ["json", "functions", "markdown", "tools", "matches"][form],
             ["all", "deferrable"][usize::from(deferrable)],
         );
-        // Schemas so large that some become signatures.
+        // The schemas are so large that some become signatures.
         let mut tools = crate::support::office();
         for (at, tool) in tools.iter_mut().enumerate() {
             let more = "as its server says ".repeat(6 * (at % 4));
@@ -398,7 +396,7 @@ proptest! {
                 CallOutcome::Answer(reply) => replies.push((reply.for_model(), None)),
             }
         }
-        // Whoever resumes from the transcript knows what this conversation knows.
+        // A conversation that is resumed from the transcript has the same state.
         let past = replies.iter().map(|(reply, called)| match called {
             Some(name) => TranscriptEntry::Call(name),
             None => TranscriptEntry::Reply(reply),
@@ -416,9 +414,9 @@ proptest! {
         }
     }
 
-    /// Once something is deferred, at least one tool is there in full: ours.
+    /// If any tool is deferred, at least one tool is shown in full: ours.
     #[test]
-    fn at_least_one_tool_is_always_whole(tools in scoped_tools(), kind in 0..4usize) {
+    fn at_least_one_tool_is_always_shown_in_full(tools in scoped_tools(), kind in 0..4usize) {
         let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();
         let kind = ["bridge", "reveal", "terse", "append"][kind];
         let crib = crib_with(&tools, &format!("disclosure = '{kind}'\n"));

@@ -1,4 +1,4 @@
-//! Requests that are not in English.
+//! Queries that are not in English.
 
 use serde_json::{Value, json};
 use toolcrib_core::{Crib, Limits, Preset, Scope, Settings, Words};
@@ -50,10 +50,10 @@ fn tools_described_in_japanese_are_found_in_japanese() {
     }
 }
 
-/// A word in common is enough for words alone; vectors lose nothing of that, and know a little of the rest:
-/// 创建 is to create.
+/// A common word is enough for the word ranker. The vectors do not displace such hits and know a few more words:
+/// 创建 means "to create".
 #[test]
-fn over_english_tools_nothing_is_lost_to_the_vectors() {
+fn vectors_do_not_displace_word_matches_in_english_catalogs() {
     let both = Crib::new(catalog(&office()), Settings::default());
     let words = both.with_settings(Preset::Words.settings());
     let scope = Scope::all(both.catalog());

@@ -1,4 +1,4 @@
-//! What was revealed: ordered, bounded, portable, and nobody else's.
+//! The ledger of revealed tools: ordered, bounded, portable, and separate for each conversation.
 
 use serde_json::json;
 use toolcrib_core::conversation::TranscriptEntry;
@@ -12,7 +12,7 @@ fn names(ledger: &Ledger) -> Vec<&str> {
 }
 
 #[test]
-fn the_oldest_reveal_makes_room() {
+fn the_oldest_reveal_is_dropped_first() {
     let tools: Vec<_> = (0..5).map(|i| tool(&format!("t{i}"), "", &json!({}))).collect();
     let catalog = catalog(&tools);
     let mut ledger = Ledger::new(3);
@@ -27,7 +27,7 @@ fn the_oldest_reveal_makes_room() {
 }
 
 #[test]
-fn a_changed_definition_is_not_what_was_shown() {
+fn a_changed_definition_no_longer_counts_as_shown() {
     let old = catalog(&[tool("a", "One.", &strings(&["x"], 1))]);
     let new = catalog(&[tool("a", "Two.", &strings(&["x"], 1))]);
     let mut ledger = Ledger::new(8);
@@ -39,7 +39,7 @@ fn a_changed_definition_is_not_what_was_shown() {
 }
 
 #[test]
-fn a_ledger_travels() {
+fn a_ledger_survives_serialization() {
     let crib = crib(&office());
     let mut chat = Chat::new(&crib);
     chat.search("select:mail__send,github__create_issue");
@@ -106,7 +106,7 @@ fn a_ledger_is_rebuilt_from_replies_in_every_form() {
 }
 
 #[test]
-fn conversations_are_bounded_and_the_least_recently_used_goes() {
+fn conversations_are_limited_and_the_least_recently_used_is_dropped() {
     let mut all = Conversations::new(2, 8);
     let catalog = catalog(&[tool("t", "", &json!({}))]);
     let mut ledger = Ledger::new(8);

@@ -1,18 +1,18 @@
-//! Every limit at one below, at, and one above.
+//! Every limit: one below, at the limit, and one above.
 
 use serde_json::json;
 use toolcrib_core::{Limits, Problem, SearchRequest, Words, ingest};
 
 use crate::support::{Chat, crib, crib_with, limits, office, tool};
 
-/// What a document gives under a limit: the tools that came in, and the first problem.
+/// The result of ingesting a document under a limit: the number of tools, and the first problem.
 fn came(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
     let came = ingest(text.as_bytes(), None, limits).unwrap();
     (came.tools.len(), came.findings.first().map(|finding| finding.problem.clone()))
 }
 
 #[test]
-fn names() {
+fn the_name_limit_is_exact() {
     let limits = limits(|limits| limits.name_bytes = 4);
     let named =
         |name: &str| came(&json!([{"name": name, "input_schema": {}}]).to_string(), &limits);
@@ -22,7 +22,7 @@ fn names() {
 }
 
 #[test]
-fn descriptions_are_cut_at_a_character_and_the_definition_is_kept() {
+fn descriptions_are_cut_at_a_character_boundary_and_the_definition_is_kept() {
     let limits = limits(|limits| limits.description_bytes = 4);
     let described = |text: &str| {
         let text = json!([{"name": "a", "description": text, "input_schema": {}}]).to_string();
@@ -40,7 +40,7 @@ fn descriptions_are_cut_at_a_character_and_the_definition_is_kept() {
 }
 
 #[test]
-fn schemas() {
+fn the_schema_limits_are_exact() {
     let schema = |schema: &str, limits: &Limits| {
         came(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#), limits)
     };
@@ -70,7 +70,7 @@ fn schemas() {
 }
 
 #[test]
-fn a_schema_of_a_million_levels_or_values_is_held_and_costs_nothing_else() {
+fn a_schema_of_a_million_levels_or_values_is_withheld_cheaply() {
     let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
     let wide = format!("[{}1]", "1,".repeat(1_000_000));
     for bomb in [deep, wide] {
@@ -110,7 +110,7 @@ fn the_number_of_results_is_clamped() {
 }
 
 #[test]
-fn queries_in_one_call() {
+fn the_number_of_queries_in_one_call_is_limited() {
     let crib = crib_with(&office(), "[limits]\nasks = 2\n");
     let notes = |count: usize| {
         let queries = vec!["issue".to_owned(); count];
@@ -121,7 +121,7 @@ fn queries_in_one_call() {
 }
 
 #[test]
-fn names_in_one_call() {
+fn the_number_of_names_in_one_call_is_limited() {
     let crib = crib_with(&office(), "[limits]\nnames = 2\n");
     let reply = |names: &str| Chat::new(&crib).search(&format!("select:{names}"));
     assert_eq!(reply("mail__send,zz").notes, Vec::<String>::new());
@@ -131,7 +131,7 @@ fn names_in_one_call() {
 }
 
 #[test]
-fn words_of_a_tool_that_reach_the_index() {
+fn the_number_of_indexed_words_of_a_tool_is_limited() {
     let tools = [tool("srv__thing", "one two three four", &json!({}))];
     let found = |limit: usize, word: &str| {
         let crib = crib_with(
@@ -146,13 +146,13 @@ fn words_of_a_tool_that_reach_the_index() {
             )
             .is_empty()
     };
-    // The name's word, then those of the description that are no stop words: two, three, four.
+    // The word of the name, then those of the description that are not stop words: two, three, four.
     assert!(found(4, "four") && !found(3, "four"));
     assert!(found(3, "three") && !found(2, "three"));
 }
 
 #[test]
-fn patterns() {
+fn the_pattern_limits_are_exact() {
     let ask = |toml: &str, pattern: &str| {
         let crib = crib_with(&office(), toml);
         let ask = SearchRequest::pattern(pattern);
@@ -165,7 +165,7 @@ fn patterns() {
         ask(short, "emails").notes[0],
         "The pattern cannot be used: the pattern has 6 bytes, the limit is 5. Use plain words with tool_search instead."
     );
-    // Linear in the text is not enough: this one is linear in fifty thousand states.
+    // Linear time in the text is not enough: this pattern has fifty thousand states.
     assert!(ask("", "(.{0,50}){50}z").notes[0].contains("too large once compiled"));
     assert!(ask("", "(").notes[0].contains("unclosed group"));
     let size = office()[0].to_string().len();

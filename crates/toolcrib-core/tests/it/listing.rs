@@ -1,4 +1,4 @@
-//! The table of contents and how it gives way.
+//! The listing, and how it degrades to fit its budget.
 
 use serde_json::{Value, json};
 use toolcrib_core::listing::{Listing, ListingForm, ListingSettings};
@@ -13,7 +13,7 @@ fn fit(catalog: &Catalog, tokens: usize, chars: usize, context: Option<usize>) -
 }
 
 #[test]
-fn it_degrades_step_by_step_to_fit() {
+fn the_listing_degrades_step_by_step_to_fit_its_budget() {
     let catalog = catalog(&office());
     let text = |tokens| fit(&catalog, tokens, 10_000, None);
     let full = text(1_000);
@@ -65,7 +65,7 @@ fn it_degrades_step_by_step_to_fit() {
 }
 
 #[test]
-fn each_step_keeps_to_the_budget_and_says_its_size() {
+fn each_step_stays_within_the_budget_and_reports_its_size() {
     let catalog = catalog(&office());
     for tokens in 6..200 {
         let listing = fit(&catalog, tokens, 10_000, None);

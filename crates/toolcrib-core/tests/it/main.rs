@@ -1,7 +1,6 @@
-//! What the engine promises, seen from outside.
+//! Integration tests of the engine.
 //!
-//! `invariants` holds one property test per invariant of the design; the other files are behaviours,
-//! one concept each.
+//! `invariants` has one property test per invariant of the design. Each of the other files tests one concept.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

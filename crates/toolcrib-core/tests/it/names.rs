@@ -1,4 +1,4 @@
-//! What our own tools are called where the client already has a tool of that name.
+//! The names of our own tools if the client already has tools with those names.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ fn second() -> Settings {
     settings
 }
 
-/// A client's tools, some of which go by our first names.
+/// A client's tools, some of which have our default names.
 fn taken() -> Catalog {
     let own = OwnNames::default().all();
     let mut tools = office();
@@ -37,7 +37,7 @@ fn taken() -> Catalog {
 }
 
 #[test]
-fn a_client_may_own_our_first_names_and_ours_are_held_then() {
+fn a_client_may_own_our_default_names_and_then_ours_are_withheld() {
     let text = json!([
         {"name": "tool_search", "input_schema": {}},
         {"name": "CRIB_search", "input_schema": {}},
@@ -57,7 +57,7 @@ fn a_client_may_own_our_first_names_and_ours_are_held_then() {
 }
 
 #[test]
-fn a_clients_tool_of_our_first_name_is_found_and_called_like_any_other() {
+fn a_client_tool_with_our_default_name_is_found_and_called_normally() {
     let crib = Crib::new(taken(), second());
     let mut chat = Chat::new(&crib);
     let input = r#"{"what":"x"}"#;
@@ -108,7 +108,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Everything the model could read of one conversation under these settings.
+/// Everything that the model could read in one conversation under these settings.
 fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
     let crib = Crib::new(crate::support::catalog(&office()), settings);
     let scope = Scope::all(crib.catalog());
@@ -129,7 +129,7 @@ fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> S
 }
 
 #[test]
-fn a_model_that_goes_in_circles_is_told_so_in_the_second_names() {
+fn the_advice_for_repeated_searches_uses_the_alternative_names() {
     let circles = vec![(0, r#"{"query":"messages"}"#.to_owned()); 6];
     let said = said(second(), None, &circles);
     for told in ["`select:NAME` or crib_describe gives", "directly or through crib_call"] {
@@ -155,7 +155,7 @@ fn inputs() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn under_the_second_names_nothing_of_ours_speaks_of_the_first(
+    fn under_the_alternative_names_no_text_mentions_the_default_names(
         settings in settings(),
         model in prop_oneof![Just(None), Just(Some("qwen3")), Just(Some("claude-opus-5"))],
         calls in proptest::collection::vec((0..5usize, inputs()), 1..12),
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn the_names_that_are_not_ours_are_refused_like_any_other(
+    fn default_names_that_are_not_ours_are_refused_as_unknown_tools(
         which in 0..4usize, input in inputs(), swap in any::<bool>(),
     ) {
         let (ours, others) = (OwnNames::alternative(), OwnNames::default());

@@ -1,4 +1,4 @@
-//! Small catalogs and short ways to ask about them.
+//! Small catalogs, and short helpers to query them.
 
 use serde_json::{Value, json};
 use toolcrib_core::{
@@ -6,7 +6,7 @@ use toolcrib_core::{
     Settings, TurnContext,
 };
 
-/// A tool in our own form.
+/// A tool in our own format.
 pub(crate) fn tool(name: &str, description: &str, schema: &Value) -> Value {
     let server = name.split_once("__").map_or("", |(server, _)| server);
     json!({"name": name, "description": description, "input_schema": schema, "server": server})
@@ -27,7 +27,7 @@ pub(crate) fn strings(names: &[&str], required: usize) -> Value {
     json!({"type": "object", "properties": properties, "required": names[..required]})
 }
 
-/// Eight tools on three servers, enough to be wrong about.
+/// Eight tools on three servers, similar enough to be confused.
 pub(crate) fn office() -> Vec<Value> {
     vec![
         tool(
@@ -65,18 +65,18 @@ pub(crate) fn office() -> Vec<Value> {
     ]
 }
 
-/// An engine in which deferral is on, whatever the numbers.
+/// An engine in which deferral is always active.
 pub(crate) fn crib(tools: &[Value]) -> Crib {
     crib_with(tools, "")
 }
 
-/// The same, with more settings.
+/// The same, with changed settings.
 pub(crate) fn crib_with(tools: &[Value], toml: &str) -> Crib {
     let on = if toml.contains("[activation]") { "" } else { "[activation]\nmode = 'on'\n" };
     Crib::new(catalog(tools), Settings::from_toml(&format!("{toml}\n{on}")).unwrap())
 }
 
-/// One conversation with an engine, everything in scope.
+/// A conversation with an engine, with all tools in scope.
 pub(crate) struct Chat<'a> {
     pub(crate) crib: &'a Crib,
     pub(crate) scope: Scope,

@@ -71,7 +71,7 @@ fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
 // When it defers.
 
 #[test]
-fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
+fn deferral_begins_at_fifteen_tools_and_not_at_fourteen() {
     let all = everruns(&agent());
     let shown = show(&mut Chat::new(&all));
     assert_eq!(shown.decision.reason, ActivationReason::Count { tools: 15, threshold: 15 });
@@ -102,7 +102,7 @@ fn tools_that_are_never_deferred_count_towards_the_threshold() {
 }
 
 #[test]
-fn only_the_count_decides_whatever_the_tools_cost() {
+fn only_the_count_decides_and_not_the_size() {
     let long = "A word or two more. ".repeat(500);
     let large: Vec<Value> =
         (0..14).map(|i| tool(&format!("t{i}"), &long, &strings(&["a"], 1))).collect();
@@ -117,7 +117,7 @@ fn only_the_count_decides_whatever_the_tools_cost() {
 }
 
 #[test]
-fn each_turn_is_decided_anew() {
+fn each_turn_is_decided_separately() {
     let crib = everruns(&agent());
     let mut chat = Chat::new(&crib);
     assert_eq!(show(&mut chat).decision.deferral, Deferral::Everything);
@@ -128,7 +128,7 @@ fn each_turn_is_decided_anew() {
 // What is sent in a schema's place.
 
 #[test]
-fn a_deferred_tool_keeps_name_and_description_and_its_stub_says_what_to_ask() {
+fn a_deferred_tool_keeps_name_and_description_and_its_stub_names_the_query() {
     let crib = everruns(&agent());
     let stub = json!({
         "name": "web_fetch",
@@ -176,7 +176,7 @@ fn the_search_tool_is_added_and_is_never_deferred() {
 }
 
 #[test]
-fn a_tool_that_calls_itself_tool_search_is_not_let_in() {
+fn a_tool_named_tool_search_is_rejected() {
     let tools = catalog(&plain(&[("tool_search", "Find things."), ("bash", "Run a command.")]));
     assert_eq!(tools.find("tool_search"), None);
     assert_eq!(tools.findings()[0].problem, Problem::NameReserved);
@@ -197,7 +197,7 @@ fn a_short_note_in_the_system_prompt_asks_to_search_first() {
 }
 
 #[test]
-fn every_model_is_served_alike() {
+fn every_model_is_treated_the_same() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
     let shown = |model| {
@@ -218,7 +218,7 @@ fn never_keeps_the_full_schema() {
 }
 
 #[test]
-fn automatic_is_the_default_and_defers_from_the_threshold_on() {
+fn automatic_is_the_default_and_defers_at_the_threshold_and_above() {
     let crib = everruns(&agent());
     assert_eq!(crib.catalog().tools()[0].defer(), DeferPolicy::Automatic);
     let shown = show(&mut Chat::new(&crib));
@@ -240,7 +240,7 @@ fn always_defers_when_tool_search_is_active_and_not_below_the_threshold() {
 }
 
 #[test]
-fn always_can_be_made_to_hold_below_the_threshold_too() {
+fn always_can_be_set_to_apply_below_the_threshold_too() {
     let settings = Preset::Everruns.with_toml("[activation]\nalways_below = true").unwrap();
     let crib = Crib::new(catalog(&agent_with("bash", "always")[..14]), settings);
     let shown = show(&mut Chat::new(&crib));

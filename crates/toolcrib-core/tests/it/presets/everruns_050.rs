@@ -53,7 +53,7 @@ fn bounded(config: &Value, tools: &[Value]) -> Crib {
 }
 
 #[test]
-fn its_name_is_that_of_the_release() {
+fn the_preset_is_named_after_the_release() {
     assert_eq!(Preset::named(NAME), Some(Preset::Everruns050));
     let settings = toolcrib_core::Settings::from_toml(&format!("preset = \"{NAME}\"")).unwrap();
     assert_eq!(settings, Preset::Everruns050.settings());
@@ -69,7 +69,7 @@ fn a_stub_is_an_open_object_without_a_hint() {
 }
 
 #[test]
-fn it_defers_from_fifteen_tools_on() {
+fn it_defers_at_fifteen_tools_and_more() {
     let reason = |count| {
         let crib = crib(Preset::Everruns050, &tools(count));
         show(&mut Chat::new(&crib)).decision.reason
@@ -79,7 +79,7 @@ fn it_defers_from_fifteen_tools_on() {
 }
 
 #[test]
-fn a_session_that_deferred_goes_on_when_its_tools_become_fewer() {
+fn a_deferring_session_keeps_deferring_with_fewer_tools() {
     let crib = crib(Preset::Everruns050, &tools(15));
     let mut chat = Chat::new(&crib);
     show(&mut chat);
@@ -91,7 +91,7 @@ fn a_session_that_deferred_goes_on_when_its_tools_become_fewer() {
 }
 
 #[test]
-fn the_transcript_tells_what_was_revealed_and_that_it_deferred() {
+fn reveals_and_deferral_are_rebuilt_from_the_transcript() {
     let crib = crib(Preset::Everruns050, &tools(15));
     let reply = Chat::new(&crib).search("gauge_7").for_model();
     let ledger = Ledger::from_transcript([TranscriptEntry::Reply(&reply)], 64);
@@ -106,7 +106,7 @@ fn the_transcript_tells_what_was_revealed_and_that_it_deferred() {
 }
 
 #[test]
-fn a_tool_whose_call_failed_has_its_schema_from_then_on() {
+fn a_tool_has_its_schema_after_a_failed_call() {
     let crib = crib(Preset::Everruns050, &tools(15));
     let mut chat = Chat::new(&crib);
     show(&mut chat);
@@ -130,7 +130,7 @@ fn found_tools_get_their_schemas_unless_reveal_says_otherwise() {
 }
 
 #[test]
-fn a_bad_reveal_is_the_default_and_said() {
+fn an_invalid_reveal_falls_back_to_the_default_with_a_warning() {
     let said = warnings(Preset::Everruns050, &with(&json!({"reveal": "never"})));
     let problem = "\"never\" is neither `redefine` nor `in_result`; using `redefine`";
     assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
@@ -190,7 +190,7 @@ fn bounded_counts_the_bytes_of_what_is_shown() {
 }
 
 #[test]
-fn bounded_has_its_own_bounds_and_says_which_are_out_of_range() {
+fn bounded_has_its_own_limits_and_warns_about_values_out_of_range() {
     let settings = configured(Preset::Everruns050, &with(&json!({"bounded": true})));
     assert_eq!((settings.max_revealed, settings.max_revealed_bytes), (32, 65_536));
     assert_eq!(settings.search.reply_tokens, 32_768 / 4);
@@ -207,7 +207,7 @@ fn bounded_has_its_own_bounds_and_says_which_are_out_of_range() {
 }
 
 #[test]
-fn a_miss_under_bounded_names_sources_and_no_tools() {
+fn without_a_match_bounded_names_sources_and_no_tools() {
     let crib = bounded(&json!({}), &tools(20));
     let reply: Value =
         serde_json::from_str(&Chat::new(&crib).search("submarine").for_model()).unwrap();
@@ -243,7 +243,7 @@ fn automatic_search_is_the_providers_or_else_the_clients() {
 }
 
 #[test]
-fn the_configuration_of_the_release_is_known_by_its_keys() {
+fn the_configuration_of_the_release_is_recognised_by_its_keys() {
     let old = with(&json!({"threshold": 20}));
     assert_eq!(Preset::of_config(&old), Some(Preset::Everruns));
     for key in ["reveal", "bounded", "max_active_tools"] {
@@ -268,7 +268,7 @@ fn threshold_and_allowlist_are_read_as_before() {
 }
 
 #[test]
-fn ranking_is_that_of_the_earlier_editions() {
+fn the_ranking_is_that_of_the_earlier_editions() {
     let (now, before) = (Preset::Everruns050.settings(), Preset::Everruns.settings());
     assert_eq!((now.rank, now.search), (before.rank, before.search));
 }

@@ -99,7 +99,7 @@ const CORE: [&str; 17] = [
 ];
 
 #[test]
-fn a_core_tool_is_never_deferred_whatever_else_is() {
+fn a_core_tool_is_never_deferred() {
     let mut tools: Vec<Value> = CORE.iter().map(|name| tool(name, "", &json!({}))).collect();
     tools.extend(session().split_off(2));
     let shown = show(&mut Chat::new(&crib(&tools)), None);
@@ -124,7 +124,7 @@ fn a_server_cannot_escape_deferral_by_a_core_name() {
 }
 
 #[test]
-fn every_core_tool_of_the_current_release_stays() {
+fn every_core_tool_of_the_current_release_is_kept_in_full() {
     let core = [
         "process",
         "skills_list",
@@ -170,7 +170,7 @@ fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them
 }
 
 #[test]
-fn a_described_schema_is_in_the_history_and_the_prefix_stays() {
+fn a_described_schema_is_in_the_history_and_the_prefix_is_unchanged() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     let before = show(&mut chat, None);

@@ -1,4 +1,4 @@
-//! Other systems' behaviour, one test for each row of the tables in docs/presets.
+//! The behaviour of other systems: one test for each row of the tables in docs/presets.
 
 mod claude_code;
 mod everruns;
@@ -10,19 +10,19 @@ use toolcrib_core::{Crib, Preset, Settings};
 
 use crate::support::catalog;
 
-/// An engine that behaves like that system.
+/// An engine with the preset of a system.
 fn crib(preset: Preset, tools: &[serde_json::Value]) -> Crib {
     Crib::new(catalog(tools), preset.settings())
 }
 
-/// The same under that system's own configuration, which must be taken as it stands.
+/// The settings from a system's own configuration, which must be accepted without warnings.
 fn configured(preset: Preset, config: &serde_json::Value) -> Settings {
     let configured = preset.configured(config).unwrap();
     assert_eq!(configured.warnings, []);
     configured.settings
 }
 
-/// What that system's configuration is told.
+/// The warnings about a system's configuration.
 fn warnings(preset: Preset, config: &serde_json::Value) -> Vec<String> {
     preset.configured(config).unwrap().warnings.iter().map(ToString::to_string).collect()
 }

@@ -60,7 +60,7 @@ fn found(crib: &Crib, tool: &str, input: &str) -> Vec<String> {
 // What the model sees.
 
 #[test]
-fn every_tool_is_deferred_from_the_first_one_on() {
+fn a_single_tool_is_already_deferred() {
     let one = crib(Preset::Opencode, &coding()[..1]);
     let shown = show(&mut Chat::new(&one));
     assert_eq!(shown.decision.reason, ActivationReason::On);
@@ -68,7 +68,7 @@ fn every_tool_is_deferred_from_the_first_one_on() {
 }
 
 #[test]
-fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_description() {
+fn a_deferred_tool_keeps_position_name_and_parameters_and_has_a_placeholder_description() {
     let crib = opencode();
     let shown = sent(&show(&mut Chat::new(&crib)));
     for (shown, came) in shown.iter().zip(coding()) {
@@ -91,7 +91,7 @@ fn a_tool_in_always_load_keeps_its_full_description() {
 }
 
 #[test]
-fn both_search_tools_are_always_there_with_full_descriptions() {
+fn both_search_tools_are_always_present_with_full_descriptions() {
     let crib = opencode();
     let mut chat = Chat::new(&crib);
     let first = show(&mut chat);
@@ -116,7 +116,7 @@ fn the_search_tools_never_find_themselves() {
 }
 
 #[test]
-fn where_every_tool_is_always_loaded_nothing_is_added() {
+fn nothing_is_added_if_every_tool_is_always_loaded() {
     let config = json!({"alwaysLoad": ["*"]});
     let crib = Crib::new(catalog(&coding()), configured(Preset::Opencode, &config));
     let shown = show(&mut Chat::new(&crib));
@@ -138,7 +138,7 @@ fn the_system_prompt_sends_the_model_to_tool_search() {
 }
 
 #[test]
-fn models_of_other_providers_are_told_not_to_call_before_they_have_searched() {
+fn other_providers_models_are_told_to_search_before_calling() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
     let told = |model| {
@@ -158,7 +158,7 @@ fn models_of_other_providers_are_told_not_to_call_before_they_have_searched() {
 }
 
 #[test]
-fn what_is_sent_does_not_change_with_what_was_found() {
+fn finding_tools_does_not_change_the_request() {
     let crib = opencode();
     let mut chat = Chat::new(&crib);
     let first = show(&mut chat);

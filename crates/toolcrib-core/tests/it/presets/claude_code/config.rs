@@ -13,7 +13,7 @@ fn enabled(value: &Value) -> Value {
 }
 
 #[test]
-fn the_variable_says_always_never_or_by_share() {
+fn the_variable_means_always_never_or_a_share_of_the_context() {
     for (value, mode, percent) in [
         (json!(""), ActivationMode::On, 10.0),
         (json!("true"), ActivationMode::On, 10.0),
@@ -94,7 +94,7 @@ fn a_server_that_says_always_load_is_not_deferred() {
 }
 
 #[test]
-fn a_variable_that_says_something_else_is_on() {
+fn any_other_value_of_the_variable_means_on() {
     let config = enabled(&json!("Maybe"));
     let read = Preset::ClaudeCode.configured(&config).unwrap();
     assert_eq!(read.settings, Preset::ClaudeCode.settings());
@@ -124,7 +124,7 @@ fn a_share_out_of_range_is_clamped_and_one_that_is_no_number_is_ten() {
 }
 
 #[test]
-fn an_always_load_that_is_no_flag_is_left_out() {
+fn an_always_load_value_that_is_no_flag_is_ignored() {
     let config = json!({"mcpServers": {"github": {"alwaysLoad": "yes"}}});
     let read = Preset::ClaudeCode.configured(&config).unwrap();
     assert_eq!(read.settings, Preset::ClaudeCode.settings());
@@ -139,14 +139,14 @@ fn an_always_load_that_is_no_flag_is_left_out() {
 }
 
 #[test]
-fn its_configuration_is_known_by_its_keys() {
+fn its_configuration_is_recognised_by_its_keys() {
     for config in [enabled(&json!("auto")), json!({"mcpServers": {}})] {
         assert_eq!(Preset::of_config(&config), Some(Preset::ClaudeCode), "{config}");
     }
 }
 
 #[test]
-fn what_is_no_file_of_its_own_is_on_and_said() {
+fn a_file_of_another_program_means_on_with_a_warning() {
     let told = "`env`: no object to look for `ENABLE_TOOL_SEARCH` in: it is on";
     for config in [json!(7), json!(null), json!({"env": []})] {
         assert_eq!(warnings(Preset::ClaudeCode, &config), [told], "{config}");

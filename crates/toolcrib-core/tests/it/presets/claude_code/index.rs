@@ -54,7 +54,7 @@ fn a_providers_own_search_is_one_more_tool_to_be_found() {
 }
 
 #[test]
-fn a_server_that_connects_later_is_announced_and_the_array_stays() {
+fn a_server_that_connects_later_is_announced_and_the_tools_array_is_unchanged() {
     let early = crib(&session()[..4]);
     let mut chat = Chat::new(&early);
     let before = show(&mut chat);
@@ -75,7 +75,7 @@ fn a_server_that_connects_later_is_announced_and_the_array_stays() {
 }
 
 #[test]
-fn a_miss_says_who_is_still_connecting_and_to_try_again() {
+fn a_reply_without_hits_lists_connecting_servers_and_asks_to_retry() {
     let crib = crib(&session()[..4]);
     let scope = Scope::all(crib.catalog());
     let connecting = ["github".to_owned()];
@@ -91,7 +91,7 @@ fn a_miss_says_who_is_still_connecting_and_to_try_again() {
 }
 
 #[test]
-fn a_list_that_shrinks_is_said_anew_in_full() {
+fn a_list_that_shrinks_is_sent_again_in_full() {
     let all = crib(&session());
     let mut chat = Chat::new(&all);
     show(&mut chat);
@@ -103,7 +103,7 @@ fn a_list_that_shrinks_is_said_anew_in_full() {
 }
 
 #[test]
-fn a_narrower_scope_is_said_anew_in_full_too() {
+fn the_list_of_a_narrower_scope_is_sent_again_in_full() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     show(&mut chat);
@@ -113,7 +113,7 @@ fn a_narrower_scope_is_said_anew_in_full_too() {
 }
 
 #[test]
-fn a_list_that_no_longer_holds_is_taken_back_once() {
+fn an_outdated_list_is_withdrawn_once() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     show(&mut chat);
@@ -127,7 +127,7 @@ fn a_list_that_no_longer_holds_is_taken_back_once() {
 }
 
 #[test]
-fn a_request_that_was_not_sent_can_have_its_announcement_again() {
+fn the_announcement_of_a_request_that_was_not_sent_can_be_repeated() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     let first = show(&mut chat).announcement.clone();

@@ -72,7 +72,7 @@ fn select_understands_a_name_without_its_prefix() {
 }
 
 #[test]
-fn select_says_which_names_are_not_there_and_loads_the_others() {
+fn select_reports_missing_names_and_loads_the_others() {
     let crib = crib(&session());
     let reply = Chat::new(&crib).search("select:Monitor,WebFech");
     assert_eq!(names(&reply), ["Monitor"]);
@@ -81,7 +81,7 @@ fn select_says_which_names_are_not_there_and_loads_the_others() {
 }
 
 #[test]
-fn a_plus_asks_for_a_word_in_the_name() {
+fn a_plus_requires_a_word_in_the_name() {
     let crib = crib(&session());
     let with = names(&Chat::new(&crib).search("slack")).len();
     assert_eq!(with, 2, "the pull request tells Slack, says its description");
@@ -111,7 +111,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema() {
 }
 
 #[test]
-fn a_blind_call_that_is_right_is_run() {
+fn a_valid_blind_call_is_run() {
     let crib = crib(&session());
     let input = r#"{"url":"https://example.com"}"#;
     let ran = Chat::new(&crib).runs("WebFetch", input);

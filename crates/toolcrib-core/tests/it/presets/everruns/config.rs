@@ -50,7 +50,7 @@ fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
 }
 
 #[test]
-fn a_bad_threshold_falls_back_to_fifteen_and_says_so() {
+fn an_invalid_threshold_falls_back_to_fifteen_with_a_warning() {
     for (bad, told) in [
         (json!(-3), "-3 is not a whole number of 0 or more, 15 is used"),
         (json!(2.5), "2.5 is not a whole number of 0 or more, 15 is used"),
@@ -65,7 +65,7 @@ fn a_bad_threshold_falls_back_to_fifteen_and_says_so() {
 }
 
 #[test]
-fn what_is_no_name_in_the_allowlist_is_left_out_and_said() {
+fn an_invalid_allowlist_entry_is_ignored_with_a_warning() {
     let config = json!({"capabilities": {"tool_search": {"never_defer": ["bash", 7, null]}}});
     assert_eq!(
         warnings(Preset::Everruns, &config),
@@ -84,7 +84,7 @@ fn what_is_no_name_in_the_allowlist_is_left_out_and_said() {
 }
 
 #[test]
-fn an_unknown_key_and_a_config_that_is_no_object_are_said() {
+fn an_unknown_key_or_a_config_that_is_no_object_causes_a_warning() {
     let config = json!({"capabilities": {"tool_search": {"treshold": 20}}});
     assert_eq!(
         warnings(Preset::Everruns, &config),

@@ -47,7 +47,7 @@ fn a_query_that_is_a_name_ranks_that_tool_first_by_a_hundred() {
 }
 
 #[test]
-fn a_tool_behind_a_servers_prefix_is_found_by_its_own_name() {
+fn a_tool_with_a_server_prefix_is_found_by_its_own_name() {
     let crib = everruns(&plain(&[
         ("dev__read_file_lines", "Like read_file, in part."),
         ("dev__read_file", "Show a file."),
@@ -69,7 +69,7 @@ fn punctuation_around_a_name_is_stripped() {
 }
 
 #[test]
-fn what_scores_less_than_half_the_best_is_left_out() {
+fn tools_with_less_than_half_the_best_score_are_left_out() {
     let crib = everruns(&plain(&[
         ("send_mail_now", "Nine: three words in the name."),
         ("mail_box", "Five: to send now or later."),
@@ -164,7 +164,7 @@ fn an_answer_carries_the_full_schemas_of_the_matches() {
 }
 
 #[test]
-fn no_match_returns_the_names_that_there_are_and_no_schema() {
+fn without_a_match_the_available_names_are_returned_and_no_schema() {
     let crib = everruns(&agent()[..3]);
     let expected = json!({
         "query": "calendar",

@@ -28,7 +28,7 @@ fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_ses
 }
 
 #[test]
-fn what_one_session_found_another_does_not_see() {
+fn tools_found_in_one_session_are_not_visible_in_another() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext::new(&scope);
@@ -39,7 +39,7 @@ fn what_one_session_found_another_does_not_see() {
 }
 
 #[test]
-fn sessions_are_bounded_and_one_that_fell_out_searches_again() {
+fn sessions_are_limited_and_an_evicted_one_must_search_again() {
     assert_eq!(DEFAULT_MAX_CONVERSATIONS, 4_096);
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
@@ -56,7 +56,7 @@ fn sessions_are_bounded_and_one_that_fell_out_searches_again() {
 }
 
 #[test]
-fn the_session_that_falls_out_is_the_one_that_was_used_least_recently() {
+fn the_least_recently_used_session_is_evicted() {
     let crib = everruns(&agent());
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext::new(&scope);
@@ -82,7 +82,7 @@ fn a_session_keeps_its_last_sixty_four_reveals() {
 }
 
 #[test]
-fn a_tool_that_changed_since_it_was_found_is_a_stub_again() {
+fn a_tool_that_changed_after_it_was_found_is_a_stub_again() {
     let crib = everruns(&agent());
     let mut chat = Chat::new(&crib);
     chat.search("bash");
@@ -121,7 +121,7 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
 // The earlier edition.
 
 #[test]
-fn in_the_earlier_edition_the_schema_is_in_the_answer_and_nowhere_else() {
+fn in_the_earlier_edition_the_schema_is_only_in_the_answer() {
     let settings = Settings::from_toml("preset = 'everruns'\nreveals = false").unwrap();
     let crib = Crib::new(catalog(&agent()), settings);
     let mut chat = Chat::new(&crib);

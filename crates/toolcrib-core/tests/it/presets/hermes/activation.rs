@@ -34,7 +34,7 @@ fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
 }
 
 #[test]
-fn auto_goes_by_the_share_alone_and_not_by_what_is_saved() {
+fn auto_decides_by_the_share_of_the_context_and_not_by_the_saving() {
     let crib = auto(&session()[2..3]);
     let shown = show(&mut Chat::new(&crib), Some(100));
     assert!(matches!(shown.decision.reason, ActivationReason::Tokens { threshold: 10, .. }));
@@ -59,7 +59,7 @@ fn core_tools_do_not_count_towards_the_threshold() {
 }
 
 #[test]
-fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
+fn without_a_known_context_window_the_threshold_is_twenty_thousand_tokens() {
     let decide = |short, context| {
         show(&mut Chat::new(&auto(&thousands(20, short))), context).decision.reason
     };
@@ -83,7 +83,7 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
 }
 
 #[test]
-fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
+fn below_the_threshold_the_tools_array_is_unchanged() {
     let crib = auto(&session());
     let shown = show(&mut Chat::new(&crib), Some(200_000));
     let input = "[ {\"name\" : \"terminal\"},\n {\"type\":\"web_search_20250305\"} ]";
@@ -93,7 +93,7 @@ fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
 }
 
 #[test]
-fn every_assembly_decides_anew_and_fewer_servers_return_to_direct_exposure() {
+fn every_request_is_decided_again_and_fewer_servers_end_deferral() {
     let (many, few) = (auto(&thousands(20, 0)), auto(&thousands(3, 0)));
     let mut chat = Chat::new(&many);
     assert!(!show(&mut chat, Some(100_000)).passes_through());

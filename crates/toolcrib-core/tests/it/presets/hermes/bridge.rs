@@ -139,7 +139,7 @@ fn the_bridge_does_not_call_itself() {
 }
 
 #[test]
-fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
+fn a_new_tool_takes_two_more_steps_and_a_known_one_none() {
     let crib = crib(&session());
     let mut chat = Chat::new(&crib);
     let found = chat.search("plan a meeting");
@@ -153,7 +153,7 @@ fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
 }
 
 #[test]
-fn a_blind_call_without_what_is_required_is_answered_with_the_schema() {
+fn a_blind_call_without_required_arguments_is_answered_with_the_schema() {
     let crib = crib(&session());
     let input = r#"{"name":"mcp_slack_post","arguments":{"text":"Hello"}}"#;
     let refusal = Chat::new(&crib).refused("tool_call", input);

@@ -49,7 +49,7 @@ fn on_activates_with_one_deferrable_tool_and_not_with_none() {
 }
 
 #[test]
-fn off_disables_it_whatever_the_tools_cost() {
+fn off_disables_deferral_at_any_size() {
     let off = configured(Preset::Hermes, &json!({"tools": {"tool_search": {"enabled": "off"}}}));
     let crib = Crib::new(catalog(&thousands(20, 0)), off);
     let shown = show(&mut Chat::new(&crib), Some(10_000));
@@ -155,7 +155,7 @@ fn a_mode_that_does_not_exist_is_auto() {
 }
 
 #[test]
-fn whatever_is_neither_a_flag_nor_keys_is_auto() {
+fn a_value_that_is_neither_a_flag_nor_a_table_means_auto() {
     for (config, warning) in [
         (json!({"tools": {"tool_search": [1]}}), "[1] is no flag, `auto` is used"),
         (json!({"tools": {}}), "not there, the defaults are used"),
@@ -169,7 +169,7 @@ fn whatever_is_neither_a_flag_nor_keys_is_auto() {
 }
 
 #[test]
-fn a_key_of_another_version_is_left_out_and_said() {
+fn a_key_of_another_version_is_ignored_with_a_warning() {
     let (settings, warnings) = read_key("listing", &json!("auto"));
     assert_eq!(settings, Preset::Hermes.settings());
     assert_eq!(
@@ -182,6 +182,6 @@ fn a_key_of_another_version_is_left_out_and_said() {
 }
 
 #[test]
-fn its_configuration_is_known_by_its_key() {
+fn its_configuration_is_recognised_by_its_key() {
     assert_eq!(Preset::of_config(&json!({"tools": {"tool_search": true}})), Some(Preset::Hermes));
 }

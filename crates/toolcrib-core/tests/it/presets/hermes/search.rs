@@ -7,7 +7,7 @@ use super::{answered, crib, mcp, read, session, show};
 use crate::support::{Chat, names, strings};
 
 #[test]
-fn a_search_returns_five_unless_the_model_asks_and_twenty_at_most() {
+fn a_search_returns_five_tools_by_default_and_at_most_twenty() {
     let tools: Vec<Value> =
         (0..30).map(|i| mcp("acme", &format!("job{i}"), "Runs a job.", &json!({}))).collect();
     let crib = crib(&tools);
@@ -20,7 +20,7 @@ fn a_search_returns_five_unless_the_model_asks_and_twenty_at_most() {
 }
 
 #[test]
-fn search_looks_at_names_descriptions_and_names_of_parameters() {
+fn search_covers_names_descriptions_and_parameter_names() {
     let crib = crib(&session());
     for (query, first) in [
         ("slack", "mcp_slack_post"),
@@ -44,7 +44,7 @@ fn a_rarer_word_counts_more_and_a_longer_text_less() {
 
 /// A word three times in the only tool there is: ln(1 + 0.5 / 1.5) × 3 × 2.5 / (3 + 1.5).
 #[test]
-fn a_score_is_that_of_bm25_with_its_usual_constants() {
+fn the_score_is_bm25_with_the_usual_constants() {
     let crib = crib(&[mcp("acme", "one", "report report report", &json!({}))]);
     let score = Chat::new(&crib).search("report").hits[0].score;
     assert!((score - 0.4795).abs() < 0.0001, "{score}");
@@ -67,7 +67,7 @@ fn a_word_that_every_tool_has_still_finds_them_all() {
 }
 
 #[test]
-fn a_query_without_a_hit_is_looked_for_inside_the_names() {
+fn a_query_without_hits_is_searched_inside_the_names() {
     let crib = crib(&session());
     let found = Chat::new(&crib).search("hub_cre");
     assert_eq!(names(&found), ["mcp_github_create_issue"]);
@@ -76,7 +76,7 @@ fn a_query_without_a_hit_is_looked_for_inside_the_names() {
 }
 
 #[test]
-fn the_substring_is_looked_for_in_names_only_and_after_the_words() {
+fn the_substring_search_covers_names_only_and_comes_after_the_words() {
     let crib = crib(&session());
     assert!(Chat::new(&crib).search("eetin").hits.is_empty(), "in a description it is no hit");
     let found = Chat::new(&crib).search("post hub");
@@ -84,7 +84,7 @@ fn the_substring_is_looked_for_in_names_only_and_after_the_words() {
 }
 
 #[test]
-fn core_tools_are_not_in_the_catalog_that_is_searched() {
+fn core_tools_are_not_searched() {
     let crib = crib(&session());
     let reply = Chat::new(&crib).search("terminal shell command");
     assert_eq!((reply.hits.len(), &read(&reply)["total_available"]), (0, &json!(5)));
@@ -112,7 +112,7 @@ fn a_miss_names_the_sources_and_asks_for_other_words() {
 }
 
 #[test]
-fn the_catalog_is_that_of_the_turn_and_none_is_kept() {
+fn the_catalog_of_the_current_turn_is_searched() {
     let all = crib(&session());
     let mut chat = Chat::new(&all);
     assert_eq!(names(&chat.search("slack")), ["mcp_slack_post"]);
@@ -143,7 +143,7 @@ fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools(
 }
 
 #[test]
-fn tools_out_of_scope_do_not_move_a_rank() {
+fn tools_out_of_scope_do_not_change_a_rank() {
     let crib = crib(&session());
     let granted = ["mcp_github_create_issue", "mcp_github_list_issues"];
     let scores = |mut chat: Chat<'_>| {

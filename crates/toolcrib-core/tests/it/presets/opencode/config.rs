@@ -58,7 +58,7 @@ fn every_option_is_read() {
 }
 
 #[test]
-fn a_number_out_of_range_is_clamped_and_said() {
+fn a_number_out_of_range_is_clamped_with_a_warning() {
     for (options, told) in [
         (json!({"bm25": {"k1": 3}}), "`bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
         (json!({"bm25": {"k1": 0.1}}), "`bm25.k1`: 0.1 is not within 0.5 to 2, 0.5 is used"),
@@ -78,7 +78,7 @@ fn a_number_out_of_range_is_clamped_and_said() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_falls_back_to_the_default_and_is_said() {
+fn a_value_of_the_wrong_type_falls_back_to_the_default_with_a_warning() {
     for (options, told) in [
         (json!({"searchLimit": "many"}), "`searchLimit`: \"many\" is not a number, 5 is used"),
         (json!({"searchLimit": "10"}), "`searchLimit`: \"10\" is not a number, 5 is used"),
@@ -147,7 +147,7 @@ fn the_forks_own_configuration_is_read() {
 }
 
 #[test]
-fn a_bad_value_in_the_forks_configuration_is_said() {
+fn an_invalid_value_in_the_forks_configuration_causes_a_warning() {
     for (config, told) in [
         (
             json!({"toolSearch": {"enabled": "no"}}),

@@ -102,7 +102,7 @@ fn the_score_is_bm25_with_k1_0_9_and_b_0_4_over_name_and_description() {
 }
 
 #[test]
-fn a_weak_match_is_returned_and_a_part_of_a_word_is_none() {
+fn a_weak_match_is_returned_and_part_of_a_word_does_not_match() {
     let crib = opencode();
     let reply = Chat::new(&crib).search("report a bug");
     assert_eq!(names(&reply)[0], "github_create_issue");
@@ -139,7 +139,7 @@ fn an_empty_query_and_a_miss_list_the_names() {
 }
 
 #[test]
-fn only_what_the_caller_may_use_is_found() {
+fn only_tools_in_scope_are_found() {
     let crib = opencode();
     let mut chat = Chat::within(&crib, &["read", "bash"]);
     assert_eq!(names(&chat.search("file")), ["read"]);
@@ -148,7 +148,7 @@ fn only_what_the_caller_may_use_is_found() {
 }
 
 #[test]
-fn a_tool_that_is_gone_is_not_found_and_one_that_changed_is_found_as_it_is() {
+fn a_removed_tool_is_not_found_and_a_changed_one_is_found_as_it_is_now() {
     let mut tools = coding();
     tools.remove(1);
     tools[0]["input_schema"] = strings(&["uri"], 1);
