@@ -321,7 +321,7 @@ impl ChatStreamMerger {
                 CallState::Decided | CallState::Dropped => continue,
                 CallState::Forwarded(_) if !ended => continue,
                 CallState::Forwarded(_) => {
-                    router.note_forwarded_call(id, &call.name, call.json_arguments())
+                    router.note_forwarded_call(id, &call.name, call.json_arguments());
                 }
                 CallState::Held if truncated => self.unchanged = false,
                 // The name came in pieces, or the call waited for an earlier one.

@@ -123,7 +123,7 @@ impl Translation {
         match &mut self.emulation {
             // Some servers forget the blank line after the last event.
             Some(emulation) if !rest.is_empty() => {
-                emulation.restore_event(&Event::from_bytes(rest), out)
+                emulation.restore_event(&Event::from_bytes(rest), out);
             }
             _ => out.extend_from_slice(&rest),
         }

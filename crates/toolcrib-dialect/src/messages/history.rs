@@ -59,7 +59,7 @@ pub(super) fn insert_hidden_answers<'a>(
                     Content::Text(text) if text.is_empty() => {}
                     Content::Text(text) => blocks.push(content::text_block(&text)),
                     Content::Blocks(client_content) => {
-                        blocks.extend(client_content.into_iter().map(str::to_owned))
+                        blocks.extend(client_content.into_iter().map(str::to_owned));
                     }
                 }
                 all.push(Cow::Owned(user.with(&blocks)));

@@ -82,7 +82,7 @@ impl StreamedBlock {
         budget.hold(PART_BYTES);
         match self.state {
             BlockState::Forwarded(_) if !budget.copy(self.start.len()) => {
-                self.start = String::new()
+                self.start = String::new();
             }
             BlockState::Forwarded(_) => {}
             _ => budget.hold(self.start.len()),

@@ -122,7 +122,7 @@ fn play_at(
                 let answer = answers.next().expect("another answer");
                 match &answer {
                     UpstreamAnswer::Events(_) | UpstreamAnswer::CutOff(_) => {
-                        exchange.response_started(200, true)
+                        exchange.response_started(200, true);
                     }
                     UpstreamAnswer::Whole(status, _) => exchange.response_started(*status, false),
                     UpstreamAnswer::Unreachable => exchange.upstream_unreachable(),

@@ -69,7 +69,7 @@ fn play_within(
             Some(Action::Send(_)) => exchange.response_started(200, true),
             Some(Action::Forward(bytes)) => out += std::str::from_utf8(&bytes).unwrap(),
             Some(Action::StoreRecords(all)) => {
-                records.extend(all.iter().map(|(_, record)| record.len()))
+                records.extend(all.iter().map(|(_, record)| record.len()));
             }
             Some(Action::Done(ended)) => done = Some(ended),
             Some(_) => {}

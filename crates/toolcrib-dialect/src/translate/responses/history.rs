@@ -191,7 +191,7 @@ fn add_content(
             out.extend(lenient::text(part, "text").map(|text| ContentPart::Text { text }));
         }
         "refusal" => {
-            out.extend(lenient::text(part, "refusal").map(|text| ContentPart::Text { text }))
+            out.extend(lenient::text(part, "refusal").map(|text| ContentPart::Text { text }));
         }
         "input_image" => match lenient::text(part, "image_url") {
             Some(url) => {
