@@ -2,13 +2,14 @@
 
 use toolcrib_text::json;
 
-use super::content::{Content, Part, PartKind};
+use super::content::{GeminiContent, GeminiPart, PartKind};
 
 /// Returns the content with the text before the user's own, but after function responses.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
-    let content = Content::read(entry).filter(|content| !content.is_model)?;
-    let is_result =
-        |raw: &&&str| matches!(Part::read(raw), Some(Part { kind: PartKind::Result(_), .. }));
+    let content = GeminiContent::read(entry).filter(|content| !content.is_model)?;
+    let is_result = |raw: &&&str| {
+        matches!(GeminiPart::read(raw), Some(GeminiPart { kind: PartKind::Result(_), .. }))
+    };
     let results = content.parts.iter().take_while(is_result).count();
     let mut parts: Vec<String> = content.parts.iter().map(|part| (*part).to_owned()).collect();
     parts.insert(results, part(text));

@@ -18,14 +18,14 @@ pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
 }
 
 /// A content: an entry of the history, or the content of a candidate.
-pub(super) struct Content<'a> {
+pub(super) struct GeminiContent<'a> {
     pub(super) fields: Fields<'a>,
     /// Whether its role is the model. A content without a role is the user's.
     pub(super) is_model: bool,
     pub(super) parts: Vec<&'a str>,
 }
 
-impl<'a> Content<'a> {
+impl<'a> GeminiContent<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let is_model = fields.string("role").as_deref() == Some("model");
@@ -41,7 +41,7 @@ impl<'a> Content<'a> {
 }
 
 /// One part of a content.
-pub(super) struct Part<'a> {
+pub(super) struct GeminiPart<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: PartKind<'a>,
 }
@@ -68,7 +68,7 @@ pub(super) struct FunctionPart<'a> {
     pub(super) args: &'a str,
 }
 
-impl<'a> Part<'a> {
+impl<'a> GeminiPart<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let kind =

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Content, Part, PartKind, signature};
+use super::content::{GeminiContent, GeminiPart, PartKind, signature};
 use crate::dialect::ForwardedCall;
 use crate::hidden_rounds::HiddenAnswer;
 
@@ -21,13 +21,13 @@ pub(super) fn wrap_deferred_calls(
     deferred: &dyn Fn(&str) -> bool,
     call: &str,
 ) -> Option<String> {
-    let content = Content::read(entry)?;
+    let content = GeminiContent::read(entry)?;
     let mut wrapped = false;
     let parts: Vec<String> = content
         .parts
         .iter()
         .map(|raw| {
-            let part = Part::read(raw);
+            let part = GeminiPart::read(raw);
             let new = part.as_ref().and_then(|part| match &part.kind {
                 PartKind::Call(known) if deferred(&known.name) => {
                     let bridge_args = format!(
@@ -71,11 +71,12 @@ struct AwaitedCall {
 
 /// Returns the calls at the end of a turn, in order.
 fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
-    let contents: Vec<Content<'_>> = turn.iter().filter_map(|entry| Content::read(entry)).collect();
+    let contents: Vec<GeminiContent<'_>> =
+        turn.iter().filter_map(|entry| GeminiContent::read(entry)).collect();
     // Calls before a user content were answered in that content.
     let first = contents.iter().rposition(|content| !content.is_model).map_or(0, |at| at + 1);
     let parts = contents[first..].iter().flat_map(|content| &content.parts);
-    let calls = parts.filter_map(|raw| match Part::read(raw)?.kind {
+    let calls = parts.filter_map(|raw| match GeminiPart::read(raw)?.kind {
         PartKind::Call(known) => {
             let is_bridge_call = known.name == call;
             let inner = Fields::read(known.args).and_then(|args| args.string("name"));
@@ -135,10 +136,10 @@ pub(super) fn insert_hidden_answers<'a>(
     // If invented ids are removed, results must be in the order of the calls.
     let has_invented_ids = calls.iter().any(|call| call.id.is_none() && call.client_id.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
-    let mut first: Option<Content<'a>> = None;
+    let mut first: Option<GeminiContent<'a>> = None;
     let mut entries = entries.into_iter().peekable();
     while let Some(entry) = entries.peek().copied() {
-        let Some(content) = Content::read(entry).filter(has_results) else { break };
+        let Some(content) = GeminiContent::read(entry).filter(has_results) else { break };
         entries.next();
         let mut renamed = Vec::with_capacity(content.parts.len());
         let mut changed = false;
@@ -213,16 +214,17 @@ impl OrderedResults {
     }
 }
 
-fn has_results(content: &Content<'_>) -> bool {
-    let is_result =
-        |raw: &&str| matches!(Part::read(raw), Some(Part { kind: PartKind::Result(_), .. }));
+fn has_results(content: &GeminiContent<'_>) -> bool {
+    let is_result = |raw: &&str| {
+        matches!(GeminiPart::read(raw), Some(GeminiPart { kind: PartKind::Result(_), .. }))
+    };
     content.parts.iter().any(is_result)
 }
 
 /// Returns the position of the call that a part is the result of (`None` for any other part), and the part's
 /// new text if the upstream has another name or id for the call.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
-    let Some(part) = Part::read(raw) else { return (None, None) };
+    let Some(part) = GeminiPart::read(raw) else { return (None, None) };
     let PartKind::Result(result) = &part.kind else { return (None, None) };
     let Some(at) = find_call(calls, result.id.as_deref(), &result.name) else {
         return (Some(calls.len()), None);

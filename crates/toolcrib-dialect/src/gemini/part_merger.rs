@@ -5,7 +5,7 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Part, PartKind};
+use super::content::{GeminiPart, PartKind};
 use super::usage;
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::limits::PART_BYTES;
@@ -40,7 +40,7 @@ impl PartMerger {
     /// Adds a part and returns what the client gets for it. Calls always arrive complete, even in a round that
     /// is truncated later, so they are decided about at once.
     pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
-        let part = Part::read(raw);
+        let part = GeminiPart::read(raw);
         if router.budget.copy(raw.len()) {
             self.record_part(raw, part.as_ref());
         }
@@ -77,9 +77,10 @@ impl PartMerger {
 
     /// Records a part for the upstream. Pieces of one text are joined; all other parts are kept unchanged,
     /// because a signature belongs to its part.
-    fn record_part(&mut self, raw: &str, part: Option<&Part<'_>>) {
-        let has_only_text =
-            |part: &&Part<'_>| part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"));
+    fn record_part(&mut self, raw: &str, part: Option<&GeminiPart<'_>>) {
+        let has_only_text = |part: &&GeminiPart<'_>| {
+            part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"))
+        };
         let piece = part.filter(has_only_text).and_then(|part| match &part.kind {
             PartKind::Text(text) => Some((false, text)),
             PartKind::Thought(text) => Some((true, text)),

@@ -2,7 +2,7 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{Content, Part, PartKind, get_either};
+use super::content::{GeminiContent, GeminiPart, PartKind, get_either};
 use crate::request::{
     HistoryBuilder, HistoryEntry, ParsedHistory, RequestOutline, RewriteBlockers, SegmentBuilder,
     Speaker, ToolChoice,
@@ -44,27 +44,27 @@ pub(super) fn read_conversation(text: &str, contents: &str) -> Option<ParsedHist
     let mut rows = HistoryBuilder::default();
     for entry in json::items(contents)? {
         let entry = entry.get();
-        let content = Content::read(entry)?;
+        let content = GeminiContent::read(entry)?;
         let speaker = if content.is_model { Speaker::Model } else { Speaker::Client };
         let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
         content
             .parts
             .iter()
-            .filter_map(|part| Part::read(part))
+            .filter_map(|part| GeminiPart::read(part))
             .for_each(|part| add_to_fingerprint(segment, part));
     }
     Some(rows.done())
 }
 
 /// The operation that a path selects.
-struct Operation {
+struct GeminiOperation {
     model: String,
     stream: bool,
     /// Whether the stream consists of server-sent events.
     events: bool,
 }
 
-fn parse_path(target: &str) -> Option<Operation> {
+fn parse_path(target: &str) -> Option<GeminiOperation> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (model, method) = path.rsplit('/').next()?.rsplit_once(':')?;
     let stream = match method {
@@ -73,11 +73,11 @@ fn parse_path(target: &str) -> Option<Operation> {
         _ => return None,
     };
     let events = query.split('&').any(|pair| matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse"));
-    (!model.is_empty()).then(|| Operation { model: model.to_owned(), stream, events })
+    (!model.is_empty()).then(|| GeminiOperation { model: model.to_owned(), stream, events })
 }
 
 /// Adds a part to the fingerprint.
-fn add_to_fingerprint(segment: &mut SegmentBuilder, part: Part<'_>) {
+fn add_to_fingerprint(segment: &mut SegmentBuilder, part: GeminiPart<'_>) {
     match part.kind {
         PartKind::Text(text) => segment.fingerprint.text(&text),
         PartKind::Call(call) => {

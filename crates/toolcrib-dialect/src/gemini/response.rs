@@ -2,7 +2,7 @@
 
 use toolcrib_text::json::{self, Fields};
 
-use super::content::Content;
+use super::content::GeminiContent;
 use super::part_merger::PartMerger;
 use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
@@ -11,7 +11,7 @@ use crate::dialect::{ResponseMerger, Round, RoundEnd};
 pub(super) struct GeminiResponse<'a> {
     pub(super) fields: Fields<'a>,
     candidate: Option<Fields<'a>>,
-    pub(super) content: Option<Content<'a>>,
+    pub(super) content: Option<GeminiContent<'a>>,
 }
 
 impl<'a> GeminiResponse<'a> {
@@ -21,7 +21,8 @@ impl<'a> GeminiResponse<'a> {
         known.iter().find_map(|key| fields.get(key))?;
         let candidates = fields.get("candidates").and_then(json::items).unwrap_or_default();
         let candidate = candidates.first().and_then(|raw| Fields::read(raw.get()));
-        let content = candidate.as_ref().and_then(|it| it.get("content")).and_then(Content::read);
+        let content =
+            candidate.as_ref().and_then(|it| it.get("content")).and_then(GeminiContent::read);
         Some(Self { fields, candidate, content })
     }
 

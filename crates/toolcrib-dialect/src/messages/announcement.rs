@@ -5,19 +5,20 @@
 
 use toolcrib_text::json;
 
-use super::content::{self, Block, Content, Message, write_message};
+use super::content::{self, ContentBlock, Message, MessageContent, write_message};
 
 /// Returns the message with the text before the user's own.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let user = Message::read(entry).filter(|message| message.role == "user")?;
     match user.content()? {
-        Content::Text(own_text) => {
+        MessageContent::Text(own_text) => {
             let content = json::quote(&format!("{text}\n\n{own_text}"));
             Some(user.fields.with(&[("content", Some(content))]))
         }
-        Content::Blocks(blocks) => {
-            let is_result =
-                |raw: &&&str| Block::read(raw).is_some_and(|block| block.kind == "tool_result");
+        MessageContent::Blocks(blocks) => {
+            let is_result = |raw: &&&str| {
+                ContentBlock::read(raw).is_some_and(|block| block.kind == "tool_result")
+            };
             let results = blocks.iter().take_while(is_result).count();
             let mut blocks: Vec<String> = blocks.into_iter().map(str::to_owned).collect();
             blocks.insert(results, content::text_block(text));

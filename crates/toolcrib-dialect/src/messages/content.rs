@@ -8,7 +8,7 @@ pub(super) struct Message<'a> {
 }
 
 /// The content of a message.
-pub(super) enum Content<'a> {
+pub(super) enum MessageContent<'a> {
     /// A string.
     Text(String),
     /// The JSON of each block.
@@ -16,7 +16,7 @@ pub(super) enum Content<'a> {
 }
 
 /// A content block.
-pub(super) struct Block<'a> {
+pub(super) struct ContentBlock<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: String,
 }
@@ -29,17 +29,19 @@ impl<'a> Message<'a> {
     }
 
     /// Returns its content; `None` if it is neither a string nor blocks.
-    pub(super) fn content(&self) -> Option<Content<'a>> {
+    pub(super) fn content(&self) -> Option<MessageContent<'a>> {
         if let Some(text) = self.fields.string("content") {
-            return Some(Content::Text(text));
+            return Some(MessageContent::Text(text));
         }
-        Some(Content::Blocks(items(self.fields.get("content")?)?))
+        Some(MessageContent::Blocks(items(self.fields.get("content")?)?))
     }
 
     /// Returns its parsed blocks; none if the content is a string.
-    pub(super) fn blocks(&self) -> Vec<Block<'a>> {
+    pub(super) fn blocks(&self) -> Vec<ContentBlock<'a>> {
         match self.content() {
-            Some(Content::Blocks(blocks)) => blocks.into_iter().filter_map(Block::read).collect(),
+            Some(MessageContent::Blocks(blocks)) => {
+                blocks.into_iter().filter_map(ContentBlock::read).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -50,7 +52,7 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Block<'a> {
+impl<'a> ContentBlock<'a> {
     pub(super) fn read(text: &'a str) -> Option<Self> {
         let fields = Fields::read(text)?;
         let kind = fields.string("type")?;
@@ -97,7 +99,7 @@ impl<'a> Block<'a> {
 
 /// Returns the tool that a `tool_reference` block names; `None` for any other block.
 pub(super) fn referenced_tool(text: &str) -> Option<String> {
-    let block = Block::read(text).filter(|block| block.kind == "tool_reference")?;
+    let block = ContentBlock::read(text).filter(|block| block.kind == "tool_reference")?;
     block.fields.string("tool_name")
 }
 

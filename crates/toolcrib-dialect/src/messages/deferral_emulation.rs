@@ -7,7 +7,7 @@
 use toolcrib_text::json::{self, Fields};
 
 use super::content::{
-    self, Block, Content, Message, edit_items, items, json_list, referenced_tool,
+    self, ContentBlock, Message, MessageContent, edit_items, items, json_list, referenced_tool,
 };
 use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, result_blocks};
 use crate::request::{ClientDeferral, Request};
@@ -78,9 +78,9 @@ fn loaded_tools(tools: &str, kind: ClientDeferral, loaded: &[String]) -> Option<
 /// neither.
 fn plain_message(entry: &str) -> Option<String> {
     let message = Message::read(entry)?;
-    let Content::Blocks(blocks) = message.content()? else { return None };
+    let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let mut left = edit_items(&blocks, |raw| {
-        let block = Block::read(raw)?;
+        let block = ContentBlock::read(raw)?;
         if block.is_search() {
             return Some(None);
         }

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use toolcrib_text::json::{self, Fields};
 
 use super::content::{
-    self, Block, Content, Message, edit_items, json_list, referenced_tool, write_message,
+    self, ContentBlock, Message, MessageContent, edit_items, json_list, referenced_tool,
+    write_message,
 };
 use super::thinking::without_thinking;
 use crate::call_ids::{self, GeneratedId};
@@ -26,9 +27,9 @@ pub(super) fn wrap_deferred_calls(
     call: &str,
 ) -> Option<String> {
     let message = Message::read(entry)?;
-    let Content::Blocks(blocks) = message.content()? else { return None };
+    let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let wrapped = |raw: &str| {
-        let block = Block::read(raw)?;
+        let block = ContentBlock::read(raw)?;
         let (_, name, input) = block.call().filter(|(_, name, _)| deferred(name))?;
         let input = if Fields::read(input).is_some() { input } else { "{}" };
         let input = format!(r#"{{"name":{},"arguments":{input}}}"#, json::quote(&name));
@@ -56,9 +57,9 @@ pub(super) fn insert_hidden_answers<'a>(
         match user.and_then(|message| Some((message.content()?, message))) {
             Some((client_content, user)) => {
                 match client_content {
-                    Content::Text(text) if text.is_empty() => {}
-                    Content::Text(text) => blocks.push(content::text_block(&text)),
-                    Content::Blocks(client_content) => {
+                    MessageContent::Text(text) if text.is_empty() => {}
+                    MessageContent::Text(text) => blocks.push(content::text_block(&text)),
+                    MessageContent::Blocks(client_content) => {
                         blocks.extend(client_content.into_iter().map(str::to_owned));
                     }
                 }
@@ -79,7 +80,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
         return Cow::Borrowed(entry);
     }
     let renamed = |raw: &str| {
-        let block = Block::read(raw).filter(|block| block.kind == "tool_result")?;
+        let block = ContentBlock::read(raw).filter(|block| block.kind == "tool_result")?;
         let id = ids.upstream_id_for(block.fields.string("tool_use_id").as_deref(), None)?;
         Some(Some(block.fields.with(&[("tool_use_id", Some(json::quote(id)))])))
     };
@@ -89,7 +90,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
 /// Adds the generated ids to the calls of a message that have none.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     edit_blocks(entry, |raw| {
-        let block = Block::read(raw)?;
+        let block = ContentBlock::read(raw)?;
         let (id, name, _) = block.call()?;
         if id.is_some_and(|id| !id.is_empty()) {
             return None;
@@ -102,7 +103,7 @@ pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) 
 /// Returns the message with some blocks changed; `None` if none is.
 fn edit_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) -> Option<String> {
     let message = Message::read(entry)?;
-    let Content::Blocks(blocks) = message.content()? else { return None };
+    let MessageContent::Blocks(blocks) = message.content()? else { return None };
     Some(message.with(&edit_items(&blocks, change)?))
 }
 
@@ -137,7 +138,7 @@ pub(super) fn adapt_to_echo(
     let echoed: Vec<Message<'_>> = echoed.iter().filter_map(|entry| Message::read(entry)).collect();
     let echoed_blocks = || echoed.iter().flat_map(Message::blocks);
     let has_thinking = echoed_blocks().any(|block| block.is_thinking());
-    let breakpoint_of = |block: Block<'_>| {
+    let breakpoint_of = |block: ContentBlock<'_>| {
         block.fields.get("cache_control").filter(|raw| *raw != "null").map(str::to_owned)
     };
     let breakpoint = echoed_blocks().filter_map(breakpoint_of).next_back();
@@ -159,11 +160,11 @@ pub(super) fn adapt_to_echo(
 /// Returns the message without references to tools that no longer exist, since a single one would make the API
 /// reject the request.
 fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
-    let Content::Blocks(blocks) = message.content()? else { return None };
+    let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let is_missing =
         |raw: &str| referenced_tool(raw).is_some_and(|name| !toolset.is_declared(&name));
     let known = |raw: &str| {
-        let block = Block::read(raw)?;
+        let block = ContentBlock::read(raw)?;
         let inner = block.fields.get("content")?;
         let left = match block.kind.as_str() {
             "tool_result" => {
@@ -191,9 +192,9 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
 /// Returns the message with a cache breakpoint on its last block that can have one.
 fn with_breakpoint(entry: &str, breakpoint: String) -> Option<String> {
     let message = Message::read(entry)?;
-    let Content::Blocks(blocks) = message.content()? else { return None };
+    let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let can_have_breakpoint =
-        |raw: &&str| Block::read(raw).is_some_and(|block| !block.is_thinking());
+        |raw: &&str| ContentBlock::read(raw).is_some_and(|block| !block.is_thinking());
     let at = blocks.iter().rposition(can_have_breakpoint)?;
     let mut blocks: Vec<String> = blocks.into_iter().map(str::to_owned).collect();
     let block = Fields::read(&blocks[at])?.with(&[("cache_control", Some(breakpoint))]);

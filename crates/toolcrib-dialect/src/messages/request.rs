@@ -2,7 +2,7 @@
 
 use toolcrib_text::json::Fields;
 
-use super::content::{self, Block, Content, Message, items, referenced_tool};
+use super::content::{self, ContentBlock, Message, MessageContent, items, referenced_tool};
 use crate::request::{
     ClientDeferral, HistoryBuilder, HistoryEntry, ParsedHistory, RequestOutline, SegmentBuilder,
     Speaker, ToolChoice,
@@ -39,7 +39,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
 
 /// Adds a message to the fingerprint. Thinking is not part of it, since clients may drop it.
 fn add_to_fingerprint(message: &Message<'_>, has_text: bool, segment: &mut SegmentBuilder) {
-    if let (Some(Content::Text(text)), true) = (message.content(), has_text) {
+    if let (Some(MessageContent::Text(text)), true) = (message.content(), has_text) {
         segment.fingerprint.text(&text);
     }
     for block in message.blocks() {
@@ -113,7 +113,7 @@ pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
 }
 
 /// Returns the blocks of a `tool_result`; `None` if its content is a string.
-pub(super) fn result_blocks<'a>(block: &Block<'a>) -> Option<Vec<&'a str>> {
+pub(super) fn result_blocks<'a>(block: &ContentBlock<'a>) -> Option<Vec<&'a str>> {
     if block.kind != "tool_result" {
         return None;
     }

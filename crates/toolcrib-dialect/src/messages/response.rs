@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
 
-use super::content::{self, Block};
+use super::content::{self, ContentBlock};
 use crate::call_router::{CallRoute, CallRouter, ResolvedCall};
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 use crate::usage;
@@ -64,7 +64,7 @@ impl ResponseMerger for MessagesResponseMerger {
 impl MessagesResponseMerger {
     /// Adds a block, and returns whether it is part of the upstream's history.
     fn add_block(&mut self, raw: &str, truncated: bool, router: &mut CallRouter) -> bool {
-        let Some(block) = Block::read(raw) else {
+        let Some(block) = ContentBlock::read(raw) else {
             self.content.push(raw.to_owned());
             return true;
         };

@@ -157,7 +157,7 @@ impl MessagesStreamMerger {
         raw: &str,
         router: &mut CallRouter,
     ) -> BlockState {
-        let read = content::Block::read(raw);
+        let read = content::ContentBlock::read(raw);
         if let Some(search) =
             read.as_ref().filter(|read| read.is_search() && router.is_hosted_search())
         {

@@ -61,7 +61,7 @@ pub(super) enum BlockState {
 impl StreamedBlock {
     /// Starts a block.
     pub(super) fn new(index: Option<u64>, start: &str) -> Self {
-        let call = content::Block::read(start).and_then(|block| block.call());
+        let call = content::ContentBlock::read(start).and_then(|block| block.call());
         Self {
             index,
             start: start.to_owned(),
@@ -122,7 +122,7 @@ impl StreamedBlock {
         if !self.input.trim().is_empty() {
             return self.input.clone();
         }
-        let start = content::Block::read(&self.start);
+        let start = content::ContentBlock::read(&self.start);
         start.and_then(|block| Some(block.call()?.2.to_owned())).unwrap_or_default()
     }
 
@@ -147,7 +147,7 @@ impl StreamedBlock {
             edits.push(("input", Some(if is_json { self.input.clone() } else { "{}".into() })));
         }
         let entry = if edits.is_empty() { self.start.clone() } else { start.with(&edits) };
-        let blank = content::Block::read(&entry).is_some_and(|block| block.is_blank());
+        let blank = content::ContentBlock::read(&entry).is_some_and(|block| block.is_blank());
         (!blank && self.state != BlockState::Dropped).then_some(entry)
     }
 

@@ -5,7 +5,7 @@
 
 use toolcrib_text::json::Fields;
 
-use super::content::{Block, Content, Message, edit_items, items, json_list};
+use super::content::{ContentBlock, Message, MessageContent, edit_items, items, json_list};
 use crate::splice::{range_of, splice};
 
 /// Returns the request without thinking in its history. A message that consisted only of thinking is removed.
@@ -28,8 +28,10 @@ pub fn strip_thinking(text: &str) -> String {
 /// Returns the message without thinking blocks; `None` if nothing is left.
 pub(super) fn without_thinking(entry: &str) -> Option<String> {
     let Some(message) = Message::read(entry) else { return Some(entry.to_owned()) };
-    let Some(Content::Blocks(blocks)) = message.content() else { return Some(entry.to_owned()) };
-    let is_thinking = |raw: &str| Block::read(raw).is_some_and(|block| block.is_thinking());
+    let Some(MessageContent::Blocks(blocks)) = message.content() else {
+        return Some(entry.to_owned());
+    };
+    let is_thinking = |raw: &str| ContentBlock::read(raw).is_some_and(|block| block.is_thinking());
     match edit_items(&blocks, |raw| is_thinking(raw).then_some(None)) {
         Some(left) if left.is_empty() => None,
         Some(left) => Some(message.with(&left)),

@@ -22,12 +22,12 @@ pub(super) struct EchoRestorer {
     previous: Option<String>,
     /// Whether the API stores the response.
     pub(super) is_stored: bool,
-    declared: OnceLock<Declared>,
+    declared: OnceLock<DeclaredNamespaces>,
 }
 
 /// What the client's tools declare.
 #[derive(Debug, Default)]
-struct Declared {
+struct DeclaredNamespaces {
     /// The namespace of each tool. Names that are declared twice are left out.
     namespaces: HashMap<String, Option<String>>,
 }
@@ -41,8 +41,8 @@ impl EchoRestorer {
         }
     }
 
-    fn declared(&self, toolset: &Toolset) -> &Declared {
-        self.declared.get_or_init(|| Declared::of(toolset.input()))
+    fn declared(&self, toolset: &Toolset) -> &DeclaredNamespaces {
+        self.declared.get_or_init(|| DeclaredNamespaces::of(toolset.input()))
     }
 
     /// Returns the edits that turn a response in `text` into a response to the client's request.
@@ -71,7 +71,7 @@ impl EchoRestorer {
         call: &Fields<'_>,
         tool: &str,
         toolset: &Toolset,
-    ) -> Vec<Edit> {
+    ) -> Vec<FieldEdit> {
         match self.declared(toolset).namespaces.get(tool) {
             Some(client_value) if call.string("namespace") != *client_value => {
                 vec![("namespace", client_value.as_deref().map(json::quote))]
@@ -82,9 +82,9 @@ impl EchoRestorer {
 }
 
 /// A key of an item and its new value; `None` removes the key.
-pub(super) type Edit = (&'static str, Option<String>);
+pub(super) type FieldEdit = (&'static str, Option<String>);
 
-impl Declared {
+impl DeclaredNamespaces {
     fn of(input: &str) -> Self {
         let mut all: HashMap<String, Option<String>> = HashMap::new();
         let mut twice: Vec<String> = Vec::new();

@@ -57,7 +57,7 @@ pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) response_format: Option<ResponseFormat>,
+    pub(super) response_format: Option<ChatResponseFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,10 +66,10 @@ pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<FunctionTool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_choice: Option<ToolChoice>,
+    pub(super) tool_choice: Option<ChatToolChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parallel_tool_calls: Option<bool>,
-    pub(super) messages: Vec<ChatMessage>,
+    pub(super) messages: Vec<RequestMessage>,
 }
 
 impl ChatRequest {
@@ -103,7 +103,7 @@ pub(super) struct StreamOptions {
 /// The required format of the response.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum ResponseFormat {
+pub(super) enum ChatResponseFormat {
     JsonObject,
     JsonSchema { json_schema: NamedSchema },
 }
@@ -141,7 +141,7 @@ pub(super) struct FunctionDefinition {
 /// Which tools the model may or must call.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum ToolChoice {
+pub(super) enum ChatToolChoice {
     Word(&'static str),
     Named(FunctionChoice),
     Some(AllowedToolsChoice),
@@ -180,7 +180,7 @@ pub(super) struct AllowedTools {
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub(super) enum ChatMessage {
+pub(super) enum RequestMessage {
     System {
         content: String,
     },
@@ -261,12 +261,12 @@ struct CalledFunction {
 
 /// The result of one call. In Chat Completions it can only be text, so its images are sent after it.
 #[derive(Debug, Default)]
-pub(super) struct ToolResult {
+pub(super) struct ChatToolResult {
     texts: Vec<String>,
     images: Vec<ImageUrl>,
 }
 
-impl ToolResult {
+impl ChatToolResult {
     pub(super) fn text(&mut self, text: String) {
         self.texts.push(text);
     }
@@ -282,7 +282,7 @@ impl ToolResult {
         id: String,
         failed: bool,
         after: &mut Vec<ContentPart>,
-    ) -> ChatMessage {
+    ) -> RequestMessage {
         let mut content = self.texts.join(TEXT_SEPARATOR);
         if !self.images.is_empty() {
             if content.is_empty() {
@@ -296,6 +296,6 @@ impl ToolResult {
         if failed {
             content.insert_str(0, "Error: ");
         }
-        ChatMessage::Tool { tool_call_id: id, content }
+        RequestMessage::Tool { tool_call_id: id, content }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn string(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;
     }
-    let bytes = serde_json::Deserializer::from_str(raw).deserialize_byte_buf(Bytes).ok()?;
+    let bytes = serde_json::Deserializer::from_str(raw).deserialize_byte_buf(BytesVisitor).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|odd| {
         // Half a pair is decoded to three invalid bytes, each of which would become a replacement character.
         String::from_utf8_lossy(odd.as_bytes()).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}")
@@ -62,9 +62,9 @@ pub(super) fn string(raw: &str) -> Option<String> {
 }
 
 /// Decodes a JSON string as bytes.
-struct Bytes;
+struct BytesVisitor;
 
-impl Visitor<'_> for Bytes {
+impl Visitor<'_> for BytesVisitor {
     type Value = Vec<u8>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

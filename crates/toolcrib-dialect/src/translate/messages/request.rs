@@ -7,9 +7,9 @@ use toolcrib_text::json::{self, Fields};
 
 use crate::translate::Untranslatable;
 use crate::translate::chat_request::{
-    ChatMessage, ChatRequest, ContentPart, FunctionChoice, FunctionDefinition, FunctionTool,
-    ImageUrl, NamedSchema, RawJson, RequestCall, ResponseFormat, TEXT_SEPARATOR, ToolChoice,
-    ToolResult, UserContent,
+    ChatRequest, ChatResponseFormat, ChatToolChoice, ChatToolResult, ContentPart, FunctionChoice,
+    FunctionDefinition, FunctionTool, ImageUrl, NamedSchema, RawJson, RequestCall, RequestMessage,
+    TEXT_SEPARATOR, UserContent,
 };
 use crate::translate::lenient::{self, DroppedContent};
 
@@ -62,7 +62,7 @@ pub(super) fn translate(
     );
     let system = fields.get("system").map(|raw| texts(raw, dropped)).unwrap_or_default();
     if !system.is_empty() {
-        request.messages.push(ChatMessage::System { content: system });
+        request.messages.push(RequestMessage::System { content: system });
     }
     for raw in fields.get("messages").and_then(json::items).unwrap_or_default() {
         if let Some(message) = Fields::read(raw.get()) {
@@ -72,7 +72,7 @@ pub(super) fn translate(
     Ok((lenient::text(&fields, "model").unwrap_or_default(), request))
 }
 
-fn format(fields: &Fields<'_>) -> Option<ResponseFormat> {
+fn format(fields: &Fields<'_>) -> Option<ChatResponseFormat> {
     let within = lenient::object(fields, "output_config");
     let format = within.and_then(|config| lenient::object(&config, "format"));
     // The field's name in the beta version.
@@ -84,7 +84,7 @@ fn format(fields: &Fields<'_>) -> Option<ResponseFormat> {
         schema: Some(schema),
         strict: Some(true),
     };
-    Some(ResponseFormat::JsonSchema { json_schema })
+    Some(ChatResponseFormat::JsonSchema { json_schema })
 }
 
 fn tools(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Vec<FunctionTool> {
@@ -108,21 +108,20 @@ fn tools(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Vec<FunctionTool>
     tools
 }
 
-fn tool_choice(choice: &Fields<'_>) -> Option<ToolChoice> {
+fn tool_choice(choice: &Fields<'_>) -> Option<ChatToolChoice> {
     match lenient::text(choice, "type")?.as_str() {
-        "auto" => Some(ToolChoice::Word("auto")),
-        "any" => Some(ToolChoice::Word("required")),
-        "none" => Some(ToolChoice::Word("none")),
-        "tool" => {
-            lenient::text(choice, "name").map(|name| ToolChoice::Named(FunctionChoice::new(name)))
-        }
+        "auto" => Some(ChatToolChoice::Word("auto")),
+        "any" => Some(ChatToolChoice::Word("required")),
+        "none" => Some(ChatToolChoice::Word("none")),
+        "tool" => lenient::text(choice, "name")
+            .map(|name| ChatToolChoice::Named(FunctionChoice::new(name))),
         _ => None,
     }
 }
 
 fn translate_message(
     message: &Fields<'_>,
-    out: &mut Vec<ChatMessage>,
+    out: &mut Vec<RequestMessage>,
     dropped: &mut DroppedContent,
 ) {
     let Some(content) = message.get("content") else { return };
@@ -131,7 +130,7 @@ fn translate_message(
         Some("system") => {
             let content = texts(content, dropped);
             if !content.is_empty() {
-                out.push(ChatMessage::System { content });
+                out.push(RequestMessage::System { content });
             }
         }
         _ => user(content, out, dropped),
@@ -160,7 +159,7 @@ fn texts(content: &str, dropped: &mut DroppedContent) -> String {
     texts.join(TEXT_SEPARATOR)
 }
 
-fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<ChatMessage> {
+fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<RequestMessage> {
     let mut text = lenient::string(content).unwrap_or_default();
     let mut tool_calls = Vec::new();
     // Consecutive text blocks are one text, split at citations. Texts with another block between them are
@@ -190,11 +189,11 @@ fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<ChatMessage>
     if text.is_empty() && tool_calls.is_empty() {
         return None;
     }
-    Some(ChatMessage::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
+    Some(RequestMessage::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
 }
 
 /// Adds the results of calls, and then one message with the rest of the content.
-fn user(content: &str, out: &mut Vec<ChatMessage>, dropped: &mut DroppedContent) {
+fn user(content: &str, out: &mut Vec<RequestMessage>, dropped: &mut DroppedContent) {
     let mut after = Vec::new();
     let mut parts = Vec::new();
     parts.extend(lenient::string(content).map(|text| ContentPart::Text { text }));
@@ -208,11 +207,11 @@ fn user(content: &str, out: &mut Vec<ChatMessage>, dropped: &mut DroppedContent)
         }
     }
     after.append(&mut parts);
-    out.extend(UserContent::of(after).map(|content| ChatMessage::User { content }));
+    out.extend(UserContent::of(after).map(|content| RequestMessage::User { content }));
 }
 
-fn tool_result(block: &Fields<'_>, dropped: &mut DroppedContent) -> ToolResult {
-    let mut result = ToolResult::default();
+fn tool_result(block: &Fields<'_>, dropped: &mut DroppedContent) -> ChatToolResult {
+    let mut result = ChatToolResult::default();
     let content = block.get("content").unwrap_or("null");
     if let Some(text) = lenient::string(content) {
         result.text(text);

@@ -115,12 +115,12 @@ pub(super) fn stop_reason(finish: FinishReason) -> &'static str {
 /// Returns the body of an error, which is also the data of an error event.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
-    struct Body<'a> {
+    struct ErrorBody<'a> {
         r#type: &'static str,
-        error: Inner<'a>,
+        error: ErrorObject<'a>,
     }
     #[derive(Serialize)]
-    struct Inner<'a> {
+    struct ErrorObject<'a> {
         r#type: &'static str,
         message: &'a str,
     }
@@ -136,6 +136,6 @@ pub(super) fn error(error: &BackendError) -> String {
         504 => "timeout_error",
         _ => "api_error",
     };
-    let inner = Inner { r#type: kind, message: &error.message };
-    serde_json::to_string(&Body { r#type: "error", error: inner }).unwrap_or_default()
+    let inner = ErrorObject { r#type: kind, message: &error.message };
+    serde_json::to_string(&ErrorBody { r#type: "error", error: inner }).unwrap_or_default()
 }

@@ -11,14 +11,14 @@ use toolcrib_text::json::{self, Fields};
 
 use crate::translate::Untranslatable;
 use crate::translate::chat_request::{
-    ChatMessage, ContentPart, ImageUrl, RequestCall, TEXT_SEPARATOR, ToolResult, UserContent,
+    ChatToolResult, ContentPart, ImageUrl, RequestCall, RequestMessage, TEXT_SEPARATOR, UserContent,
 };
 use crate::translate::lenient::{self, DroppedContent};
 
 /// Builds the messages.
 #[derive(Debug, Default)]
 pub(super) struct MessageBuilder {
-    messages: Vec<ChatMessage>,
+    messages: Vec<RequestMessage>,
     /// The system texts before the first message of any other role. They become one message, because many
     /// backends accept only one system message.
     system: Option<Vec<String>>,
@@ -41,7 +41,7 @@ impl MessageBuilder {
         Self { system: Some(system), ..Self::default() }
     }
 
-    pub(super) fn into_messages(mut self) -> Vec<ChatMessage> {
+    pub(super) fn into_messages(mut self) -> Vec<RequestMessage> {
         self.flush();
         self.messages
     }
@@ -49,7 +49,7 @@ impl MessageBuilder {
     /// Adds a user message.
     pub(super) fn user(&mut self, text: String) {
         self.flush();
-        self.messages.push(ChatMessage::User { content: UserContent::Text(text) });
+        self.messages.push(RequestMessage::User { content: UserContent::Text(text) });
     }
 
     /// Adds the next item.
@@ -103,14 +103,14 @@ impl MessageBuilder {
                     None => {
                         self.flush();
                         self.messages
-                            .push(ChatMessage::System { content: texts.join(TEXT_SEPARATOR) });
+                            .push(RequestMessage::System { content: texts.join(TEXT_SEPARATOR) });
                     }
                 }
             }
             _ => {
                 self.flush();
                 self.messages
-                    .extend(UserContent::of(parts).map(|content| ChatMessage::User { content }));
+                    .extend(UserContent::of(parts).map(|content| RequestMessage::User { content }));
             }
         }
     }
@@ -125,7 +125,7 @@ impl MessageBuilder {
         self.flush_system();
         let result_images = std::mem::take(&mut self.result_images);
         self.messages
-            .extend(UserContent::of(result_images).map(|content| ChatMessage::User { content }));
+            .extend(UserContent::of(result_images).map(|content| RequestMessage::User { content }));
     }
 
     /// Called before anything from the client: the model's text and calls become one message.
@@ -134,7 +134,7 @@ impl MessageBuilder {
         let (text, tool_calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
         if !text.is_empty() || !tool_calls.is_empty() {
             let content = (!text.is_empty()).then_some(text);
-            self.messages.push(ChatMessage::Assistant { content, tool_calls });
+            self.messages.push(RequestMessage::Assistant { content, tool_calls });
         }
     }
 
@@ -147,7 +147,7 @@ impl MessageBuilder {
     fn flush_system(&mut self) {
         let system = self.system.take().unwrap_or_default();
         if !system.is_empty() {
-            self.messages.push(ChatMessage::System { content: system.join(TEXT_SEPARATOR) });
+            self.messages.push(RequestMessage::System { content: system.join(TEXT_SEPARATOR) });
         }
     }
 }
@@ -160,8 +160,8 @@ fn each_part(content: &str, mut each: impl FnMut(&str, &Fields<'_>)) {
     }
 }
 
-fn tool_result(output: &str, dropped: &mut DroppedContent) -> ToolResult {
-    let mut result = ToolResult::default();
+fn tool_result(output: &str, dropped: &mut DroppedContent) -> ChatToolResult {
+    let mut result = ChatToolResult::default();
     if let Some(text) = lenient::string(output) {
         result.text(text);
     } else if json::items(output).is_none() && output != "null" {

@@ -6,8 +6,8 @@ use super::history::MessageBuilder;
 use super::response::RequestEcho;
 use crate::translate::Untranslatable;
 use crate::translate::chat_request::{
-    AllowedTools, AllowedToolsChoice, ChatRequest, FunctionChoice, FunctionDefinition,
-    FunctionTool, NamedSchema, RawJson, ResponseFormat, TEXT_SEPARATOR, ToolChoice,
+    AllowedTools, AllowedToolsChoice, ChatRequest, ChatResponseFormat, ChatToolChoice,
+    FunctionChoice, FunctionDefinition, FunctionTool, NamedSchema, RawJson, TEXT_SEPARATOR,
 };
 use crate::translate::lenient::{self, DroppedContent};
 
@@ -82,10 +82,10 @@ pub(super) fn translate(
     Ok((RequestEcho::new(&fields, custom), request))
 }
 
-fn response_format(format: &Fields<'_>) -> Option<ResponseFormat> {
+fn response_format(format: &Fields<'_>) -> Option<ChatResponseFormat> {
     match lenient::text(format, "type")?.as_str() {
-        "json_object" => Some(ResponseFormat::JsonObject),
-        "json_schema" => Some(ResponseFormat::JsonSchema {
+        "json_object" => Some(ChatResponseFormat::JsonObject),
+        "json_schema" => Some(ChatResponseFormat::JsonSchema {
             json_schema: NamedSchema {
                 name: lenient::text(format, "name").unwrap_or_else(|| "output".to_owned()),
                 description: lenient::text(format, "description"),
@@ -148,17 +148,16 @@ fn custom_description(description: Option<String>, tool: &Fields<'_>) -> String 
     texts.join(TEXT_SEPARATOR)
 }
 
-fn tool_choice(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Option<ToolChoice> {
+fn tool_choice(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Option<ChatToolChoice> {
     let raw = lenient::value(fields, "tool_choice")?;
     if let Some(word) = lenient::string(raw) {
-        return choice_word(&word).map(ToolChoice::Word);
+        return choice_word(&word).map(ChatToolChoice::Word);
     }
     let choice = Fields::read(raw)?;
     let kind = lenient::text(&choice, "type").unwrap_or_default();
     match kind.as_str() {
-        "function" | "custom" => {
-            lenient::text(&choice, "name").map(|name| ToolChoice::Named(FunctionChoice::new(name)))
-        }
+        "function" | "custom" => lenient::text(&choice, "name")
+            .map(|name| ChatToolChoice::Named(FunctionChoice::new(name))),
         "allowed_tools" => {
             let mode = lenient::text(&choice, "mode").and_then(|mode| choice_word(&mode));
             let tools = choice.get("tools").and_then(json::items).unwrap_or_default();
@@ -168,7 +167,7 @@ fn tool_choice(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Option<Tool
                 .map(FunctionChoice::new);
             let allowed_tools =
                 AllowedTools { mode: mode.unwrap_or("auto"), tools: names.collect() };
-            Some(ToolChoice::Some(AllowedToolsChoice::AllowedTools { allowed_tools }))
+            Some(ChatToolChoice::Some(AllowedToolsChoice::AllowedTools { allowed_tools }))
         }
         _ => {
             dropped.note("tool choice", &kind);

@@ -58,11 +58,16 @@ impl RequestEcho {
     }
 
     /// Returns the item for a call of the model.
-    pub(super) fn call(&self, call: &ResponseCall, id: &str, status: &'static str) -> OutputItem {
+    pub(super) fn call(
+        &self,
+        call: &ResponseCall,
+        id: &str,
+        status: &'static str,
+    ) -> ResponsesItem {
         let (call_id, name) = (call.id.clone(), call.name.clone());
         if self.is_custom(&name) {
             let input = input(&call.arguments);
-            return OutputItem::CustomToolCall {
+            return ResponsesItem::CustomToolCall {
                 id: format!("ctc_{id}"),
                 status,
                 call_id,
@@ -71,7 +76,7 @@ impl RequestEcho {
             };
         }
         let arguments = call.arguments.clone();
-        OutputItem::FunctionCall { id: format!("fc_{id}"), status, call_id, name, arguments }
+        ResponsesItem::FunctionCall { id: format!("fc_{id}"), status, call_id, name, arguments }
     }
 
     pub(super) fn is_custom(&self, name: &str) -> bool {
@@ -89,7 +94,7 @@ pub(super) struct ResponseObject<'a> {
     pub(super) error: Option<ResponseError<'a>>,
     pub(super) incomplete_details: Option<IncompleteDetails>,
     model: &'a str,
-    pub(super) output: &'a [OutputItem],
+    pub(super) output: &'a [ResponsesItem],
     previous_response_id: Option<&'static str>,
     /// Always `false`: nothing is stored, even if the client asked for it, so a client that continues from this
     /// id must be told.
@@ -114,7 +119,7 @@ pub(super) struct IncompleteDetails {
 /// An item of the output.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum OutputItem {
+pub(super) enum ResponsesItem {
     Message {
         id: String,
         status: &'static str,
@@ -150,7 +155,7 @@ impl TextPart {
     }
 }
 
-impl OutputItem {
+impl ResponsesItem {
     pub(super) fn message(id: &str, status: &'static str, content: Vec<TextPart>) -> Self {
         Self::Message { id: format!("msg_{id}"), status, role: "assistant", content }
     }
@@ -215,7 +220,7 @@ impl<'a> ResponseObject<'a> {
     /// Returns the response at its end.
     pub(super) fn end(
         self,
-        output: &'a [OutputItem],
+        output: &'a [ResponsesItem],
         finish: FinishReason,
         usage: chat_response::ChatUsage,
     ) -> Self {
@@ -234,7 +239,7 @@ impl<'a> ResponseObject<'a> {
     }
 
     /// Returns the response after a failure.
-    pub(super) fn fail(self, output: &'a [OutputItem], error: &'a BackendError) -> Self {
+    pub(super) fn fail(self, output: &'a [ResponsesItem], error: &'a BackendError) -> Self {
         let code = error.code.as_deref().unwrap_or(match error.status {
             429 => "rate_limit_exceeded",
             _ => "server_error",
@@ -258,7 +263,7 @@ pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     };
     if !reply.text.is_empty() {
         let (id, status) = id_and_status(0);
-        output.push(OutputItem::message(&id, status, vec![TextPart::new(reply.text.clone())]));
+        output.push(ResponsesItem::message(&id, status, vec![TextPart::new(reply.text.clone())]));
     }
     for call in &reply.calls {
         let (id, status) = id_and_status(output.len());
@@ -273,10 +278,10 @@ pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
 pub(super) fn input(arguments: &str) -> String {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Arguments {
+    struct CustomArguments {
         input: String,
     }
-    match serde_json::from_str::<Arguments>(arguments) {
+    match serde_json::from_str::<CustomArguments>(arguments) {
         Ok(arguments) => arguments.input,
         Err(_) => arguments.to_owned(),
     }
@@ -286,11 +291,11 @@ pub(super) fn input(arguments: &str) -> String {
 /// unchanged.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
-    struct Body {
+    struct ErrorBody {
         error: RawJson,
     }
     #[derive(Serialize)]
-    struct Inner<'a> {
+    struct ErrorObject<'a> {
         message: &'a str,
         r#type: &'static str,
         param: Option<&'static str>,
@@ -302,8 +307,8 @@ pub(super) fn error(error: &BackendError) -> String {
         _ => "server_error",
     };
     let raw = error.raw.clone().unwrap_or_else(|| {
-        let inner = Inner { message: &error.message, r#type: kind, param: None, code: None };
+        let inner = ErrorObject { message: &error.message, r#type: kind, param: None, code: None };
         serde_json::to_string(&inner).unwrap_or_default()
     });
-    serde_json::to_string(&Body { error: RawJson::new(&raw) }).unwrap_or_default()
+    serde_json::to_string(&ErrorBody { error: RawJson::new(&raw) }).unwrap_or_default()
 }

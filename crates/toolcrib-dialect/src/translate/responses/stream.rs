@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::response::{OutputItem, RequestEcho, ResponseObject, TextPart, input, item_status};
+use super::response::{RequestEcho, ResponseObject, ResponsesItem, TextPart, input, item_status};
 use crate::sse;
 use crate::translate::chat_response::{ResponseCall, ResponseHead};
 use crate::translate::chunk_assembler::StreamStep;
@@ -14,7 +14,7 @@ pub(super) struct ItemWriter {
     head: Option<ResponseHead>,
     /// The sequence number of the next event.
     sequence_number: u64,
-    done: Vec<OutputItem>,
+    done: Vec<ResponsesItem>,
     open: Option<OpenItem>,
     /// Size of text and arguments so far, in bytes. The last event repeats all of them.
     held: usize,
@@ -43,7 +43,7 @@ enum EventBody<'a> {
     },
     Item {
         output_index: usize,
-        item: &'a OutputItem,
+        item: &'a ResponsesItem,
     },
     ItemEvent {
         item_id: &'a str,
@@ -135,7 +135,7 @@ impl ItemWriter {
 
     fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
         if self.open.is_none() {
-            let item = OutputItem::message(&self.id(), "in_progress", Vec::new());
+            let item = ResponsesItem::message(&self.id(), "in_progress", Vec::new());
             self.open = Some(OpenItem::Text(String::new()));
             self.write_item("response.output_item.added", &item, out);
             let part = TextPart::new(String::new());
@@ -159,7 +159,7 @@ impl ItemWriter {
                 let part = TextPart::new(text);
                 let event = ItemEvent::Part { content_index: 0, part: &part };
                 self.write_item_event("response.content_part.done", "msg", event, out);
-                OutputItem::message(&self.id(), status, vec![part])
+                ResponsesItem::message(&self.id(), status, vec![part])
             }
             Some(OpenItem::Call(call)) if self.echo.is_custom(&call.name) => {
                 let text = input(&call.arguments);
@@ -185,7 +185,7 @@ impl ItemWriter {
         format!("{id}_{}", self.done.len())
     }
 
-    fn write_item(&mut self, name: &str, item: &OutputItem, out: &mut Vec<u8>) {
+    fn write_item(&mut self, name: &str, item: &ResponsesItem, out: &mut Vec<u8>) {
         self.write(name, EventBody::Item { output_index: self.done.len(), item }, out);
     }
 
