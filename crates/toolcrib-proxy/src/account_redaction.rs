@@ -1,7 +1,7 @@
-//! Removes what a response reveals about the provider's account, for clients that do not own it.
+//! Removes data about the provider's account from responses to clients that do not own it.
 //!
-//! A caller with a key of ours uses somebody else's credential. It must not learn that credential, which providers
-//! repeat in some errors, or get cookies of the account or the name of its organisation.
+//! A caller with a Toolcrib key uses a credential of the operator. It must not learn that credential, which providers
+//! repeat in some errors, nor get the account's cookies or the name of its organisation.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use toolcrib_server::mask;
 
 use crate::Secret;
 
-/// Headers about the account, or about the provider's host, which is not the host that the client talks to.
+/// Headers about the account, or about the provider's host, which is not the host that the client connects to.
 const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::SET_COOKIE,
     HeaderName::from_static("openai-organization"),
@@ -21,14 +21,14 @@ const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::STRICT_TRANSPORT_SECURITY,
 ];
 
-/// Leaves out headers about the account.
+/// Removes headers about the account.
 pub(crate) fn remove_account_headers(headers: &mut HeaderMap) {
     for name in &ACCOUNT_HEADERS {
         headers.remove(name);
     }
 }
 
-/// Masks a credential in headers.
+/// Masks the credential in headers.
 pub(crate) fn mask_headers(headers: &mut HeaderMap, credential: &Secret) {
     for value in headers.values_mut() {
         if let Some(masked) = mask::bytes(value.as_bytes(), credential) {
@@ -38,7 +38,7 @@ pub(crate) fn mask_headers(headers: &mut HeaderMap, credential: &Secret) {
     }
 }
 
-/// The same body with a credential masked. Trailing bytes that could be the beginning of the credential are held back.
+/// Masks the credential in a body. Trailing bytes that may be the start of the credential are held back.
 pub(crate) fn mask_body<E: Send + 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     credential: Secret,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_credential_is_masked_however_the_body_is_divided() {
+    async fn a_credential_is_masked_however_the_body_is_chunked() {
         let text = "key sk-0123456789 and sk-0123456789sk-012345678 end";
         for size in 1..text.len() {
             let pieces = text

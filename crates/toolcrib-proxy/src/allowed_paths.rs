@@ -1,39 +1,40 @@
-//! Paths that the config opens to callers in addition to generation, counting and lists of models.
+//! Paths that the config opens to callers, in addition to generation, counting and lists of models.
 
 use axum::http::Method;
 use toolcrib_core::policy::Glob;
 
 use crate::path::NormalizedPath;
 
-/// The entries of `paths`, read: `POST /v1/embeddings`, or `/v1/files/*` for every method.
+/// The parsed entries of `paths`: `POST /v1/embeddings`, or `/v1/files/*` for every method.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AllowedPaths(Vec<(Option<Method>, Glob)>);
 
-/// An entry of `paths` that no request could match.
+/// An entry of `paths` that no request can match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` in `paths` is no path: write `/v1/files/*`, or `POST /v1/embeddings` for one method"
+    "`{0}` in `paths` is not a path: write `/v1/files/*`, or `POST /v1/embeddings` for one method"
 )]
 pub struct InvalidPathEntry(String);
 
 impl AllowedPaths {
-    /// Reads entries.
+    /// Parses the entries.
     pub(crate) fn new<'a>(
         entries: impl IntoIterator<Item = &'a String>,
     ) -> Result<Self, InvalidPathEntry> {
         let read = |entry: &String| {
-            let bad = || InvalidPathEntry(entry.clone());
+            let invalid = || InvalidPathEntry(entry.clone());
             let (method, path) = match entry.trim().split_once(' ') {
-                Some((method, path)) if method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
-                    (Some(Method::from_bytes(method.as_bytes()).map_err(|_| bad())?), path.trim())
-                }
-                Some(_) => return Err(bad()),
+                Some((method, path)) if method.bytes().all(|byte| byte.is_ascii_uppercase()) => (
+                    Some(Method::from_bytes(method.as_bytes()).map_err(|_| invalid())?),
+                    path.trim(),
+                ),
+                Some(_) => return Err(invalid()),
                 None => (None, entry.trim()),
             };
-            // A pattern that is not in the normalised spelling matches nothing.
+            // Requests are compared in their normalised spelling, so any other pattern matches nothing.
             let is_normal =
                 NormalizedPath::read(path.as_bytes()).is_ok_and(|normal| normal.as_str() == path);
-            if is_normal { Ok((method, Glob::new(path))) } else { Err(bad()) }
+            if is_normal { Ok((method, Glob::new(path))) } else { Err(invalid()) }
         };
         entries.into_iter().map(read).collect::<Result<_, _>>().map(Self)
     }
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_a_path_with_or_without_a_method() {
+    fn an_entry_is_a_path_with_an_optional_method() {
         let texts = ["POST /v1/embeddings".to_owned(), "/v1/files/*".to_owned()];
         let open = AllowedPaths::new(&texts).unwrap();
         for (method, path, allowed) in [

@@ -1,4 +1,4 @@
-//! Errors of our own, in the shape of the client's API.
+//! The proxy's own errors, in the format of the client's API.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use toolcrib_dialect::{Api, sse};
 
 use crate::caller::IdentifyError;
 
-/// An error in the shape of an API.
+/// Returns an error response in the format of an API.
 pub(crate) fn error_response(api: Api, status: StatusCode, text: &str) -> Response {
     let text = serde_json::Value::from(format!("toolcrib: {text}"));
     let code = status.as_u16();
@@ -26,11 +26,11 @@ pub(crate) fn error_response(api: Api, status: StatusCode, text: &str) -> Respon
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// The same as an event, for a stream that has begun.
+/// Returns an error event, for a stream that has already started.
 pub(crate) fn error_event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
     let code = status.as_u16();
-    let is_unknown = status == StatusCode::UNAUTHORIZED;
-    let status = if is_unknown { "UNAUTHENTICATED" } else { "UNAVAILABLE" };
+    let is_unauthorized = status == StatusCode::UNAUTHORIZED;
+    let status = if is_unauthorized { "UNAUTHENTICATED" } else { "UNAVAILABLE" };
     let text = serde_json::Value::from(format!("toolcrib: {text}"));
     let (name, data) = match api {
         Api::Messages => (
@@ -56,7 +56,7 @@ pub(crate) fn error_event(api: Api, status: StatusCode, text: &str) -> Vec<u8> {
     event
 }
 
-/// A request that is refused before anything is sent, and why.
+/// Why a request is rejected before anything is sent to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestError {
     api: Api,
@@ -69,7 +69,7 @@ impl RequestError {
         Self { api, status, text: text.to_string() }
     }
 
-    /// For a request whose sender is not known.
+    /// For a request whose caller cannot be identified.
     pub(crate) fn unidentified(api: Api, why: &IdentifyError) -> Self {
         let status = match why {
             IdentifyError::NoKey | IdentifyError::MisplacedKey(_) => StatusCode::UNAUTHORIZED,
@@ -91,10 +91,10 @@ impl IntoResponse for RequestError {
     }
 }
 
-/// For a WebSocket upgrade, which is not supported. Without this error clients retry; after it Codex falls
-/// back to HTTP at once.
+/// The response to a WebSocket upgrade, which is not supported. Without this response clients retry; with it, Codex
+/// falls back to HTTP at once.
 pub(crate) fn websocket_unsupported(api: Api) -> Response {
-    let text = "there are no sockets here: POST the request";
+    let text = "WebSockets are not supported: send the request with POST";
     let mut response = error_response(api, StatusCode::UPGRADE_REQUIRED, text);
     response.headers_mut().insert(header::UPGRADE, HeaderValue::from_static("HTTP/1.1"));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));

@@ -1,17 +1,16 @@
-//! Work whose time depends on the size of a body. A large body takes long enough to delay every other request on the
-//! same thread, so such work runs on a thread for blocking work.
+//! Runs work whose duration depends on the size of a body. Work on a large body would delay every other request on the
+//! same thread, so it runs on a blocking thread.
 
 use tokio::sync::Semaphore;
 
-/// Size of a body, in bytes, up to which it is cheaper to do the work at once. Such a body is parsed in about a
-/// millisecond.
+/// Maximum size of a body that is worked on in place, in bytes. Such a body is parsed in about a millisecond.
 const MAX_INLINE_BYTES: usize = 256 << 10;
 
-/// Maximum number of large bodies that are worked on at the same time. Each may take many times its size in memory.
+/// Limits how many large bodies are worked on at the same time. Each may take many times its size in memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
 
-/// Does some work on a body of this size. The work is not interrupted if the client disconnects, so `held`, which counts
-/// the memory of the body, is held until the work is done, and then returned.
+/// Runs work on a body of this size. The work continues if the client disconnects, so `held`, which counts the memory of
+/// the body, is held until the work is done, and then returned.
 pub(crate) async fn run<T, H, F>(bytes: usize, held: H, work: F) -> (T, H)
 where
     T: Send + 'static,
@@ -21,7 +20,7 @@ where
     if bytes <= MAX_INLINE_BYTES {
         return (work(), held);
     }
-    // It is never closed.
+    // The semaphore is never closed.
     let permit = LARGE_BODIES.acquire().await;
     let work = move || {
         let _permit = permit;
@@ -31,7 +30,7 @@ where
         Ok(done) => done,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime shuts down, and ends this task as well.
+            // The runtime is shutting down, which ends this task as well.
             Err(_) => std::future::pending().await,
         },
     }
@@ -53,7 +52,7 @@ mod tests {
         assert_ne!(run(MAX_INLINE_BYTES + 1, (), id).await.0, here);
     }
 
-    /// A client may send large bodies and disconnect as soon as they are complete.
+    /// A client may send a large body and disconnect as soon as it is complete.
     #[tokio::test]
     async fn the_memory_of_a_body_counts_until_the_work_is_done() {
         let held = Arc::new(());
@@ -67,7 +66,7 @@ mod tests {
         tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
         running.abort();
         assert!(running.await.unwrap_err().is_cancelled());
-        assert_eq!(Arc::strong_count(&held), 2, "the work goes on");
+        assert_eq!(Arc::strong_count(&held), 2, "the work continues");
         drop(release);
         while Arc::strong_count(&held) > 1 {
             tokio::task::yield_now().await;

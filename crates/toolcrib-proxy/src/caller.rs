@@ -1,8 +1,8 @@
-//! Who calls, and what they may do.
+//! Identifies the caller of a request, and says what it may do.
 //!
-//! A caller is known by a key of ours or, where none is asked for, by the provider's credential that it
-//! sends. Both become a hash, and the hash is part of every key that state is kept under: what one
-//! caller's conversation left behind cannot come up in another's.
+//! A caller is identified by its Toolcrib key or, if no key is required, by the provider's credential that it sends. Its
+//! id is a hash of either, and part of the key of every stored record: records of one caller's conversation cannot
+//! appear in another's.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::path::NormalizedPath;
 use crate::revocation::Revocation;
 use crate::toolcrib_headers::{InvalidHeader, ToolcribHeaders};
 
-/// Somebody who calls.
+/// The sender of a request.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// What state is kept under.
+    /// Identifies the caller in the keys of stored records.
     pub id: [u8; 32],
-    /// What it may see.
+    /// The tools that it may see.
     pub scope: CallerScope,
     /// The caller in the config, if it has a key of its own.
-    known: Option<Arc<ConfiguredCaller>>,
-    /// Paths that are open to it although they are not to every caller.
+    configured: Option<Arc<ConfiguredCaller>>,
+    /// Paths that the config opens to it.
     paths: Arc<AllowedPaths>,
-    /// What is sent in place of its own key, if that was sent in place of a credential.
+    /// The provider credentials that replace its Toolcrib key, if it sent the key in place of a credential.
     pub(crate) substitute_keys: Option<ProviderKeys>,
     revocation: Revocation,
 }
@@ -40,11 +40,11 @@ pub struct Caller {
 impl Caller {
     /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.known.as_ref().map(|known| known.name.as_str())
+        self.configured.as_ref().map(|configured| configured.name.as_str())
     }
 
-    /// What records of a conversation are kept under. A record has definitions of the tools that were found, so
-    /// one that was made in another scope must not come up in this one.
+    /// Identifies the caller and its scope in the keys of a conversation's records. A record contains definitions of
+    /// tools that were found, so one that was made with another scope must not be used with this one.
     pub(crate) fn record_owner_id(&self) -> [u8; 32] {
         if !self.scope.is_narrow() {
             return self.id;
@@ -55,18 +55,18 @@ impl Caller {
         *hasher.finalize().as_bytes()
     }
 
-    /// When its key, or the listener's token that it sent, is revoked.
+    /// The revocation of its key, or of the listener's token if it has no key.
     pub(crate) fn revocation(&self) -> Revocation {
         self.revocation.clone()
     }
 
-    /// Whether only listed endpoints are open to it: it has a key, with which comes somebody else's credential, or
-    /// a scope, which holds only in bodies that are read.
+    /// Whether only listed endpoints are open to it. True for a caller with a key, because it uses a credential of the
+    /// operator, and for one with a scope, because a scope can be enforced only in bodies that are read.
     pub(crate) fn is_limited(&self) -> bool {
-        self.known.is_some() || self.scope.is_narrow()
+        self.configured.is_some() || self.scope.is_narrow()
     }
 
-    /// Whether the config opens the provider's stored conversations to it.
+    /// Whether the config allows it to use conversations that the provider stores.
     pub(crate) fn may_create_conversations(&self) -> bool {
         let path = NormalizedPath::read(b"/v1/conversations");
         path.is_ok_and(|path| self.may_use_path(&Method::POST, &path))
@@ -84,55 +84,55 @@ struct ConfiguredCaller {
     name: String,
     key: Secret,
     rule: Arc<ScopeRule>,
-    /// Its own, and those of all callers.
+    /// The paths of this caller and those of all callers.
     paths: Arc<AllowedPaths>,
     upstream_keys: ProviderKeys,
-    /// The same for as long as the caller has this key, however often the config is loaded.
+    /// Stays the same while the caller has this key, even if the config is reloaded.
     revocation: Revocation,
 }
 
-/// Everybody who may come in.
+/// All callers that may send requests.
 #[derive(Debug)]
 pub struct Callers {
-    known: Vec<Arc<ConfiguredCaller>>,
-    /// Keys that were revoked since the start. On a listener that asks for no key they would otherwise be taken for a
-    /// provider's credential, and be sent to one.
+    configured: Vec<Arc<ConfiguredCaller>>,
+    /// Keys that were revoked since the process started. On a listener that requires no key they would otherwise be
+    /// treated as a provider's credential and sent to the provider.
     revoked: Vec<Secret>,
     /// Paths that are open to every caller.
     paths: Arc<AllowedPaths>,
-    /// The key for callers that have none of their own; none on a listener that only this machine reaches.
+    /// The key for callers without a key of their own. None is required on a listener that only this machine reaches.
     shared_key: AccessControl,
-    /// Who sees the figures of all callers. Its token is a key of ours too, which goes to no upstream.
+    /// Who may see the statistics of all callers. The admin token is never sent to an upstream.
     admin: Arc<AdminAccess>,
 }
 
-/// What somebody may see of the statistics.
+/// Which statistics a client may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StatsView {
-    /// All of them.
+    /// Those of all callers.
     All,
     /// Those of the caller with this name.
     OneCaller(String),
 }
 
-/// Why the sender of a request is not accepted.
+/// Why the caller of a request cannot be identified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifyError {
-    /// A key is needed, and there is none or a wrong one.
-    #[error("a key is needed: send it as `x-toolcrib-key`")]
+    /// A key is required, and there is none or a wrong one.
+    #[error("a key is required: send it as `x-toolcrib-key`")]
     NoKey,
-    /// A header that cannot be read.
+    /// A header is invalid.
     #[error(transparent)]
     InvalidHeader(#[from] InvalidHeader),
-    /// A key of ours in a place where it would be forwarded.
+    /// A Toolcrib key is where it would be forwarded to the provider.
     #[error(
-        "a key of Toolcrib's is in {0}, and would be sent to the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
+        "a Toolcrib key is in {0} and would be sent to the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
     )]
     MisplacedKey(KeyLocation),
-    /// Keys of two callers.
-    #[error("the request has the keys of two callers: send one")]
+    /// The request contains the keys of two callers.
+    #[error("the request contains the keys of two callers: send one")]
     TwoCallers,
-    /// Somebody who is neither a caller with a name nor the admin asks for statistics.
+    /// The client is neither a configured caller nor the admin, and requests statistics.
     #[error(
         "the statistics require a caller's key, or the admin token to see all callers: {ADMIN_HINT}"
     )]
@@ -140,14 +140,14 @@ pub enum IdentifyError {
 }
 
 impl Callers {
-    /// The callers of a config, and the key for all others. `before` are the callers in use so far.
+    /// Creates the callers of a config. `shared_key` is the key for all others, and `before` are the callers so far.
     pub fn new(
         config: &Config,
         shared_key: impl Into<AccessControl>,
         admin: Arc<AdminAccess>,
         before: Option<&Self>,
     ) -> Result<Self, InvalidPathEntry> {
-        let known = |caller: &config::CallerConfig| {
+        let configured = |caller: &config::CallerConfig| {
             let same = before.and_then(|before| before.find(&caller.name, &caller.key));
             Ok(Arc::new(ConfiguredCaller {
                 revocation: same
@@ -159,13 +159,13 @@ impl Callers {
                 upstream_keys: caller.upstream_keys.clone(),
             }))
         };
-        let is_gone = |key: &&Secret| !config.callers.iter().any(|caller| caller.key == **key);
+        let is_removed = |key: &&Secret| !config.callers.iter().any(|caller| caller.key == **key);
         let keys = before.into_iter().flat_map(|before| {
-            before.revoked.iter().chain(before.known.iter().map(|known| &known.key))
+            before.revoked.iter().chain(before.configured.iter().map(|caller| &caller.key))
         });
         Ok(Self {
-            revoked: keys.filter(is_gone).cloned().collect(),
-            known: config.callers.iter().map(known).collect::<Result<_, _>>()?,
+            revoked: keys.filter(is_removed).cloned().collect(),
+            configured: config.callers.iter().map(configured).collect::<Result<_, _>>()?,
             paths: Arc::new(AllowedPaths::new(&config.paths)?),
             shared_key: shared_key.into(),
             admin,
@@ -178,40 +178,46 @@ impl Callers {
     }
 
     fn find(&self, name: &str, key: &Secret) -> Option<&Arc<ConfiguredCaller>> {
-        self.known.iter().find(|known| known.name == name && known.key == *key)
+        self.configured.iter().find(|caller| caller.name == name && caller.key == *key)
     }
 
-    /// Ends what is under way for callers that `now` does not have, or has with another key.
+    /// Revokes the keys that `now` no longer has, which ends the requests of their callers.
     pub(crate) fn revoke_missing(&self, now: &Self) {
-        for known in self.known.iter().filter(|known| now.find(&known.name, &known.key).is_none()) {
-            tracing::info!(caller = known.name, "the key of a caller is revoked");
-            known.revocation.revoke();
+        for caller in
+            self.configured.iter().filter(|caller| now.find(&caller.name, &caller.key).is_none())
+        {
+            tracing::info!(caller = caller.name, "a caller's key was revoked");
+            caller.revocation.revoke();
         }
     }
 
-    /// Whether this is a key or token that was revoked since the start.
+    /// Whether `given` is a key or token that was revoked since the process started.
     fn is_revoked(&self, given: &str) -> bool {
         self.revoked.iter().any(|key| key.matches(given))
             || self.shared_key.is_revoked_token(given)
             || self.admin.is_revoked_token(given)
     }
 
-    /// Whether this is a caller's key, the listener's token or the admin token, current or revoked.
+    /// Whether `given` is a caller's key, the listener's token or the admin token, current or revoked.
     fn is_key(&self, given: &str) -> bool {
-        self.known.iter().any(|known| known.key.matches(given))
+        self.configured.iter().any(|caller| caller.key.matches(given))
             || self.shared_key.key().is_some_and(|shared| shared.matches(given))
             || self.admin.matches(given)
             || self.is_revoked(given)
     }
 
-    /// Whether a text contains one of these.
+    /// Whether a text contains a key or token for which [`Self::is_key`] is true.
     fn is_key_in(&self, text: &str) -> bool {
-        self.known.iter().map(|known| &known.key).chain(&self.revoked).any(|key| key.is_in(text))
+        self.configured
+            .iter()
+            .map(|caller| &caller.key)
+            .chain(&self.revoked)
+            .any(|key| key.is_in(text))
             || self.shared_key.is_token_in(text)
             || self.admin.is_token_in(text)
     }
 
-    /// What the sender of a request may see of the statistics.
+    /// Returns which statistics the sender of a request may see.
     pub(crate) fn stats_view(
         &self,
         uri: &Uri,
@@ -228,12 +234,12 @@ impl Callers {
         }
     }
 
-    /// Who sent a request.
+    /// Identifies the caller of a request.
     pub(crate) fn identify(
         &self,
         uri: &Uri,
         headers: &HeaderMap,
-        ours: &ToolcribHeaders<'_>,
+        own_headers: &ToolcribHeaders<'_>,
     ) -> Result<Caller, IdentifyError> {
         let is_key = |given: &str| self.is_key(given);
         if let Some(place) =
@@ -242,56 +248,59 @@ impl Callers {
             return Err(IdentifyError::MisplacedKey(place));
         }
         let providers = credentials::provider_credentials(uri, headers)?;
-        let known = |given: &str| self.known.iter().find(|caller| caller.key.matches(given));
-        let own = ours.key.and_then(known);
-        let mut stand_ins = providers.iter().filter_map(|given| known(given));
-        let substitute_keys = stand_ins.next();
-        let found = own.or(substitute_keys);
+        let find_caller =
+            |given: &str| self.configured.iter().find(|caller| caller.key.matches(given));
+        let own = own_headers.key.and_then(find_caller);
+        let mut in_credentials = providers.iter().filter_map(|given| find_caller(given));
+        let from_credential = in_credentials.next();
+        let found = own.or(from_credential);
         let is_found =
             |other: &Arc<ConfiguredCaller>| found.is_some_and(|found| Arc::ptr_eq(found, other));
-        if !substitute_keys.into_iter().chain(stand_ins).all(is_found) {
+        if !from_credential.into_iter().chain(in_credentials).all(is_found) {
             return Err(IdentifyError::TwoCallers);
         }
         let (shared_key, credential) = self.shared_key.current();
-        let is_admitted = match (ours.key, &shared_key) {
-            // A wrong key is an error, not the absence of a key: its sender expects to be recognised. That applies
-            // even if the request has the right key of a caller elsewhere.
+        let is_admitted = match (own_headers.key, &shared_key) {
+            // A wrong key is an error and not treated as a missing one, because its sender expects to be recognised.
+            // That applies even if the request contains a valid key elsewhere.
             (Some(given), shared) => {
                 own.is_some() || shared.as_ref().is_some_and(|shared| shared.matches(given))
             }
             (None, shared) => found.is_some() || shared.is_none(),
         };
-        let is_ours = |given: &Cow<'_, str>| {
+        let is_token = |given: &Cow<'_, str>| {
             shared_key.as_ref().is_some_and(|shared| shared.matches(given))
                 || self.admin.matches(given)
         };
         let is_revoked = |given: &Cow<'_, str>| {
-            // A secret that was revoked in one role may be valid in another by now.
-            self.is_revoked(given) && known(given).is_none() && !is_ours(given)
+            // A secret that was revoked as one kind of key may now be valid as another.
+            self.is_revoked(given) && find_caller(given).is_none() && !is_token(given)
         };
         if !is_admitted || providers.iter().any(is_revoked) {
             return Err(IdentifyError::NoKey);
         }
-        let sends_ours = providers.iter().any(is_ours);
-        let own_rule = found.map(|known| Arc::clone(&known.rule));
+        let sends_token = providers.iter().any(is_token);
+        let own_rule = found.map(|caller| Arc::clone(&caller.rule));
         Ok(Caller {
             id: match found {
-                Some(known) => hash("caller", &known.name),
+                Some(caller) => hash("caller", &caller.name),
                 None => hash("credential", &providers.join("\n")),
             },
-            scope: CallerScope { all: own_rule.into_iter().chain(ours.tools.clone()).collect() },
-            paths: Arc::clone(found.map_or(&self.paths, |known| &known.paths)),
-            // A key of ours that was sent in place of a credential is none.
+            scope: CallerScope {
+                rules: own_rule.into_iter().chain(own_headers.tools.clone()).collect(),
+            },
+            paths: Arc::clone(found.map_or(&self.paths, |caller| &caller.paths)),
+            // A Toolcrib key that was sent in place of a credential must not be forwarded.
             substitute_keys: match found {
-                Some(known) if substitute_keys.is_some() => Some(known.upstream_keys.clone()),
-                _ if sends_ours => Some(ProviderKeys::default()),
+                Some(caller) if from_credential.is_some() => Some(caller.upstream_keys.clone()),
+                _ if sends_token => Some(ProviderKeys::default()),
                 _ => None,
             },
             revocation: match found {
-                Some(known) => known.revocation.clone(),
+                Some(caller) => caller.revocation.clone(),
                 None => Revocation::Listener(credential),
             },
-            known: found.cloned(),
+            configured: found.cloned(),
         })
     }
 }

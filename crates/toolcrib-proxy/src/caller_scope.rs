@@ -1,44 +1,44 @@
-//! The tools that a caller may know of.
+//! What a caller may see: the tools in its scope.
 
 use std::sync::Arc;
 
 use toolcrib_core::policy::{Glob, Globs};
 
-/// Maximum length of a name that is compared with patterns, in bytes. Providers allow 128.
+/// Maximum length of a tool's name that is compared with patterns, in bytes. Providers allow 128.
 const MAX_NAME_BYTES: usize = 1_024;
 /// Maximum number of names and patterns in a header. Each pattern is compared with each tool.
 const MAX_PATTERNS: usize = 256;
 /// Maximum length of a header with names and patterns, in bytes.
 const MAX_HEADER_BYTES: usize = 8 << 10;
 
-/// The tools a caller may know of.
+/// The tools that a caller may know of. All others do not exist for it.
 #[derive(Debug, Clone, Default)]
 pub struct CallerScope {
-    /// Each must let a tool through: a header narrows what a key allows, and never widens it.
-    pub(crate) all: Vec<Arc<ScopeRule>>,
+    /// A tool is visible if every rule allows it. So a header can only narrow what the caller's key allows.
+    pub(crate) rules: Vec<Arc<ScopeRule>>,
 }
 
 impl CallerScope {
-    /// Whether a tool of this name exists for the caller.
+    /// Whether a tool with this name is visible to the caller.
     pub fn sees(&self, name: &str) -> bool {
         self.sees_tool(&[name])
     }
 
-    /// Whether a tool that goes by these names exists for the caller: one of them is allowed, and none is hidden. A
-    /// tool with a name that no provider accepts does not exist for a limited caller.
+    /// Whether a tool with these names is visible to the caller: at least one of them is allowed, and none is hidden. A
+    /// tool whose name no provider accepts is never visible to a limited caller.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
         if names.iter().any(|name| name.len() > MAX_NAME_BYTES) && self.is_narrow() {
             return false;
         }
         let matches = |globs: &Globs| names.iter().any(|name| globs.is(name));
-        self.all
+        self.rules
             .iter()
             .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))
     }
 
-    /// Adds its patterns to a hash, so that equal hashes mean equal scopes.
+    /// Adds the patterns to a hash, so that equal hashes mean equal scopes.
     pub(crate) fn hash_into(&self, hasher: &mut blake3::Hasher) {
-        for rule in &self.all {
+        for rule in &self.rules {
             for (kind, globs) in [("only", &rule.only), ("hidden", &rule.hidden)] {
                 hasher.update(kind.as_bytes());
                 for glob in globs.iter() {
@@ -49,16 +49,16 @@ impl CallerScope {
         }
     }
 
-    /// Whether there is anything that it may not see.
+    /// Whether there are tools that the caller may not see.
     pub fn is_narrow(&self) -> bool {
-        self.all.iter().any(|rule| !rule.only.is_empty() || !rule.hidden.is_empty())
+        self.rules.iter().any(|rule| !rule.only.is_empty() || !rule.hidden.is_empty())
     }
 }
 
-/// Why a list of names and patterns in a header is refused.
+/// Why a list of names and patterns in a header is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidScopeRule {
-    /// It names nothing, or has a `-` without a name.
+    /// It contains no name, or a `-` without a name.
     #[error("names no tool: leave it out for all tools, or send `-*` for none")]
     Empty,
     /// It is too long.
@@ -68,7 +68,7 @@ pub enum InvalidScopeRule {
     TooLong,
 }
 
-/// Names and patterns of one source: a caller in the config, or a header.
+/// Names and patterns from one source: a caller in the config, or a header.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ScopeRule {
     only: Globs,
@@ -82,7 +82,7 @@ impl ScopeRule {
         Self { only: globs(only), hidden: globs(hidden) }
     }
 
-    /// Reads a header: `a__*, -*delete*`.
+    /// Parses a header: `a__*, -*delete*`.
     pub(crate) fn read(text: &str) -> Result<Self, InvalidScopeRule> {
         if text.len() > MAX_HEADER_BYTES {
             return Err(InvalidScopeRule::TooLong);
@@ -129,7 +129,7 @@ mod tests {
     fn a_name_that_no_provider_accepts_is_not_visible() {
         let long = "a".repeat(MAX_NAME_BYTES + 1);
         assert!(CallerScope::default().sees(&long));
-        let scope = CallerScope { all: vec![Arc::new(ScopeRule::read("a*").unwrap())] };
+        let scope = CallerScope { rules: vec![Arc::new(ScopeRule::read("a*").unwrap())] };
         assert!(scope.sees(&long[1..]) && !scope.sees(&long));
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration of the proxy: the `[proxy]` section of the file.
+//! The config of the proxy: the `[proxy]` section of the file.
 
 use serde::Deserialize;
 use toolcrib_dialect::Api;
@@ -19,27 +19,27 @@ pub struct Config {
     pub anthropic: String,
     /// The upstream for `generateContent`.
     pub gemini: String,
-    /// How tools are deferred, unless a route says otherwise. If not set, the engine's `disclosure`.
+    /// How tools are deferred, unless a route sets another mode. Default: the engine's `disclosure`.
     pub mode: Option<RequestedMode>,
     /// Maximum number of hidden rounds in one turn.
     pub rounds: usize,
-    /// Seconds after which a turn gets no more hidden rounds.
+    /// Time after which a turn gets no more hidden rounds, in seconds.
     pub deadline: u64,
-    /// Maximum size of a request that is read, in bytes. A larger one passes unchanged.
+    /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged.
     pub request_bytes: usize,
-    /// Maximum size of a response that is read as a whole, in bytes, all rounds of a turn together.
+    /// Maximum size of the responses of one turn that are read without streaming, in bytes.
     pub response_bytes: usize,
-    /// Maximum size of what is held of the streamed responses of a turn, in bytes.
+    /// Maximum size of the data that is held of the streamed responses of one turn, in bytes.
     pub turn_bytes: usize,
-    /// Maximum size of the arguments of one call that is held, in bytes.
+    /// Maximum size of the arguments of one held call, in bytes.
     pub call_bytes: usize,
-    /// Maximum size of what is held of all responses together, in bytes.
+    /// Maximum size of the data that is held of all responses together, in bytes.
     pub total_response_bytes: usize,
-    /// Where state is kept.
+    /// Where state is stored.
     pub state: StateConfig,
-    /// Models that have another upstream. The first match counts.
+    /// Upstreams for certain models. The first matching route is used.
     pub routes: Vec<RouteConfig>,
-    /// Who may send requests, and what they may see.
+    /// Callers with keys of their own, and what they may see.
     pub callers: Vec<CallerConfig>,
     /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists
     /// of models: `POST /v1/embeddings`, `/v1/files/*`.
@@ -78,7 +78,7 @@ impl Config {
         file.section(Self::SECTION, "docs/proxy.md")
     }
 
-    /// The keys, but for callers and their paths, whose values differ from those of another config.
+    /// Returns the keys whose values differ from those of another config, except callers and paths.
     pub(crate) fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
         let keys = [
             ("openai", self.openai == other.openai),
@@ -98,7 +98,7 @@ impl Config {
         keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
     }
 
-    /// What is held of a response.
+    /// The limits on the data that is held of responses.
     pub(crate) fn limits(&self) -> ResponseLimits {
         ResponseLimits {
             response: self.response_bytes,
@@ -107,7 +107,7 @@ impl Config {
         }
     }
 
-    /// Every credential in it, so that references in them can be expanded.
+    /// Returns every credential in the config, so that references in them can be expanded.
     pub fn secrets(&mut self) -> impl Iterator<Item = &mut Secret> {
         let routes = self.routes.iter_mut().filter_map(|route| route.key.as_mut());
         let callers = self.callers.iter_mut().flat_map(|caller| {
@@ -119,17 +119,17 @@ impl Config {
     }
 }
 
-/// Where state is kept.
+/// Where state is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StateConfig {
-    /// The URL of a Redis that several replicas share. Without one, state is kept in memory.
+    /// The URL of a Redis that replicas share. If not set, state is stored in memory.
     pub redis: Option<Secret>,
     /// Maximum size of the state in memory, in bytes.
     pub bytes: usize,
-    /// Hours after which unused state is dropped.
+    /// Time after which unused state expires, in hours.
     pub hours: u64,
-    /// How long a request waits for Redis, in milliseconds, before it goes on without state.
+    /// Maximum time that a request waits for Redis before it continues without state, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -139,18 +139,18 @@ impl Default for StateConfig {
     }
 }
 
-/// Models that have an upstream of their own.
+/// A route: the upstream for certain models.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     /// Names or patterns of models: `qwen*`.
     pub models: Vec<String>,
-    /// The API of the clients that it applies to. If not set, all of them.
+    /// The API of the clients that the route applies to. Default: all.
     #[serde(default)]
     pub api: Option<Api>,
     /// The URL of the upstream.
     pub url: String,
-    /// The API of the upstream, if it is not the client's.
+    /// The API of the upstream. Default: the client's.
     #[serde(default)]
     pub speaks: Option<Api>,
     /// The upstream's name for the model, if clients use another.
@@ -162,19 +162,18 @@ pub struct RouteConfig {
     /// The model's context window, in tokens.
     #[serde(default)]
     pub context: Option<usize>,
-    /// The credential to send. Without it, none is sent: the client's own is only for the three upstreams
-    /// above.
+    /// The credential to send. Default: none, because the client's own credential is for the three providers above.
     #[serde(default)]
     pub key: Option<Secret>,
-    /// Whether the client's own credential is sent if there is no `key`.
+    /// Whether the client's own credential is sent if `key` is not set.
     #[serde(default)]
     pub client_key: bool,
-    /// What the upstream supports natively, overriding what its name suggests.
+    /// The native features that the upstream supports. Overrides what is assumed from its host and model.
     #[serde(default)]
     pub native: Option<CapabilityOverrides>,
 }
 
-/// A caller with a key that we issued.
+/// A caller with a Toolcrib key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallerConfig {
@@ -182,21 +181,21 @@ pub struct CallerConfig {
     pub name: String,
     /// Its key, sent in `x-toolcrib-key` or in place of the provider's credential.
     pub key: Secret,
-    /// Names or patterns of the tools it may know of. If empty, all.
+    /// Names or patterns of the tools that it may know of. If empty, all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Names or patterns of the tools it may not know of.
+    /// Names or patterns of the tools that it may not know of.
     #[serde(default)]
     pub hidden: Vec<String>,
-    /// Paths that are open to it in addition to those of `[proxy]`.
+    /// Paths that are open to it, in addition to those of `[proxy]`.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The credentials that are sent to providers if its key was sent in place of one.
+    /// The credentials that are sent to providers if the caller sends its key in place of one.
     #[serde(default)]
     pub upstream_keys: ProviderKeys,
 }
 
-/// A credential for each provider. It is never sent to another one.
+/// A credential for each provider. None is ever sent to another provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderKeys {

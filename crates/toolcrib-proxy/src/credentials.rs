@@ -1,4 +1,4 @@
-//! Where clients put a credential for a provider. A key of ours may be sent in its place.
+//! Where clients put a provider's credential. A Toolcrib key may be sent in its place.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,10 @@ use axum::http::{HeaderMap, Uri};
 use crate::query;
 use crate::toolcrib_headers::{InvalidHeader, single};
 
-/// The headers in which clients of the providers send a credential. Some agents send two, and either may be a key of
-/// ours.
+/// The headers in which clients send a provider's credential. Some agents send two, and either may be a Toolcrib key.
 pub(crate) const HEADERS: [&str; 4] = ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
 
-/// The provider's credentials in a request, from every place where clients of the providers put one.
+/// Returns the provider credentials in a request, from every place where clients put them.
 pub(crate) fn provider_credentials<'a>(
     uri: &'a Uri,
     headers: &'a HeaderMap,
@@ -24,7 +23,7 @@ pub(crate) fn provider_credentials<'a>(
     Ok(all)
 }
 
-/// The credential in the value of one of [`HEADERS`].
+/// Returns the credential in the value of one of [`HEADERS`].
 pub(crate) fn in_header<'a>(name: &str, value: &'a str) -> &'a str {
     let key = match value.split_once(|c: char| c.is_ascii_whitespace()) {
         Some((_, key)) if name == "authorization" => key,

@@ -1,8 +1,8 @@
-//! Which endpoint a path is, and whose API it belongs to.
+//! Which endpoint a path belongs to, and of which vendor's API.
 //!
-//! A path tells the API. For paths that several providers have, such as `/v1/models`, the headers tell
-//! whose client it is. Only an endpoint that is listed here is open to a caller with a key or a scope: a list
-//! of what is closed would miss the endpoint that a provider adds tomorrow.
+//! Most paths identify the API. For paths that several vendors have, such as `/v1/models`, the headers show whose client
+//! it is. Only endpoints that are listed here are open to a caller with a key or a scope. Rejected: a list of closed
+//! endpoints, which would miss the endpoints that a provider adds later.
 
 use axum::http::{HeaderMap, Method};
 use toolcrib_dialect::Api;
@@ -10,14 +10,14 @@ use toolcrib_dialect::Api;
 use crate::path::NormalizedPath;
 use crate::query;
 
-/// Whose API it is.
+/// The vendor of an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vendor {
-    /// OpenAI's, and everybody's who imitates it.
+    /// OpenAI, and all providers with a compatible API.
     OpenAi,
-    /// Anthropic's.
+    /// Anthropic.
     Anthropic,
-    /// Google's.
+    /// Google.
     Google,
 }
 
@@ -31,7 +31,7 @@ impl Vendor {
         }
     }
 
-    /// The API whose form errors have for a client of this vendor.
+    /// The API whose error format clients of this vendor expect.
     pub(crate) fn error_api(self) -> Api {
         match self {
             Self::OpenAi => Api::Chat,
@@ -44,33 +44,33 @@ impl Vendor {
 /// What an endpoint does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndpointKind {
-    /// It generates a response.
+    /// Generates a response.
     Generate,
-    /// It counts tokens.
+    /// Counts tokens.
     Count,
-    /// It lists models, or describes one.
+    /// Lists models, or describes one.
     Models,
     /// Anything else: files, batches, stored responses, administration.
     Other,
 }
 
-/// What a path asks for.
+/// The endpoint of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Whose API.
+    /// The vendor of its API.
     pub vendor: Vendor,
-    /// The API, if the path is one whose bodies are read.
+    /// The API, if bodies to this path are read.
     pub api: Option<Api>,
-    /// What the endpoint does.
+    /// What it does.
     pub kind: EndpointKind,
-    /// Whether the path names the project of Google's cloud that pays.
+    /// Whether the path contains the Google Cloud project that pays.
     pub names_google_project: bool,
-    /// Whether the version, which the upstream needs, is missing in front.
+    /// Whether the path lacks the version segment, which the upstream requires.
     pub lacks_version: bool,
 }
 
 impl Endpoint {
-    /// Reads a path. Upper and lower case are the same, as they are for some upstreams.
+    /// Finds the endpoint of a path, case-insensitively, because some upstreams ignore case.
     pub fn from_path(path: &NormalizedPath, query: Option<&str>, headers: &HeaderMap) -> Self {
         let folded = path.as_str().to_ascii_lowercase();
         let all: Vec<&str> = folded.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -78,15 +78,13 @@ impl Endpoint {
             [version @ ("v1" | "v1beta" | "v1alpha"), rest @ ..] => (Some(*version), rest),
             all => (None, all),
         };
-        let is_first = matches!(version, None | Some("v1"));
+        let is_v1 = matches!(version, None | Some("v1"));
         let (api, kind) = match rest {
-            ["chat", "completions"] if is_first => (Some(Api::Chat), EndpointKind::Generate),
-            ["responses"] if is_first => (Some(Api::Responses), EndpointKind::Generate),
-            ["responses", "input_tokens"] if is_first => {
-                (Some(Api::Responses), EndpointKind::Count)
-            }
-            ["messages"] if is_first => (Some(Api::Messages), EndpointKind::Generate),
-            ["messages", "count_tokens"] if is_first => (Some(Api::Messages), EndpointKind::Count),
+            ["chat", "completions"] if is_v1 => (Some(Api::Chat), EndpointKind::Generate),
+            ["responses"] if is_v1 => (Some(Api::Responses), EndpointKind::Generate),
+            ["responses", "input_tokens"] if is_v1 => (Some(Api::Responses), EndpointKind::Count),
+            ["messages"] if is_v1 => (Some(Api::Messages), EndpointKind::Generate),
+            ["messages", "count_tokens"] if is_v1 => (Some(Api::Messages), EndpointKind::Count),
             rest => gemini(rest).unwrap_or((None, models(rest))),
         };
         let vendor = match api {
@@ -95,7 +93,7 @@ impl Endpoint {
         };
         let kind = match rest {
             ["models", model @ ..]
-                if is_first && vendor == Vendor::OpenAi && is_slashed_model(model) =>
+                if is_v1 && vendor == Vendor::OpenAi && is_slashed_model(model) =>
             {
                 EndpointKind::Models
             }
@@ -106,7 +104,7 @@ impl Endpoint {
         Self { vendor, api, kind, names_google_project, lacks_version }
     }
 
-    /// Whether this method on this endpoint is open to every caller: generation, counting, and lists of models.
+    /// Whether this method of the endpoint is open to every caller: generation, counting, and lists of models.
     pub fn is_open_to_callers(&self, method: &Method) -> bool {
         match self.kind {
             EndpointKind::Generate | EndpointKind::Count => method == Method::POST,
@@ -116,8 +114,8 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. Behind a prefix that is not
-/// Google's the body is read all the same, and the endpoint is not open.
+/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. After a prefix that is not Google's,
+/// the body is read as well, but the endpoint is not open to callers.
 fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     let [prefix @ .., "models", last] = rest else { return None };
     let (model, verb) = last.split_once(':')?;
@@ -138,36 +136,36 @@ fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     Some((api, if is_known { kind } else { EndpointKind::Other }))
 }
 
-/// Whether the rest of a path lists models or describes one.
+/// Whether a path after its version lists models or describes one.
 fn models(rest: &[&str]) -> EndpointKind {
     match rest {
         ["models"] => EndpointKind::Models,
-        // Fine-tuned models have colons in their names. Below a model Google has operations, which are closed.
+        // Names of fine-tuned models contain colons. Google has operations below a model, which are not open.
         ["models", model] if is_name(model, ":") => EndpointKind::Models,
         _ => EndpointKind::Other,
     }
 }
 
-/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers that are compatible
-/// with OpenAI's have such ids; below a model of Google's there are operations.
+/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers with an OpenAI-compatible
+/// API have such ids; Google has operations below a model.
 fn is_slashed_model(model: &[&str]) -> bool {
     (2..=3).contains(&model.len()) && model.iter().all(|segment| is_name(segment, ""))
 }
 
-/// Whether a segment is a plain name, with these characters in addition to the usual ones.
+/// Whether a segment is a plain name. `more` are characters that are allowed in addition to the usual ones.
 fn is_name(segment: &str, more: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c) || more.contains(c);
     !segment.is_empty() && segment.chars().all(plain)
 }
 
-/// Whose client sends a request to a path that is no API with tools. A credential must not end up with
-/// another provider, so that every sign counts: where it is put, and what it looks like.
+/// The vendor of the client that sends a request to a path without tools. A credential must not be sent to another
+/// provider, so both its position and its format are considered.
 fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =
         header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
     let bears = |start: &str| bearer.is_some_and(|key| key.starts_with(start));
-    // A verb of Google's; OpenAI's fine-tuned models have colons in their names.
+    // One of Google's verbs. Names of OpenAI's fine-tuned models contain colons, too.
     let is_verb = |last: &str| last.matches(':').count() == 1 && !last.starts_with("ft:");
     let verb =
         |segments: &[&str]| segments.windows(2).any(|pair| pair[0] == "models" && is_verb(pair[1]));
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_tells_the_api_and_the_headers_whose_it_is() {
+    fn the_path_gives_the_api_and_the_headers_the_vendor() {
         use EndpointKind::{Count, Generate, Models, Other};
         let none = HeaderMap::new();
         for (target, vendor, api, kind) in [
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_open_with_its_own_method() {
+    fn an_endpoint_is_open_only_with_its_own_method() {
         let none = HeaderMap::new();
         for (method, target, open) in [
             (Method::POST, "/v1/chat/completions", true),

@@ -1,8 +1,8 @@
-//! The loop that drives an exchange: it does what the exchange asks for and tells it what came of it.
+//! The loop that runs an exchange: it performs the actions that the exchange returns and reports their results to it.
 //!
-//! The client pulls. Up to the head of its response the loop runs in the request's own task; after that it
-//! runs whenever the client asks for the next frame of a stream. If the client disconnects, this value is
-//! dropped, and with it the connection to the upstream. `response` has what the client gets.
+//! The client drives it. Up to the head of the response the loop runs in the request's own task; after that it runs
+//! whenever the client's connection polls for the next frame of a stream. If the client disconnects, the loop is
+//! dropped, and with it the connection to the upstream. `client_response` makes the response for the client.
 
 mod client_response;
 
@@ -31,20 +31,20 @@ use crate::upstream_request::{
     BodyChunks, UpstreamError, UpstreamRequest, UpstreamResponse, is_event_stream,
 };
 
-/// How long a client waits for a sign of life. Clients and the proxies before them give up after a
-/// minute or more of silence.
+/// Time without data after which a keep-alive is sent to the client. Clients and the reverse proxies in front of us
+/// give up after a minute or more without data.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Where the next bytes of the upstream come from.
+/// The state of the request to the upstream.
 enum UpstreamState {
     Idle,
-    /// A request was sent.
+    /// A request was sent, and its response has not started.
     AwaitingResponse(BoxFuture<'static, Result<UpstreamResponse, UpstreamError>>),
-    /// Its response comes in.
+    /// The body of the response is being received.
     ReceivingBody(BodyChunks),
 }
 
-/// What the loop has for the client.
+/// What the loop returns for the client.
 enum LoopOutput {
     Start(ResponseStart),
     Bytes(Bytes),
@@ -53,28 +53,28 @@ enum LoopOutput {
     Revoked,
 }
 
-/// An exchange and its connections.
+/// An exchange with its connections.
 pub(crate) struct ExchangeLoop {
     log: RequestLog,
     upstream: UpstreamRequest,
     exchange: Exchange,
     revocation: Revocation,
     upstream_state: UpstreamState,
-    /// The memory that the responses of the upstream take.
+    /// The memory that the upstream's responses take.
     memory: MemoryShare,
-    /// The head of the last answer.
+    /// The headers of the upstream's latest response.
     headers: HeaderMap,
-    /// Why the upstream was lost.
+    /// Why the request to the upstream failed.
     upstream_error: Option<UpstreamError>,
     started: Instant,
-    /// Whether the client gets trailers.
+    /// Whether the response to the client has trailers.
     has_trailers: bool,
-    /// The caller that the ids in the response are recorded for, if others use the same account.
+    /// The caller that owns the ids in the response, if other callers use the same account.
     owner: Option<[u8; 32]>,
     recorder: Option<OwnershipRecorder>,
-    /// Whether the request was reported when its response began.
+    /// Whether the request was reported when its response started.
     is_reported: bool,
-    /// Frames for the client.
+    /// Frames that are ready for the client.
     ready: VecDeque<Result<Frame<Bytes>, UpstreamError>>,
     is_finished: bool,
 }
@@ -105,14 +105,14 @@ impl ExchangeLoop {
         }
     }
 
-    /// Records which responses and items the caller gets.
+    /// Records the caller as the owner of the stored objects in the response.
     pub(crate) fn record_ownership_for(mut self, caller: [u8; 32]) -> Self {
         self.owner = Some(caller);
         self.upstream.is_read = true;
         self
     }
 
-    /// The response to the client.
+    /// Runs the exchange and returns the response to the client.
     pub(crate) async fn respond(mut self) -> Response {
         loop {
             match self.next().await {
@@ -138,11 +138,12 @@ impl ExchangeLoop {
         }
     }
 
-    /// The loop: runs until there is something for the client.
+    /// Runs until there is something for the client.
     async fn next(&mut self) -> LoopOutput {
         loop {
             match self.exchange.next_action() {
-                // What happens once in a request is boxed: it would take memory for as long as a stream lasts.
+                // Futures of actions that happen once in a request are boxed. Otherwise they would take memory as long
+                // as the stream lasts.
                 Some(Action::LoadRecords(keys)) => {
                     let found = Box::pin(self.log.proxy.load(&keys)).await;
                     self.exchange.records_loaded(found);
@@ -177,7 +178,7 @@ impl ExchangeLoop {
         }
     }
 
-    /// Waits for the upstream. Returns a sign of life for the client if that takes long.
+    /// Waits for the upstream. Returns a keep-alive for the client if that takes long.
     async fn receive(&mut self) -> Option<LoopOutput> {
         match &mut self.upstream_state {
             UpstreamState::AwaitingResponse(answer) => {
@@ -227,7 +228,7 @@ impl ExchangeLoop {
                     Err(_) => self.keep_alive(),
                 }
             }
-            // An exchange that waits has sent something; this ends one that has not.
+            // An exchange waits only after it has sent a request. This ends one that has not.
             UpstreamState::Idle => Some(LoopOutput::Done(ExchangeOutcome {
                 ending: Ending::Unreachable,
                 status: 502,
@@ -236,7 +237,7 @@ impl ExchangeLoop {
         }
     }
 
-    /// Counts what the exchange currently holds, and ends it if there is no memory for that.
+    /// Counts the memory that the exchange currently holds, and ends it if there is not enough.
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
             let exceeded = LimitExceeded::Total(self.log.proxy.responses.limit());
@@ -246,20 +247,20 @@ impl ExchangeLoop {
         }
     }
 
-    /// A sign of life, as long as the exchange is in time: after that the client's own patience counts.
+    /// Returns a keep-alive, unless the exchange is past its deadline: then the client's own timeout decides.
     fn keep_alive(&self) -> Option<LoopOutput> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
         (!bytes.is_empty()).then(|| LoopOutput::Bytes(Bytes::from_static(bytes)))
     }
 
-    /// Whether the exchange has taken so long that it should come to an end.
+    /// Whether the exchange is past its deadline.
     fn is_late(&self) -> bool {
         self.started.elapsed().as_secs() >= self.log.proxy.config.deadline
     }
 
     fn send(&mut self, request: OutgoingRequest) {
         if !request.dropped.is_empty() {
-            tracing::debug!(dropped = ?request.dropped, "the upstream's API has no words for it");
+            tracing::debug!(dropped = ?request.dropped, "the upstream's API does not support these fields");
         }
         self.upstream_error = None;
         self.log.sent();
@@ -269,7 +270,7 @@ impl ExchangeLoop {
     fn fell_back(&self, ModeFallback { from, unsupported }: ModeFallback) {
         if let Some(missing) = unsupported {
             let (host, model) = (&self.log.host, &self.log.model);
-            tracing::warn!(%host, model, ?missing, "a native feature was refused");
+            tracing::warn!(%host, model, ?missing, "the upstream does not support a native feature; using the fallback");
         }
         self.log.proxy.metrics.fallback(self.log.api, from.name());
     }

@@ -1,4 +1,4 @@
-//! Reading the running total of a proxy elsewhere.
+//! Fetches the totals of a running proxy.
 
 use std::time::Duration;
 
@@ -10,45 +10,45 @@ use crate::route::parse_base_url;
 use crate::toolcrib_headers::KEY;
 use crate::totals::Totals;
 
-/// How long a proxy may take to say its total.
+/// Maximum time for the request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A proxy that did not say its total.
+/// Why the totals could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchTotalsError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error(transparent)]
     Url(#[from] crate::route::InvalidUpstreamUrl),
-    /// Nobody answers there.
-    #[error("nobody answers there: {0}")]
+    /// The request failed.
+    #[error("the proxy cannot be reached: {0}")]
     Unreachable(String),
-    /// It asks for a key.
-    #[error("it asks for a key")]
+    /// The proxy requires a key.
+    #[error("the proxy requires a key")]
     KeyRequired,
-    /// It has several callers, and the key is none of theirs.
-    #[error("its statistics require a caller's key or the admin token")]
+    /// The key belongs neither to a caller nor to the admin.
+    #[error("the proxy's statistics require a caller's key or the admin token")]
     NotAdmin,
-    /// Somebody else answers.
-    #[error("what answers there is no proxy of ours ({0})")]
+    /// Another program responded.
+    #[error("the server at this address is not a Toolcrib proxy (status {0})")]
     NotAProxy(u16),
 }
 
 impl FetchTotalsError {
-    /// What can be done about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Url(_) => "such as `http://127.0.0.1:4180`",
-            Self::Unreachable(_) => "start it with `toolcrib serve`",
-            Self::KeyRequired => "put the key into the environment as `TOOLCRIB_KEY`",
+            Self::Url(_) => "write a URL such as `http://127.0.0.1:4180`",
+            Self::Unreachable(_) => "start the proxy with `toolcrib serve`",
+            Self::KeyRequired => "set the key in the environment variable `TOOLCRIB_KEY`",
             Self::NotAdmin => {
-                "put `http.admin_token`, or the key of a caller, into the environment as `TOOLCRIB_KEY`"
+                "set `http.admin_token`, or the key of a caller, in the environment variable `TOOLCRIB_KEY`"
             }
-            Self::NotAProxy(_) => "name the address that `toolcrib serve` printed",
+            Self::NotAProxy(_) => "use the address that `toolcrib serve` printed",
         }
     }
 }
 
-/// The total of the proxy at this URL.
+/// Fetches the totals of the proxy at this URL.
 pub fn fetch_totals<'a>(
     url: &'a str,
     key: Option<&'a Secret>,
@@ -59,7 +59,7 @@ pub fn fetch_totals<'a>(
             |error: reqwest::Error| FetchTotalsError::Unreachable(error.without_url().to_string());
         let client = toolcrib_tls::client_builder()
             .timeout(TIMEOUT)
-            // The key is for the proxy that was named.
+            // The key must not be sent anywhere else.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(unreachable)?;

@@ -1,4 +1,4 @@
-//! Requests that are passed on to a provider without being read, and responses that are passed on unchanged.
+//! Requests that are forwarded to a provider without reading their body, and responses that are forwarded unchanged.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::revocation::REVOKED_MESSAGE;
 use crate::revoked_stream::end_when_revoked;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_event};
 
-/// Passes on a request to a path whose bodies are not read.
+/// Forwards a request to a path whose bodies are not read.
 pub(crate) async fn forward_unread(
     proxy: &Arc<Proxy>,
     inbound: AdmittedRequest,
@@ -64,7 +64,7 @@ pub(crate) async fn forward_unread(
     let mut log = ForwardLog::new(&inbound, upstream.host());
     let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
     let answer = caller.revocation().unless_revoked(answer).await;
-    // The body was sent.
+    // The body has been sent, so its memory is free.
     drop(body_permit);
     match answer {
         Some(Ok(answer)) => {
@@ -76,7 +76,7 @@ pub(crate) async fn forward_unread(
     }
 }
 
-/// Whether a body is an object with `contents`, the conversation, and nothing else.
+/// Whether a body is an object with `contents` (the conversation) and nothing else.
 fn is_only_contents(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -87,7 +87,7 @@ fn is_only_contents(body: &[u8]) -> bool {
     serde_json::from_slice::<OnlyContents>(body).is_ok()
 }
 
-/// An answer, unchanged, for as long as the caller's key is valid.
+/// Returns the upstream's response unchanged. It ends if the caller's key is revoked.
 pub(crate) fn unchanged_response(
     answer: UpstreamResponse,
     report: Option<&DecisionReport>,

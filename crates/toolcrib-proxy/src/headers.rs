@@ -1,4 +1,4 @@
-//! Headers, on the way up and on the way down.
+//! Headers of requests to upstreams and of responses to clients.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use toolcrib_dialect::TurnSummary;
@@ -10,7 +10,7 @@ use crate::endpoint::Vendor;
 use crate::route::Credential;
 use crate::toolcrib_headers::PREFIX;
 
-/// Headers that speak of one connection and not of the request.
+/// Headers that apply to one connection and not to the request.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -23,12 +23,12 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Headers that choose a part of the provider's account. With a credential that is not the client's own, that
-/// choice is not the client's either.
+/// Headers that choose an organisation or project of the provider's account. They are removed if the credential is not
+/// the client's own.
 const ACCOUNT_HEADERS: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 
-/// Headers of a limited caller that are forwarded, in addition to its credential. A list of those that make some
-/// server use another method, path or host than those that were checked would miss the next one.
+/// Headers of a limited caller that are forwarded, in addition to its credential. Rejected: a list of dangerous headers,
+/// which make some servers use another method, path or host than the one that was checked. It would never be complete.
 const ALLOWED_FOR_LIMITED: [&str; 22] = [
     "accept",
     "accept-encoding",
@@ -46,7 +46,7 @@ const ALLOWED_FOR_LIMITED: [&str; 22] = [
     "idempotency-key",
     "traceparent",
     "tracestate",
-    // How agents and their users introduce themselves to a provider.
+    // Agents identify themselves and their users to a provider with these.
     "originator",
     "session_id",
     "conversation_id",
@@ -55,21 +55,23 @@ const ALLOWED_FOR_LIMITED: [&str; 22] = [
     "x-app",
 ];
 
-/// Headers in which OpenAI's and Anthropic's SDKs describe themselves start with this.
+/// Prefix of the headers in which OpenAI's and Anthropic's SDKs describe themselves.
 const SDK_PREFIX: &str = "x-stainless-";
 
 fn is_forwarded(name: &HeaderName, headers: &HeaderMap) -> bool {
-    let named = headers.get_all(header::CONNECTION).iter().any(|value| {
+    let is_named_in_connection = headers.get_all(header::CONNECTION).iter().any(|value| {
         let text = value.to_str().unwrap_or_default();
         text.split(',').any(|part| part.trim().eq_ignore_ascii_case(name.as_str()))
     });
-    !HOP_BY_HOP.contains(&name.as_str()) && !name.as_str().starts_with(PREFIX) && !named
+    !HOP_BY_HOP.contains(&name.as_str())
+        && !name.as_str().starts_with(PREFIX)
+        && !is_named_in_connection
 }
 
-/// Whether a client wants to go on through a socket.
+/// Whether a client wants to switch to a WebSocket.
 pub(crate) fn is_websocket_upgrade(headers: &HeaderMap) -> bool {
-    let asked = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
-    asked.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
+    let protocol = headers.get(header::UPGRADE).and_then(|value| value.to_str().ok());
+    protocol.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"))
 }
 
 /// Whether a body with these headers is compressed.
@@ -82,7 +84,7 @@ pub(crate) fn is_compressed(headers: &HeaderMap) -> bool {
     values.any(|value| !value.as_bytes().split(|byte| *byte == b',').all(is_identity))
 }
 
-/// Declares the body to be what it was read as. With the client's own declaration another program might decode it
+/// Declares the body as JSON, which is how it was read. With the client's own declaration the upstream might decode it
 /// differently.
 pub(crate) fn declare_json(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -91,7 +93,7 @@ pub(crate) fn declare_json(headers: &mut HeaderMap) {
     }
 }
 
-/// The headers of a client that are forwarded: of a limited caller only those that are listed.
+/// Returns the client's headers that are forwarded to the upstream. Of a limited caller, only allowed ones are.
 pub(crate) fn for_upstream(
     headers: &HeaderMap,
     vendor: Vendor,
@@ -124,7 +126,7 @@ pub(crate) fn for_upstream(
     out
 }
 
-/// Puts a client's own credential where an upstream of another vendor looks for it.
+/// Moves a client's own credential to the header that an upstream of another vendor expects.
 pub(crate) fn move_credential(headers: &mut HeaderMap, vendor: Vendor) {
     let own = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = own("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
@@ -137,7 +139,7 @@ pub(crate) fn move_credential(headers: &mut HeaderMap, vendor: Vendor) {
     }
 }
 
-/// Asks for a response that is not compressed, so that it can be read here.
+/// Requests an uncompressed response, so that the proxy can read it.
 pub(crate) fn request_uncompressed(headers: &mut HeaderMap) {
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
@@ -154,7 +156,7 @@ fn insert_credential(out: &mut HeaderMap, vendor: Vendor, key: &Secret) {
     }
 }
 
-/// Adds names of beta features to those a client asks for.
+/// Adds beta features to those that a client requests.
 pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&str]) {
     let name = HeaderName::from_static("anthropic-beta");
     let mut all: Vec<String> = Vec::new();
@@ -175,7 +177,7 @@ pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&str]) {
     }
 }
 
-/// What comes down of an upstream's headers. `is_unchanged` says that the body is the one that came.
+/// Returns the upstream's headers that are forwarded to the client. `is_unchanged`: the body is forwarded unchanged.
 pub(crate) fn for_client(headers: &HeaderMap, is_unchanged: bool) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len() + 8);
     for (name, value) in headers {
@@ -186,10 +188,10 @@ pub(crate) fn for_client(headers: &HeaderMap, is_unchanged: bool) -> HeaderMap {
     out
 }
 
-/// The names of the trailers of a stream: what [`write_summary`] writes.
+/// The names of the trailers of a stream, which [`write_summary`] writes.
 pub(crate) const SUMMARY_TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searches, x-toolcrib-last-input-tokens, x-toolcrib-last-output-tokens";
 
-/// Puts what was decided about a request into the headers of a response.
+/// Writes the decisions about a request into the headers of its response.
 pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
     put(out, "x-toolcrib-mode", report.mode);
     // A header can only hold ASCII, and reasons are ASCII.
@@ -202,11 +204,11 @@ pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
     }
 }
 
-/// What is known once the turn is over: headers of a complete response, trailers of a stream.
+/// Writes what is known at the end of a turn: as headers of a complete response, as trailers of a stream.
 pub(crate) fn write_summary(summary: &TurnSummary, out: &mut HeaderMap) {
     put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
     put(out, "x-toolcrib-searches", &summary.searches.to_string());
-    // Some upstreams count nothing unless they are asked to.
+    // Some upstreams report no token counts unless the client requests them.
     if summary.last.input > 0 {
         put(out, "x-toolcrib-last-input-tokens", &summary.last.input.to_string());
         put(out, "x-toolcrib-last-output-tokens", &summary.last.output.to_string());

@@ -1,13 +1,14 @@
-//! The LLM proxy: any agent, any model, no cooperation.
+//! The LLM proxy, for any agent and any model.
 //!
-//! A client changes its base URL and nothing else. Its request is read, its tools are deferred where that
-//! saves, our search is answered on the way, and the client gets back the calls it knows. What that takes
-//! is decided in `toolcrib-dialect`, which is pure; this crate moves the bytes: it knows the upstreams,
-//! who calls, where state is kept, and what was saved.
+//! A client changes only its base URL. The proxy reads its request, defers its tools if that saves tokens, answers the
+//! model's searches itself, and returns only calls of the client's own tools. All of that is decided in
+//! `toolcrib-dialect`, which is pure. This crate does the I/O: it knows the upstreams, the callers, the store and the
+//! statistics.
 //!
-//! Reading order: [`config`], [`path`] and [`endpoint`] (what a request asks for), [`caller`] (who asks, and
-//! what is open to them), `inbound` (whether it may go on), [`route`] (which upstream), `accept` (a request up
-//! to its exchange), `pass_on` (what is not read), `drive` (the loop), [`Proxy`] (what they share).
+//! Reading order: [`config`], [`path`] and [`endpoint`] (what a request is for), [`caller`] (who sends it) and
+//! [`caller_scope`] (which tools the caller may see), `admission` (whether the request is accepted), [`route`] (which
+//! upstream it goes to), `start_exchange` (a request up to its exchange), `forward_unread` (requests whose body is not
+//! read), `exchange_loop` (the loop that runs an exchange), [`Proxy`] (what all requests share).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

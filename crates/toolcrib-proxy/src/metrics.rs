@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use toolcrib_dialect::{Api, TurnSummary};
 use toolcrib_server::metrics::Registry;
 
-/// The labels of a request. Their values are ours: a client cannot create series.
+/// The labels of a request. Clients cannot choose their values, so they cannot create time series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     api: &'static str,
@@ -29,29 +29,29 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Makes them part of a registry, with names that begin with `proxy_`.
+    /// Adds them to a registry, with names that begin with `proxy_`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("proxy");
         let mut family = |name, help, family: &Family<RequestLabels, Counter>| {
             registry.register(name, help, family.clone());
         };
         family("requests", "Requests of clients to an API that has tools", &self.requests);
-        family("upstream_rounds", "Requests to upstreams, hidden rounds included", &self.rounds);
+        family("upstream_rounds", "Requests to upstreams, including hidden rounds", &self.rounds);
         family("searches", "Searches answered", &self.searches);
         family("tool_tokens_before", "Tokens of tools as clients sent them", &self.before);
-        family("tool_tokens_after", "Tokens of tools as they went up", &self.after);
+        family("tool_tokens_after", "Tokens of tools as sent to upstreams", &self.after);
         family(
             "fallbacks",
-            "Requests sent again because a native feature was refused",
+            "Requests sent again because the upstream does not support a native feature",
             &self.fallbacks,
         );
         registry.register(
             "upstream_failures",
-            "Upstreams not reached, or broken off",
+            "Upstreams that could not be reached, or whose response was cut off",
             self.failures.clone(),
         );
-        registry.register("state_lost", "Times the store did not answer", self.state_lost.clone());
-        registry.register("open_requests", "Requests under way", self.open.clone());
+        registry.register("state_lost", "Times the store was unavailable", self.state_lost.clone());
+        registry.register("open_requests", "Requests in progress", self.open.clone());
     }
 
     pub(crate) fn request(

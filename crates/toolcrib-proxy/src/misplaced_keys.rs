@@ -1,7 +1,7 @@
-//! Keys of ours in places where they would be forwarded to a provider.
+//! Finds Toolcrib keys in parts of a request that would be forwarded to a provider.
 //!
-//! A key is recognised, and removed, in the places for credentials. Anywhere else (in a cookie, in another parameter,
-//! between quotes) it would be sent to the provider, who could then use the proxy. Such a request is refused.
+//! A key is recognised, and removed, where credentials belong. Anywhere else (in a cookie, in another parameter, in
+//! quotes) it would be sent to the provider, which could then use the proxy. Such a request is rejected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::path::unescape;
 use crate::query;
 use crate::toolcrib_headers::PREFIX;
 
-/// How many times escapes are decoded: a server behind another one may decode a second time.
+/// How many times percent escapes are decoded: a server behind another one may decode them again.
 const DECODE_PASSES: usize = 2;
 
-/// The part of a request that a key is in.
+/// The part of a request that contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyLocation {
-    /// The header of this name.
+    /// The header with this name.
     Header(String),
     /// The path.
     Path,
@@ -37,8 +37,8 @@ impl fmt::Display for KeyLocation {
     }
 }
 
-/// Finds a key of ours in a place that is not for keys. `is_key` returns whether a text is a key, `has_key`
-/// whether it contains one.
+/// Finds a Toolcrib key where no credential belongs. `is_key` returns whether a text is a key, `has_key` whether it
+/// contains one.
 pub(crate) fn find_misplaced_key(
     uri: &Uri,
     headers: &HeaderMap,
@@ -57,7 +57,7 @@ pub(crate) fn find_misplaced_key(
     };
     for (name, value) in headers {
         let (name, value) = (name.as_str(), String::from_utf8_lossy(value.as_bytes()));
-        // Headers of ours are never forwarded.
+        // Toolcrib's own headers are never forwarded.
         let is_credential =
             credentials::HEADERS.contains(&name) && is_key(credentials::in_header(name, &value));
         let is_found = || is_in(&value) || decoded_basic(&value).is_some_and(|text| has_key(&text));
@@ -72,7 +72,7 @@ pub(crate) fn find_misplaced_key(
     is_in(&query::without(query, is_key)).then_some(KeyLocation::Query)
 }
 
-/// The decoded user and password in a `Basic` header, which clients send for credentials in a URL.
+/// Decodes the user and password in a `Basic` header, which clients send for credentials in a URL.
 fn decoded_basic(value: &str) -> Option<String> {
     let (scheme, encoded) = value.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_found_wherever_it_is() {
+    fn a_misplaced_key_is_found_in_every_part_of_a_request() {
         for (target, expected) in [
             ("/v1/models?key=virtual-key%2B1", None),
             ("/v1/models?key=virtual%2dkey%2B1&a=1&KEY=virtual-key%2B1", None),
             ("/v1/models?key=sk-own", None),
-            // In a form, `+` is a space, so this is not the key; but some servers would read it as the key.
+            // In a query, `+` means a space, so this is not the key. But some servers would read it as the key.
             ("/v1/models?key=virtual-key+1", Some("the query")),
             ("/v1/models?key=%20virtual-key%2B1", Some("the query")),
             ("/v1/models?token=virtual-key%2B1", Some("the query")),

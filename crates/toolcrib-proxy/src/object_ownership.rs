@@ -1,11 +1,11 @@
-//! What a provider stores for its account, and which caller it belongs to.
+//! Which caller owns an object that the provider stores, and whether a request may refer to it.
 //!
-//! The Responses API keeps responses, and a later request continues one by its id. Messages has containers, Chat
-//! Completions has audio. Callers whose key is replaced by the real credential share one account, so the provider would
-//! let each of them use, and thereby read, what it stores for the others. The proxy therefore records the id of every
-//! stored object that it hands to a caller, under the caller's id (see `recorder`), and refuses an id that it has no
-//! record of. Rejected: a list in this process's memory, which replicas would not share; the records are in the store
-//! that conversations are kept in.
+//! The Responses API stores responses, and a later request continues one by its id. Messages has containers, Chat
+//! Completions has audio. Callers whose key is replaced by the real credential share one account of the provider, which
+//! would let each of them use, and thereby read, the objects of the others. So the proxy records the id of every stored
+//! object that a caller receives, together with the caller's id (see `ownership_recorder`), and rejects ids without such
+//! a record. The records are in the store of the conversations. Rejected: a list in memory, which replicas would not
+//! share.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ pub(crate) fn has_stored_objects(api: Api) -> bool {
     api != Api::Gemini
 }
 
-/// Whether a caller shares what the upstream stores with other callers.
+/// Whether a caller uses an account of the upstream that other callers use, too.
 pub(crate) fn shares_account(caller: &Caller, upstream: &Upstream) -> bool {
     let is_own = upstream.credential == Credential::FromClient && caller.substitute_keys.is_none();
     caller.name().is_some() && !is_own
 }
 
-/// Checks that all stored objects to which a body refers are the caller's own, and returns the body.
+/// Checks that the caller owns all stored objects to which a body refers, and returns the body.
 pub(crate) async fn check_body(
     proxy: &Proxy,
     inbound: &AdmittedRequest,
@@ -48,11 +48,11 @@ pub(crate) async fn check_body(
     };
     let ((reading, found), _) = blocking::run(length, permit, search).await;
     let found = found.map_err(|why| {
-        let text = format!("the body cannot be checked for what the provider stores: {why}");
+        let text = format!("the body cannot be checked for references to stored objects: {why}");
         reject(StatusCode::BAD_REQUEST, text)
     })?;
     if found.has_conversation && !inbound.caller.may_create_conversations() {
-        let text = "`conversation` is not open to this caller, because its key opens an account that others use: continue with `previous_response_id`, or name `/v1/conversations` in `paths`";
+        let text = "`conversation` is not open to this caller, because other callers use the same account: continue with `previous_response_id`, or add `/v1/conversations` to `paths`";
         return Err(reject(StatusCode::FORBIDDEN, text.to_owned()));
     }
     check_ids(proxy, &inbound.caller, api, found.ids).await?;
@@ -98,7 +98,7 @@ async fn check_ids(
     let keys: Vec<RecordKey> = ids.iter().map(|id| ownership_key(caller.id, id)).collect();
     let mut found = proxy.load(&keys).await.into_iter();
     for id in ids {
-        // A store that does not answer has found nothing.
+        // If the store is unavailable, no record is found.
         if found.next().flatten().is_none() {
             let id: String = id.chars().filter(char::is_ascii_graphic).take(64).collect();
             let hint = match api {
@@ -109,15 +109,16 @@ async fn check_ids(
                 Api::Chat => "send the transcript as `content` in place of `audio`",
                 Api::Gemini => "leave it out",
             };
-            let text =
-                format!("this caller did not create `{id}`, or the record of it was lost: {hint}");
+            let text = format!(
+                "this caller did not create `{id}`, or the record of that was lost: {hint}"
+            );
             return Err(RequestError::new(api, StatusCode::FORBIDDEN, &text));
         }
     }
     Ok(())
 }
 
-/// What the record of an id is stored under.
+/// The key of the record that a caller owns an id.
 pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> RecordKey {
     let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy stored by caller");
     RecordKey(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())

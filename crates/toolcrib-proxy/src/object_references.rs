@@ -1,8 +1,8 @@
-//! Objects stored by the provider to which a request refers by id: responses, items and containers of the Responses
-//! API, containers of Messages, and audio of Chat Completions.
+//! Finds the stored objects to which a request refers by id: responses, items and containers of the Responses API,
+//! containers of Messages, and audio of Chat Completions.
 //!
-//! The body is read strictly. Keys are compared as the most lenient parser would, and one that occurs twice is an
-//! error, because the provider might use either value. The number of references is limited: each is looked up.
+//! The body is read strictly. Keys are compared as the most lenient parser would compare them, and a repeated key is an
+//! error, because the provider might use either value. The number of references is limited, because each is looked up.
 
 mod chat_messages;
 mod id_search;
@@ -20,20 +20,20 @@ use self::input_items::InputItems;
 
 /// Maximum number of different ids in one request.
 const MAX_IDS: usize = 4_096;
-/// Folded keys whose value is the id of a container, or an object with that id.
+/// Keys, folded, whose value is the id of a container or an object with that id.
 const CONTAINER_KEYS: [&str; 2] = ["container", "containerid"];
 
-/// What a body refers to.
+/// The stored objects to which a body refers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectReferences {
-    /// The ids, each once.
+    /// The ids, without duplicates.
     pub(crate) ids: Vec<String>,
-    /// Whether it goes on with a conversation that the provider keeps.
+    /// Whether it continues a conversation that the provider stores.
     pub(crate) has_conversation: bool,
 }
 
 impl ObjectReferences {
-    /// Reads the body of a request to an API.
+    /// Reads the body of a request to this API.
     pub(crate) fn read(api: Api, body: &[u8]) -> Result<Self, serde_json::Error> {
         let mut from = serde_json::Deserializer::from_slice(body);
         let mut found = from.deserialize_map(BodyVisitor { api })?;
@@ -50,13 +50,13 @@ impl ObjectReferences {
     }
 }
 
-/// The ids in a body; `None` if it is refused. For the fuzzer.
+/// Returns the ids in a body; `None` if it is rejected. For the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn referenced_ids(api: Api, body: &[u8]) -> Option<Vec<String>> {
     ObjectReferences::read(api, body).ok().map(|found| found.ids)
 }
 
-/// The folded keys of a body that refer to something stored, in this API.
+/// The keys of a body, folded, that may refer to stored objects in this API.
 fn reference_keys(api: Api) -> &'static [&'static str] {
     match api {
         Api::Responses => &["previousresponseid", "conversation", "input", "tools"],

@@ -1,5 +1,5 @@
-//! Records the ids of stored objects that a caller gets in a response, so that [`object_ownership`](crate::object_ownership) can later tell
-//! whose they are.
+//! Records the ids of stored objects that a caller receives in a response. With these records,
+//! [`object_ownership`](crate::object_ownership) later decides who may use the objects.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::upstream_request::BodyChunks;
 const MAX_ID_LENGTH: usize = 256;
 /// Maximum number of ids that are recorded for one response.
 const MAX_IDS: usize = 4_096;
-/// Maximum size of an unstreamed response that is searched for ids, in bytes. A larger one cannot be continued.
+/// Maximum size of a response without streaming that is searched for ids, in bytes. A larger one cannot be continued.
 const MAX_COMPLETE_BYTES: usize = 32 << 20;
 
-/// Records the ids in a response for the caller that gets it. They are recorded before the client gets the bytes
-/// that contain them.
+/// Records the ids in a response for the caller that receives it. They are recorded before the client receives the
+/// bytes that contain them.
 #[derive(Debug)]
 pub(crate) struct OwnershipRecorder {
     api: Api,
     caller: [u8; 32],
     scan: ResponseScan,
-    /// What the scan holds of the response.
+    /// The memory of the response that the scan holds.
     memory: MemoryShare,
     /// Ids that are already recorded; events repeat them.
     seen: HashSet<String>,
@@ -37,14 +37,14 @@ pub(crate) struct OwnershipRecorder {
 #[derive(Debug)]
 enum ResponseScan {
     Events(sse::Decoder),
-    /// The bytes so far, and what they take once they are parsed.
+    /// The bytes so far, and the memory that they take once parsed.
     Complete(Vec<u8>, usize),
-    /// It is larger than the limit.
+    /// The response is larger than a limit.
     Stopped,
 }
 
 impl OwnershipRecorder {
-    /// A recorder for a response of this API.
+    /// Creates a recorder for a response of this API.
     pub(crate) fn new(
         api: Api,
         caller: [u8; 32],
@@ -59,7 +59,7 @@ impl OwnershipRecorder {
         Self { api, caller, scan, memory, seen: HashSet::new() }
     }
 
-    /// Takes the next bytes of a response.
+    /// Searches the next bytes of a response.
     pub(crate) async fn push(&mut self, proxy: &Proxy, bytes: &[u8]) {
         let mut ids = Vec::new();
         match &mut self.scan {
@@ -104,14 +104,16 @@ impl OwnershipRecorder {
         self.record(proxy, ids).await;
     }
 
-    /// Gives up: what comes from here on is not recorded.
+    /// Stops searching: the ids in the rest of the response are not recorded.
     fn stop(&mut self) {
-        tracing::warn!("a response is too large to record who may continue it");
+        tracing::warn!(
+            "a response is too large to record its stored objects, so it cannot be continued"
+        );
         self.scan = ResponseScan::Stopped;
         self.memory.release();
     }
 
-    /// Takes the end of a response.
+    /// Searches what is left at the end of a response.
     pub(crate) async fn end(&mut self, proxy: &Proxy) {
         let mut ids = Vec::new();
         match std::mem::replace(&mut self.scan, ResponseScan::Stopped) {
@@ -129,13 +131,13 @@ impl OwnershipRecorder {
         self.record(proxy, ids).await;
     }
 
-    /// Takes a response in one piece.
+    /// Searches a complete response.
     pub(crate) async fn complete(&mut self, proxy: &Proxy, body: &[u8]) {
         self.push(proxy, body).await;
         self.end(proxy).await;
     }
 
-    /// Whether the end of the response must be seen before its last bytes may go on.
+    /// Whether ids are recorded only at the end of the response, so that its last bytes must wait until then.
     fn is_complete_body(&self) -> bool {
         matches!(self.scan, ResponseScan::Complete(..))
     }
@@ -152,7 +154,7 @@ impl OwnershipRecorder {
         }
     }
 
-    /// The same body, recorded as it passes.
+    /// Returns the same body, and records its ids as it passes.
     pub(crate) fn watch(self, proxy: Arc<Proxy>, body: BodyChunks) -> BodyChunks {
         let state = (self, proxy, body.fuse(), None, VecDeque::new());
         Box::pin(stream::unfold(
@@ -167,7 +169,7 @@ impl OwnershipRecorder {
                             recorder.push(&proxy, &bytes).await;
                             ready.extend(held.take());
                             if recorder.is_complete_body() {
-                                // The last piece waits for the end.
+                                // The last chunk waits until the end was searched.
                                 held = Some(bytes);
                             } else {
                                 ready.push_back(bytes);
@@ -205,7 +207,7 @@ mod tests {
         )
     }
 
-    /// What comes out of a recorder with this much memory.
+    /// The body that passes through a recorder with this much memory.
     async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
         let share = MemoryBudget::new(memory).share();
         let recorder = OwnershipRecorder::new(Api::Responses, [0; 32], false, share);
@@ -220,10 +222,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_becomes_too_large_to_record_passes_in_its_order() {
+    async fn a_body_that_is_too_large_to_record_passes_unchanged() {
         let pieces: Vec<Bytes> = (0..40).map(|at| Bytes::from(vec![at; 1 << 20])).collect();
         let all = pieces.concat();
-        // The limit on the size, the limit on the memory, and neither.
+        // Over the limit on the size, over the limit on memory, and within both.
         for (pieces, memory) in
             [(&pieces[..], usize::MAX), (&pieces[..20], 10 << 20), (&pieces[..20], usize::MAX)]
         {

@@ -1,42 +1,42 @@
-//! The path of a request, in the one spelling that every decision uses.
+//! The normalised path of a request, which every decision uses.
 //!
-//! Which API a path means, whether it is open to a caller and what is logged must not depend on how the path
-//! is written, because the upstream may read another spelling as the same path. So a path is normalised once,
-//! before anything is decided: escapes of characters that need none are decoded, doubled slashes and a slash at
-//! the end are dropped. A path that another program could read as a different path is refused: dot segments in
-//! any encoding, encoded slashes, backslashes, control characters, escapes of escapes, and bytes that are no UTF-8.
+//! Which API a path belongs to, whether it is open to a caller and what is logged must not depend on its spelling,
+//! because the upstream may treat other spellings as the same path. So a path is normalised once, before any decision:
+//! unnecessary percent escapes are decoded, and repeated and trailing slashes are removed. A path that another program
+//! could read as a different path is rejected: dot segments in any encoding, encoded slashes, backslashes, control
+//! characters, double escapes, and bytes that are not UTF-8.
 
 use std::fmt;
 
-/// A normalised path: it begins with `/`, holds only visible ASCII, and normalising it again changes nothing.
+/// A normalised path. It begins with `/`, contains only visible ASCII, and normalising it again changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NormalizedPath(String);
 
-/// Why a path is refused.
+/// Why a path is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
     /// It does not begin with a slash.
     #[error("the path does not begin with `/`")]
     Relative,
-    /// A segment is `.` or `..`, perhaps with parameters or spaces after the dots.
-    #[error("the path has `.` or `..` in it")]
+    /// A segment is `.` or `..`, possibly followed by parameters or spaces.
+    #[error("the path contains a `.` or `..` segment")]
     Dots,
-    /// A slash in an escape, or a backslash, which some software reads as a slash.
-    #[error("the path has an encoded slash or a backslash in it")]
+    /// It contains an encoded slash, or a backslash, which some software treats as a slash.
+    #[error("the path contains an encoded slash or a backslash")]
     Slash,
-    /// A control character, such as NUL or a line feed.
-    #[error("the path has a control character in it")]
+    /// It contains a control character, such as NUL or a line feed.
+    #[error("the path contains a control character")]
     Control,
-    /// A `%` that begins no escape, or that is left when the escapes are decoded.
-    #[error("the path has a malformed or a doubled percent-encoding in it")]
+    /// A `%` does not start an escape, or decoding results in another escape.
+    #[error("the path contains malformed or double percent-encoding")]
     Escape,
-    /// The bytes are no UTF-8, for one because they encode a character in too many bytes.
+    /// The bytes are not UTF-8, for example because of an overlong encoding.
     #[error("the path is not valid UTF-8")]
     NotUtf8,
 }
 
 impl NormalizedPath {
-    /// Normalises a path, which has no query.
+    /// Normalises a path without its query.
     pub fn read(path: &[u8]) -> Result<Self, InvalidPath> {
         if path.first() != Some(&b'/') {
             return Err(InvalidPath::Relative);
@@ -44,7 +44,7 @@ impl NormalizedPath {
         let decoded = decode(path)?;
         let mut normal = String::with_capacity(decoded.len());
         for segment in decoded.split('/').filter(|segment| !segment.is_empty()) {
-            // Servlet containers cut parameters off a segment before they resolve it, Windows spaces.
+            // Before resolving a segment, servlet containers remove parameters, and Windows removes spaces.
             let name = segment.split(';').next().unwrap_or_default().trim();
             if matches!(name, "." | "..") {
                 return Err(InvalidPath::Dots);
@@ -63,7 +63,7 @@ impl NormalizedPath {
         &self.0
     }
 
-    /// Whether it is another spelling of `/`: some servers drop spaces and parameters, as in `/%20` and `/;a`.
+    /// Whether it is a spelling of `/`: some servers drop spaces and parameters, as in `/%20` and `/;a`.
     pub fn is_root(&self) -> bool {
         self.segments().into_iter().all(|segment| {
             let name = segment.split(';').next().unwrap_or_default();
@@ -83,7 +83,7 @@ impl fmt::Display for NormalizedPath {
     }
 }
 
-/// Decodes every escape. Slashes in the result are those that were there without an escape.
+/// Decodes every percent escape. An encoded slash is an error, so all slashes in the result were unescaped.
 fn decode(path: &[u8]) -> Result<String, InvalidPath> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -105,20 +105,20 @@ fn decode(path: &[u8]) -> Result<String, InvalidPath> {
             byte => decoded.push(byte),
         }
     }
-    // A program that decodes it once more must read the same path.
+    // A program that decodes the result again must get the same path.
     let doubled = |window: &[u8]| window[0] == b'%' && escaped(&window[1..]).is_some();
     if decoded.windows(3).any(doubled) {
         return Err(InvalidPath::Escape);
     }
     let text = String::from_utf8(decoded).map_err(|_| InvalidPath::NotUtf8)?;
-    // Control characters beyond ASCII, among them other line ends.
+    // Control characters outside ASCII, including other line separators.
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
         return Err(InvalidPath::Control);
     }
     Ok(text)
 }
 
-/// Decodes the percent escapes in any text, and leaves everything else unchanged.
+/// Decodes the valid percent escapes in a text, and leaves everything else unchanged.
 pub(crate) fn unescape(text: &str) -> String {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -130,14 +130,14 @@ pub(crate) fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// Parses two hexadecimal digits.
 fn escaped(digits: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let [high, low] = digits else { return None };
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-/// Writes a character of a segment: as it is where a path may hold it, as an escape otherwise.
+/// Writes a character of a segment, escaped if a path must not contain it.
 fn encode(c: char, out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     if c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@".contains(c) {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_path_become_one() {
+    fn different_spellings_of_a_path_are_normalised_to_one() {
         for path in [
             "/v1/chat/completions",
             "/v1/%63hat/completions",
@@ -180,7 +180,7 @@ mod tests {
             ("/a%3Fb%23c", "/a%3Fb%23c"),
         ] {
             assert_eq!(read(path).as_deref(), Ok(normal), "{path}");
-            assert_eq!(read(normal).as_deref(), Ok(normal), "twice: {path}");
+            assert_eq!(read(normal).as_deref(), Ok(normal), "normalised again: {path}");
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_could_mean_another_is_refused() {
+    fn a_path_that_could_be_read_as_another_is_rejected() {
         for (reason, paths) in [
             (InvalidPath::Relative, &["", "v1", "*"][..]),
             (
@@ -241,11 +241,11 @@ mod tests {
         }
     }
 
-    /// Every path of up to six of the characters that dots can be written with, decoded again and again.
+    /// Tries every path of up to six characters with which dots can be encoded, and decodes it repeatedly.
     #[test]
     fn no_short_path_hides_dots() {
         const ALPHABET: &[u8] = b"./%2e5;";
-        let (mut accepted, mut refused) = (0, 0);
+        let (mut accepted, mut rejected) = (0, 0);
         for length in 0..=6 {
             for mut number in 0..ALPHABET.len().pow(length) {
                 let mut path = b"/".to_vec();
@@ -254,7 +254,7 @@ mod tests {
                     number /= ALPHABET.len();
                 }
                 let Ok(normal) = NormalizedPath::read(&path) else {
-                    refused += 1;
+                    rejected += 1;
                     continue;
                 };
                 accepted += 1;
@@ -269,6 +269,6 @@ mod tests {
                 }
             }
         }
-        assert!(accepted > 1_000 && refused > 1_000, "{accepted} {refused}");
+        assert!(accepted > 1_000 && rejected > 1_000, "{accepted} {rejected}");
     }
 }

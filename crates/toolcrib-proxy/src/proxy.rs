@@ -1,4 +1,4 @@
-//! What all requests of the proxy share.
+//! The proxy: what all requests share.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,9 +26,9 @@ use crate::toolset_cache::ToolsetCache;
 use crate::totals::RunningTotals;
 use crate::unsupported_modes::unsupported_mode_notices;
 
-/// How long an upstream may take to accept a connection.
+/// Maximum time to connect to an upstream.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an idle connection to an upstream is kept.
+/// Maximum time that an idle connection to an upstream is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// The LLM proxy.
@@ -42,7 +42,7 @@ pub struct Proxy {
     pub(crate) store: ConfiguredStore,
     pub(crate) client: reqwest::Client,
     pub(crate) toolsets: ToolsetCache,
-    /// What is held of the responses of all requests.
+    /// The memory budget for the responses of all requests.
     pub(crate) responses: MemoryBudget,
     learned: Mutex<LearnedUnsupported>,
     pub(crate) metrics: Metrics,
@@ -50,7 +50,7 @@ pub struct Proxy {
     started: Instant,
 }
 
-/// A config that cannot be used.
+/// Why a config cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConfigError {
     /// A URL of an upstream.
@@ -60,16 +60,16 @@ pub enum ProxyConfigError {
     #[error(transparent)]
     Redis(#[from] toolcrib_store::InvalidRedisUrl),
     /// The API of a route.
-    #[error("`speaks = \"{0}\"`: no client's API can be put into that one's words")]
+    #[error("`speaks = \"{0}\"`: requests of no other API can be translated to it")]
     Speaks(Api),
-    /// Two callers that cannot be told apart.
-    #[error("two callers have the name or the key of `{0}`, or its key is empty")]
+    /// Two callers cannot be distinguished.
+    #[error("the caller `{0}` has the name or key of another caller, or an empty key")]
     Callers(String),
     /// An entry of `paths`.
     #[error(transparent)]
     Paths(#[from] InvalidPathEntry),
-    /// The HTTP client, for want of certificates.
-    #[error("no HTTP client: {0}")]
+    /// The HTTP client cannot be created.
+    #[error("the HTTP client cannot be created: {0}")]
     Client(reqwest::Error),
 }
 
@@ -77,24 +77,26 @@ impl ProxyConfigError {
     /// What the operator can do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Url(_) => "an upstream is named without the version: `https://api.openai.com`",
-            Self::Redis(_) => "`proxy.state.redis` is a URL such as `redis://localhost:6379`",
-            Self::Speaks(_) => {
-                "`chat` is the one that clients of Messages and Responses can be put into"
+            Self::Url(_) => {
+                "write the URL of an upstream without the version: `https://api.openai.com`"
             }
-            Self::Callers(_) => "each of `proxy.callers` has a name and a key of its own",
+            Self::Redis(_) => "set `proxy.state.redis` to a URL such as `redis://localhost:6379`",
+            Self::Speaks(_) => {
+                "use `chat`: requests of Messages and Responses can be translated to it"
+            }
+            Self::Callers(_) => "give each of `proxy.callers` its own name and key",
             Self::Paths(_) => {
                 "write a path or a pattern as paths appear in the log: without `..`, `//` or a trailing slash"
             }
-            Self::Client(_) => "the system's certificates may be missing",
+            Self::Client(_) => "check that the system's CA certificates are installed",
         }
     }
 }
 
 impl Proxy {
-    /// A proxy with this config and the engine's settings. Callers that have no key of their own must send
-    /// `shared_key`, which may change while the proxy runs; there is none if only this machine can reach the proxy.
-    /// `admin` sees the figures of all callers.
+    /// Creates a proxy with this config and these settings of the engine. Callers without a key of their own must send
+    /// `shared_key`, which may change while the proxy runs; no key is required if only this machine can reach the proxy.
+    /// `admin` may see the statistics of all callers.
     pub fn new(
         config: Config,
         settings: Settings,
@@ -129,7 +131,7 @@ impl Proxy {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .tcp_nodelay(true)
-            // Where a redirect leads is for the client to decide: it has the credential.
+            // Redirects are left to the client: the credential must not be sent to another host without its decision.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(ProxyConfigError::Client)?;
@@ -155,14 +157,13 @@ impl Proxy {
         })
     }
 
-    /// The callers as they are now.
+    /// The current callers.
     pub(crate) fn callers(&self) -> arc_swap::Guard<Arc<Callers>> {
         self.callers.load()
     }
 
-    /// Takes the callers of a config that was loaded again, with their keys, scopes and paths. What is under way for
-    /// a caller that is gone, or has another key, ends. Returns the other keys of the section that differ from those
-    /// in use: they are read when the proxy starts.
+    /// Applies the callers of a reloaded config, with their keys, scopes and paths. Open requests of a caller that was
+    /// removed or has another key end. Returns the other changed keys of the section, which need a restart.
     pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ProxyConfigError> {
         check_callers(config)?;
         let before = self.callers.load_full();
@@ -174,51 +175,51 @@ impl Proxy {
         Ok(self.config.changed_keys(config))
     }
 
-    /// Makes the proxy's metrics part of a registry.
+    /// Adds the proxy's metrics to a registry.
     pub fn register_metrics(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// What upstreams have refused so far.
+    /// The features that upstreams have turned out not to support so far.
     pub(crate) fn learned(&self) -> LearnedUnsupported {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Remembers what an upstream has refused.
-    pub(crate) fn learn(&self, refusals: LearnedUnsupported) {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(refusals);
+    /// Remembers features that an upstream does not support.
+    pub(crate) fn learn(&self, unsupported: LearnedUnsupported) {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(unsupported);
     }
 
-    /// Seconds since the proxy was created: the clock of learned capabilities.
+    /// Seconds since the proxy was created: the clock for learned capabilities.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_secs()
     }
 
-    /// Records by their keys; none at all if the store does not answer.
+    /// Reads records; returns none at all if the store is unavailable.
     pub(crate) async fn load(&self, keys: &[RecordKey]) -> Vec<Option<Vec<u8>>> {
         let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
         match self.store.get(&keys).await {
             Ok(found) => found.into_iter().map(|bytes| bytes.map(|bytes| bytes.to_vec())).collect(),
             Err(error) => {
-                tracing::warn!(%error, "state cannot be read; the conversation goes on without it");
+                tracing::warn!(%error, "state cannot be read; the conversation continues without it");
                 self.metrics.state_lost();
                 Vec::new()
             }
         }
     }
 
-    /// Keeps records. A store that does not answer costs the request only what it would have kept.
+    /// Stores records. If the store is unavailable, the request continues and the records are lost.
     pub(crate) async fn store(&self, records: Vec<(RecordKey, Vec<u8>)>) {
         let key = |key: RecordKey| toolcrib_store::Key::new(key.0);
         let records = records.into_iter().map(|(at, bytes)| (key(at), Bytes::from(bytes)));
         if let Err(error) = self.store.put(records.collect()).await {
-            tracing::warn!(%error, "state cannot be kept; the conversation goes on without it");
+            tracing::warn!(%error, "state cannot be stored; the conversation continues without it");
             self.metrics.state_lost();
         }
     }
 }
 
-/// Checks that callers can be told apart.
+/// Checks that callers can be distinguished.
 fn check_callers(config: &Config) -> Result<(), ProxyConfigError> {
     for (at, caller) in config.callers.iter().enumerate() {
         let same =

@@ -1,68 +1,68 @@
-//! The query of a request: the credentials that Google's clients put there, and names that change what a request
-//! means.
+//! The query of a request: credentials, which Google's clients put there, and parameters that change the meaning of a
+//! request.
 
 use std::borrow::Cow;
 
 use url::form_urlencoded;
 
-/// Names of parameters that carry a credential.
+/// Parameters that contain a credential.
 const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"];
-/// Names of parameters that make some servers read another method than the request has.
+/// Parameters that make some servers use another method than that of the request.
 const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
 
-/// Parameters of requests to Gemini that callers whose tools are limited may send, in addition to credentials. Others
-/// can change the form of the response: `callback` wraps it in a script.
+/// Parameters of requests to Gemini that callers with a limited scope may send, in addition to credentials. Others can
+/// change the format of the response: `callback` wraps it in a script.
 const GEMINI: [&str; 4] = ["alt", "$alt", "prettyPrint", "$prettyPrint"];
 
-/// Why a query is refused for a caller that is limited.
+/// Why the query of a limited caller is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidQuery {
-    /// A parameter that stands for another method.
+    /// A parameter overrides the method.
     #[error("the query overrides the method, which a caller with a key or a scope may not do")]
     Method,
-    /// A semicolon, which some servers take for a separator.
-    #[error("the query has a semicolon, which some servers read as `&`: write it as `%3B`")]
+    /// It contains a semicolon, which some servers treat as a separator.
+    #[error("the query contains a semicolon, which some servers treat as `&`: write it as `%3B`")]
     Semicolon,
-    /// The form of the response cannot be told.
+    /// The format of the response is ambiguous.
     #[error(
-        "the query names the form of the response twice or unclearly: send `alt=sse` or nothing"
+        "`alt` in the query is repeated or has an unexpected spelling: send `alt=sse` or leave it out"
     )]
     Alt,
-    /// A parameter that may change the form of the response.
+    /// A parameter may change the format of the response.
     #[error(
-        "this caller's tools are limited, and the query has a parameter other than `alt` and `prettyPrint`: leave it out"
+        "this caller's tools are limited, and the query contains a parameter other than `alt` and `prettyPrint`: leave it out"
     )]
     Unknown,
 }
 
-/// The credentials in a query, decoded.
+/// Returns the credentials in a query, decoded.
 pub(crate) fn credentials(query: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     pairs.filter(|(name, _)| is_credential(name)).map(|(_, value)| value)
 }
 
-/// A query without the credentials that `is_left_out` accepts, decoded. The other parameters keep their bytes.
-pub(crate) fn without(query: &str, is_left_out: impl Fn(&str) -> bool) -> String {
+/// Removes the credentials for which `is_removed` returns true from a query. The other parameters keep their bytes.
+pub(crate) fn without(query: &str, is_removed: impl Fn(&str) -> bool) -> String {
     let kept = query.split('&').filter(|pair| {
         let mut pairs = form_urlencoded::parse(pair.as_bytes());
-        !pairs.next().is_some_and(|(name, value)| is_credential(&name) && is_left_out(&value))
+        !pairs.next().is_some_and(|(name, value)| is_credential(&name) && is_removed(&value))
     });
     kept.collect::<Vec<_>>().join("&")
 }
 
-/// A path and query without credentials. The other parameters keep their bytes.
+/// Removes the credentials from a path with query. The other parameters keep their bytes.
 pub(crate) fn without_credentials(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let kept = without(query, |_| true);
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{kept}") }
 }
 
-/// Checks the query of a caller that is limited: it may not change what was decided by method and path.
+/// Checks that the query of a limited caller does not change what was decided by method and path.
 pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
     if query.contains(';') {
         return Err(InvalidQuery::Semicolon);
     }
-    let mut forms = 0;
+    let mut formats = 0;
     for pair in query.split('&') {
         let Some(name) = name(pair) else { continue };
         let name = name.to_ascii_lowercase();
@@ -70,11 +70,11 @@ pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
             return Err(InvalidQuery::Method);
         }
         if matches!(name.as_str(), "alt" | "$alt") {
-            forms += 1;
-            // Other spellings would be read here as the absence of the parameter.
+            formats += 1;
+            // This crate would not recognise other spellings, but the upstream might.
             let is_plain =
                 matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse" | "alt=json" | "$alt=json");
-            if !is_plain || forms > 1 {
+            if !is_plain || formats > 1 {
                 return Err(InvalidQuery::Alt);
             }
         }
@@ -82,7 +82,7 @@ pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
     Ok(())
 }
 
-/// Checks the query of a request to Gemini from a caller whose tools are limited, so that the response can be checked.
+/// Checks the query of a request to Gemini from a caller with a limited scope, so that the response can be checked.
 pub(crate) fn check_gemini(query: &str) -> Result<(), InvalidQuery> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let is_known = |name: &str| GEMINI.contains(&name) || is_credential(name);
@@ -94,7 +94,7 @@ fn is_credential(name: &str) -> bool {
     CREDENTIALS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// The decoded name of a parameter.
+/// Returns the decoded name of a parameter.
 fn name(pair: &str) -> Option<String> {
     form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned())
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_found_and_taken_out_however_they_are_written() {
+    fn credentials_are_found_and_removed_in_every_spelling() {
         let query = "a=1&key=one&KEY=two&k%65y=th%72ee&access_token=four&monkey=5";
         assert_eq!(credentials(query).collect::<Vec<_>>(), ["one", "two", "three", "four"]);
         assert_eq!(without_credentials(&format!("/x?{query}")), "/x?a=1&monkey=5");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_cannot_change_the_method_or_hide_the_form() {
+    fn a_query_cannot_change_the_method_or_the_format() {
         for query in ["", "alt=sse", "$alt=sse&beta=true", "pageSize=2", "alternative=1"] {
             assert_eq!(check(query), Ok(()), "{query}");
         }

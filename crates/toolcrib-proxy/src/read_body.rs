@@ -1,4 +1,4 @@
-//! Collects the body of a request in memory, up to a maximum size. It counts towards the listener's total.
+//! Reads the body of a request into memory, up to a maximum size. It counts towards the listener's budget for bodies.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::StatusCode;
@@ -11,19 +11,19 @@ use toolcrib_server::{BodyBudget, BodyPermit, BodyRejected};
 
 use crate::api_error::error_response;
 
-/// Maximum capacity reserved for a body, in bytes.
+/// Maximum capacity that is reserved before a body arrives, in bytes.
 const MAX_RESERVED_BYTES: usize = 1 << 20;
 
-/// Why a body was not collected.
+/// Why a body could not be read.
 pub(crate) enum ReadBodyError {
-    /// The client disconnected before its request was complete, or sent nothing for too long.
+    /// The client disconnected before the body was complete, or sent nothing for too long.
     Disconnected,
-    /// There is no memory for it.
+    /// There is not enough memory for it.
     NoMemory(BodyRejected),
 }
 
 impl ReadBodyError {
-    /// The response, in the form of an API.
+    /// Returns the error response in the format of `api`.
     pub(crate) fn into_response(self, api: Api) -> Response {
         match self {
             Self::Disconnected => StatusCode::BAD_REQUEST.into_response(),
@@ -32,7 +32,8 @@ impl ReadBodyError {
     }
 }
 
-/// A body up to `limit` bytes, the rest of a larger one, and the memory that it counts for.
+/// Reads a body up to `limit` bytes. Returns these bytes, the unread rest of a larger body, and the permit for the
+/// memory.
 pub(crate) async fn read_body(
     body: Body,
     limit: usize,
@@ -41,7 +42,7 @@ pub(crate) async fn read_body(
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
     let permit = bodies.map(|bodies| bodies.begin(announced)).transpose();
     let mut permit = permit.map_err(ReadBodyError::NoMemory)?;
-    // An announced length is trusted only up to a maximum: stating one costs a client nothing.
+    // The announced length is trusted only up to a maximum, because announcing costs a client nothing.
     let mut read = BytesMut::with_capacity(announced.min(MAX_RESERVED_BYTES));
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.try_next().await.map_err(|_| ReadBodyError::Disconnected)? {
@@ -56,7 +57,7 @@ pub(crate) async fn read_body(
     Ok((read.freeze(), None, permit))
 }
 
-/// Counts the memory that a conversation takes: many small messages take more than their text.
+/// Counts the memory that a parsed conversation takes: many small messages take more than their text.
 pub(crate) fn count_history_memory(
     request: &Request,
     permit: Option<&mut BodyPermit>,
@@ -65,7 +66,7 @@ pub(crate) fn count_history_memory(
     counted.map_err(ReadBodyError::NoMemory)
 }
 
-/// The response to a request if there is no memory for its body.
+/// Returns the response to a request without enough memory for its body.
 fn body_rejected(api: Api, rejected: BodyRejected) -> Response {
     let status = match rejected {
         BodyRejected::Busy => StatusCode::SERVICE_UNAVAILABLE,

@@ -1,4 +1,4 @@
-//! What is reported of a request: one line in the log, and the numbers.
+//! Reports each request: one line in the log, metrics and totals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,25 +18,25 @@ use crate::proxy::Proxy;
 use crate::totals::{TotalsEntry, printable_name};
 use crate::upstream_request::UpstreamError;
 
-/// A request, as far as it is reported. Each one that was sent has one line in the log, also if its client
-/// disconnects before the end.
+/// What is reported about a request. Each request that was sent to an upstream gets one line in the log, even if its
+/// client disconnects before the end.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) api: Api,
     pub(crate) model: String,
     pub(crate) host: String,
-    /// Whether only tokens are counted.
+    /// Whether the request only counts tokens.
     pub(crate) only_counts_tokens: bool,
-    /// The caller's name, or what the client calls itself.
+    /// The caller's name, or the client's product name.
     client: String,
     caller: Option<String>,
     path: String,
     is_sent: AtomicBool,
     is_reported: AtomicBool,
-    /// Counts it as under way.
+    /// Counts the request as open.
     _open: OpenRequest,
-    /// Counts the memory of its body, which the exchange keeps until it is over.
+    /// Counts the memory of its body, which the exchange keeps until its end.
     _body: Option<Arc<BodyPermit>>,
 }
 
@@ -66,7 +66,7 @@ impl RequestLog {
         }
     }
 
-    /// Notes that the request goes to the upstream.
+    /// Records that the request is sent to the upstream.
     pub(crate) fn sent(&self) {
         self.is_sent.store(true, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl RequestLog {
             report;
         let tokens = (*tokens_before, *tokens_after);
         self.proxy.metrics.request(self.api, mode, tokens, summary);
-        // A request that only counts tokens takes none.
+        // A request that only counts tokens uses none.
         if *tools > 0 && !self.only_counts_tokens {
             self.proxy.running_totals.add(&TotalsEntry {
                 caller: self.caller.as_deref(),
@@ -110,21 +110,21 @@ impl RequestLog {
         );
     }
 
-    /// Reports an upstream that broke off, before the client had anything.
+    /// Reports that the upstream's response was cut off before anything was sent to the client.
     pub(crate) fn upstream_cut_off(&self, error: &UpstreamError) -> Response {
         self.proxy.metrics.failure();
-        tracing::warn!(host = %self.host, %error, "the upstream broke off");
+        tracing::warn!(host = %self.host, %error, "the upstream closed the connection before the end of its response");
         error_response(
             self.api,
             StatusCode::BAD_GATEWAY,
-            &format!("the upstream broke off: {error}"),
+            &format!("the upstream closed the connection before the end of its response: {error}"),
         )
     }
 
-    /// Reports a response for which there is no memory, before anything was sent to the client.
+    /// Reports that there is not enough memory for a response, before anything was sent to the client.
     pub(crate) fn out_of_memory(&self, error: &UpstreamError) -> Response {
         self.proxy.metrics.failure();
-        tracing::warn!(host = %self.host, %error, "the response was given up");
+        tracing::warn!(host = %self.host, %error, "there is not enough memory for the response");
         let mut response =
             error_response(self.api, StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
         response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
@@ -149,11 +149,12 @@ impl Drop for RequestLog {
     }
 }
 
-/// A request that passes unread. Its line is written when this is dropped, so that there is one whatever happens.
+/// What is reported about a request that is forwarded unread. The line is written when this is dropped, so that there
+/// is always one.
 #[derive(Debug)]
 pub(crate) struct ForwardLog {
     pub(crate) host: String,
-    /// The status of the upstream's answer, if there was one.
+    /// The status of the upstream's response, if there was one.
     pub(crate) status: Option<u16>,
     caller: Option<String>,
     method: Method,
@@ -185,14 +186,14 @@ impl Drop for ForwardLog {
     }
 }
 
-/// What a client calls itself, without its version.
+/// The client's product name from `User-Agent`, without its version.
 fn client_product(headers: &HeaderMap) -> String {
     let agent =
         headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }
 
-/// Reports an upstream that was not reached.
+/// Reports an upstream that cannot be reached.
 pub(crate) fn upstream_unreachable(
     proxy: &Proxy,
     api: Api,

@@ -1,8 +1,7 @@
-//! The ids of stored objects in a response, of the kinds that `references` checks in requests.
+//! Finds the ids of stored objects in a response, of the kinds that `object_references` finds in requests.
 //!
-//! Only the places in which the provider itself writes an id are read. A response also repeats what the client sent
-//! (`metadata`, schemas, tool definitions), and a client that put another caller's id there would otherwise become its
-//! owner.
+//! Only fields that the provider itself fills are read. A response also repeats data from the client (`metadata`,
+//! schemas, tool definitions), and a client that put another caller's id there would otherwise become its owner.
 
 use std::borrow::Cow;
 
@@ -10,9 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolcrib_dialect::Api;
 
-/// Adds the ids in a response, or in the data of one event of it.
+/// Adds the ids in a response, or in the data of one of its events, to `ids`.
 pub(crate) fn collect_ids(api: Api, json: &[u8], ids: &mut Vec<String>) {
-    // Most events are pieces of text and name no id.
+    // Most events contain only text and no id.
     let has = |word: &str| json.windows(word.len()).any(|window| window == word.as_bytes());
     match api {
         Api::Responses => responses(json, ids),
@@ -53,7 +52,7 @@ struct ResponseOrEvent<'a> {
     response: Option<Box<ResponseOrEvent<'a>>>,
     #[serde(borrow)]
     item: Option<OutputItem<'a>>,
-    /// Of the event that adds an annotation to a text.
+    /// In the event that adds an annotation to a text.
     #[serde(borrow)]
     annotation: Option<Annotation<'a>>,
 }
@@ -63,12 +62,12 @@ struct ResponseOrEvent<'a> {
 struct OutputItem<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
-    /// Of the code interpreter. A later request may use the container again.
+    /// The container of the code interpreter, which a later request may use again.
     #[serde(borrow)]
     container_id: Option<Cow<'a, str>>,
-    /// Where the commands of a shell run.
+    /// The environment in which the commands of a shell run.
     environment: Value,
-    /// Of a message: texts, whose annotations name containers.
+    /// The texts of a message, whose annotations contain ids of containers.
     content: Value,
 }
 
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_found_where_the_provider_writes_them() {
+    fn ids_are_found_in_fields_that_the_provider_fills() {
         for (api, json, found) in [
             (
                 Api::Responses,
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_client_sent_makes_nobody_an_owner() {
+    fn ids_in_data_from_the_client_are_ignored() {
         for (api, json) in [
             (
                 Api::Responses,

@@ -1,25 +1,25 @@
-//! The moment at which a key is revoked.
+//! Ends requests whose key is revoked.
 //!
-//! A caller that is removed from the config, or gets another key, must not go on with what it began: a stream may
-//! last for an hour. The same applies to clients that were let in with the listener's token.
+//! When a caller is removed from the config or gets another key, its open requests must end: a stream may last for an
+//! hour. The same applies to clients that use the listener's token.
 
 use tokio_util::sync::CancellationToken;
 use toolcrib_server::access::Credential;
 
-/// The error that a client with a revoked key reads.
+/// The error message for a client whose key was revoked.
 pub(crate) const REVOKED_MESSAGE: &str = "the access of this client was revoked";
 
-/// The revocation of what a client was let in with.
+/// The revocation of a client's key or token.
 #[derive(Debug, Clone)]
 pub(crate) enum Revocation {
-    /// Of the key of a caller in the config.
+    /// For the key of a caller in the config.
     Key(CancellationToken),
-    /// Of the listener's token, or of free access to a listener that now requires one.
+    /// For the listener's token, or for access without one, which ends when the listener requires a token.
     Listener(Credential),
 }
 
 impl Revocation {
-    /// For a key that was not seen before.
+    /// Creates the revocation of a new key.
     pub(crate) fn for_new_key() -> Self {
         Self::Key(CancellationToken::new())
     }
@@ -31,7 +31,7 @@ impl Revocation {
         }
     }
 
-    /// Whether it is revoked.
+    /// Whether the key or token is revoked.
     pub(crate) fn is_revoked(&self) -> bool {
         match self {
             Self::Key(token) => token.is_cancelled(),
@@ -39,7 +39,7 @@ impl Revocation {
         }
     }
 
-    /// Waits until it is revoked.
+    /// Completes when the key or token is revoked.
     pub(crate) async fn revoked(&self) {
         match self {
             Self::Key(token) => token.cancelled().await,
@@ -47,7 +47,7 @@ impl Revocation {
         }
     }
 
-    /// Waits for another future. Returns `None` if the key is revoked meanwhile.
+    /// Waits for a future. Returns `None` if the key or token is revoked before it completes.
     pub(crate) async fn unless_revoked<T>(&self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

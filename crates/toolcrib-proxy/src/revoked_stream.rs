@@ -1,5 +1,4 @@
-//! Bodies that end when the caller's key is revoked, with an error in the form of its API if there is a way to
-//! write one.
+//! Response bodies that end when the caller's key is revoked, with an error event of its API if possible.
 
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -11,8 +10,8 @@ use crate::api_error::error_event;
 use crate::revocation::{REVOKED_MESSAGE, Revocation};
 use crate::upstream_request::{BodyChunks, UpstreamError};
 
-/// The same body, which ends if the key is revoked: with an event, if it is a stream of events of this API, and
-/// cut off otherwise.
+/// Returns the same body, which ends if the key is revoked: with an error event if it is an event stream of
+/// `events_of`, otherwise by cutting it off.
 pub(crate) fn end_when_revoked(
     body: BodyChunks,
     revocation: Revocation,
@@ -22,7 +21,7 @@ pub(crate) fn end_when_revoked(
     let last = stream::once(ready(())).filter_map(move |()| {
         ready(is_revoked.is_revoked().then(|| {
             match events_of {
-                // The stream may have stopped inside an event, which a blank line ends.
+                // The stream may have stopped inside an event, which the blank line ends.
                 Some(api) => Ok(Bytes::from(
                     [
                         b"\n\n",

@@ -1,4 +1,4 @@
-//! Which upstream a request goes to: the one of its API's vendor, or the one that a route names for its model.
+//! Which upstream a request goes to: that of its API's vendor, or that of a route for its model.
 
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
@@ -12,36 +12,36 @@ use crate::caller::Caller;
 use crate::config::{Config, RouteConfig};
 use crate::endpoint::{Endpoint, Vendor};
 
-/// What is sent to an upstream to show who asks.
+/// The credential that is sent to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// What the client sent.
+    /// The client's own.
     FromClient,
-    /// Nothing.
+    /// No credential.
     None,
-    /// This.
+    /// This key.
     Key(Secret),
 }
 
-/// Where requests go.
+/// A server that requests are sent to.
 #[derive(Debug, Clone)]
 pub struct Upstream {
     /// The URL without the version segment.
     pub url: Url,
-    /// The API it speaks, where that is not the client's.
+    /// Its API, if that may differ from the client's.
     pub speaks: Option<Api>,
-    /// What the model is called there.
+    /// Its name for the model, if clients use another.
     pub model: Option<String>,
     /// How tools are deferred.
     pub mode: Option<RequestedMode>,
-    /// The context window.
+    /// The model's context window, in tokens.
     pub context: Option<usize>,
-    /// What is sent to show who asks.
+    /// The credential that is sent to it.
     pub credential: Credential,
-    /// Whether it is one of the three providers in the config, for which callers have `upstream_keys`. A route may lead
-    /// elsewhere, and must not get those keys.
+    /// Whether it is one of the three providers in the config, for which callers have `upstream_keys`. The upstream of a
+    /// route may be another server and must not get those keys.
     pub is_provider: bool,
-    /// What it can do natively, as configured.
+    /// The native features that it supports, as configured.
     pub native: Option<CapabilityOverrides>,
 }
 
@@ -77,14 +77,14 @@ impl Upstream {
         })
     }
 
-    /// The credential that is sent to it for a caller whose client uses the API of `vendor`.
+    /// Returns the credential that is sent to it for a caller whose client uses the API of `vendor`.
     pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> Credential {
         let Some(keys) =
             caller.substitute_keys.as_ref().filter(|_| self.credential == Credential::FromClient)
         else {
             return self.credential.clone();
         };
-        // The client sent a key of ours in place of a credential, so it has none to forward.
+        // The client sent a Toolcrib key in place of a credential, so there is none to forward.
         let key = match vendor {
             _ if !self.is_provider => &None,
             Vendor::OpenAi => &keys.openai,
@@ -94,38 +94,38 @@ impl Upstream {
         key.clone().map_or(Credential::None, Credential::Key)
     }
 
-    /// Its host, with the port where it is an odd one.
+    /// Its host, with the port unless it is the default.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// The URL of a path there.
+    /// Returns the URL of a path on it.
     pub fn at(&self, path_and_query: &str) -> String {
         let base = self.url.as_str().trim_end_matches('/');
         format!("{base}{path_and_query}")
     }
 }
 
-/// A URL that is none.
+/// A URL that cannot be the URL of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no URL of an upstream: write `https://host` or `http://host:port`")]
+#[error("`{0}` is not the URL of an upstream: write `https://host` or `http://host:port`")]
 pub struct InvalidUpstreamUrl(String);
 
-/// A base URL; the version segment that some people write is taken off.
+/// Parses a base URL. A version segment at its end is removed, because some people include it.
 pub(crate) fn parse_base_url(text: &str) -> Result<Url, InvalidUpstreamUrl> {
     let trimmed = text.trim().trim_end_matches('/');
     let versions = ["/v1", "/v1beta", "/v1alpha"];
     let trimmed =
         versions.iter().find_map(|version| trimmed.strip_suffix(version)).unwrap_or(trimmed);
-    // What stands before an `@` may be a password.
-    let shown = || InvalidUpstreamUrl(text.split('@').next_back().unwrap_or(text).to_owned());
-    let url = Url::parse(trimmed).map_err(|_| shown())?;
-    let usable =
+    // The text before an `@` may be a password.
+    let invalid = || InvalidUpstreamUrl(text.split('@').next_back().unwrap_or(text).to_owned());
+    let url = Url::parse(trimmed).map_err(|_| invalid())?;
+    let is_usable =
         matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
-    // A credential in a URL would end up in a log.
-    let bare = url.username().is_empty() && url.password().is_none();
-    if usable && bare { Ok(url) } else { Err(shown()) }
+    // A credential in a URL would be written to the log.
+    let has_no_credential = url.username().is_empty() && url.password().is_none();
+    if is_usable && has_no_credential { Ok(url) } else { Err(invalid()) }
 }
 
 /// All upstreams.
@@ -138,7 +138,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Reads the config's.
+    /// Creates the upstreams of a config.
     pub fn new(config: &Config) -> Result<Self, InvalidUpstreamUrl> {
         let route = |route: &RouteConfig| {
             let models = route.models.iter().map(|model| Glob::new(model)).collect();
@@ -152,18 +152,18 @@ impl Routes {
         })
     }
 
-    /// Where a request goes that asks for this model.
+    /// Returns the upstream for a request to this endpoint with this model.
     pub fn find(&self, endpoint: Endpoint, model: Option<&str>) -> &Upstream {
-        let fits = |(models, api, upstream): &&(Vec<Glob>, Option<Api>, Upstream)| {
+        let matches = |(models, api, upstream): &&(Vec<Glob>, Option<Api>, Upstream)| {
             let Some(model) = model else { return false };
             let speaks = upstream.speaks.zip(endpoint.api);
-            // A client whose words cannot be put into those of the upstream has no business there.
-            let understood =
+            // The route does not apply to a client whose requests cannot be translated to the upstream's API.
+            let is_translatable =
                 speaks.is_none_or(|(to, from)| to == from || adapter(from, to).is_some());
-            let wanted = api.is_none() || *api == endpoint.api;
-            wanted && understood && models.iter().any(|glob| glob.is(model))
+            let is_for_api = api.is_none() || *api == endpoint.api;
+            is_for_api && is_translatable && models.iter().any(|glob| glob.is(model))
         };
-        let routed = self.by_model.iter().find(fits).map(|(_, _, upstream)| upstream);
+        let routed = self.by_model.iter().find(matches).map(|(_, _, upstream)| upstream);
         routed.unwrap_or(match endpoint.vendor {
             Vendor::OpenAi => &self.openai,
             Vendor::Anthropic => &self.anthropic,
@@ -178,7 +178,7 @@ mod tests {
     use crate::endpoint::EndpointKind;
 
     #[test]
-    fn a_model_goes_where_its_route_says() {
+    fn a_model_is_sent_to_the_upstream_of_its_route() {
         let config: Config = serde_json::from_value(serde_json::json!({
             "openai": "https://gateway.example/api/v1/",
             "routes": [
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_none_is_said_without_what_is_secret_in_it() {
+    fn the_error_for_an_invalid_url_contains_no_password() {
         for text in
             ["localhost:8080", "ftp://x", "https://", "https://u:hunter2@host", "http://h?x=1"]
         {

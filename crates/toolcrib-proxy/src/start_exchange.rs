@@ -1,5 +1,6 @@
-//! A request of a client, up to the point where its exchange begins: who sends it, where it goes, and
-//! whether its body can be read. The proxy's routes are here, too: its statistics, and everything else.
+//! A client's request up to the start of its exchange: which upstream it goes to, whether its body can be read, and
+//! with which settings the exchange starts. The proxy's routes are here, too: the statistics, and a fallback for every
+//! other path.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ use crate::toolset_cache;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, translation_target};
 
 impl Proxy {
-    /// The routes: the statistics, and a fallback for every other path. They check their own keys.
+    /// Returns the routes: the statistics, and a fallback for every other path. They check their own keys.
     pub fn router(self: &Arc<Self>) -> Router {
         let fallback = |State(proxy): State<Arc<Self>>, request: Incoming| async move {
             Box::pin(dispatch(&proxy, request)).await
@@ -57,7 +58,7 @@ async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
     }
 }
 
-/// Answers a request.
+/// Answers a request to any path except the statistics.
 async fn dispatch(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
     let inbound = match AdmittedRequest::admit(&proxy.callers(), parts) {
@@ -75,7 +76,7 @@ async fn dispatch(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     }
 }
 
-/// Answers a request of an API that has tools.
+/// Answers a request to an API that has tools.
 async fn start_exchange(
     proxy: &Arc<Proxy>,
     inbound: AdmittedRequest,
@@ -95,7 +96,7 @@ async fn start_exchange(
             (Ok(reading), permit) => (unread_body(reading), permit),
             (Err(refused), _) => {
                 let hint = refused.hint();
-                tracing::info!(%api, client = caller.name(), %refused, "refused");
+                tracing::info!(%api, client = caller.name(), %refused, "request rejected");
                 let text = format!("this caller's tools are limited, and {refused}: {hint}");
                 return error_response(api, StatusCode::BAD_REQUEST, &text);
             }
@@ -124,11 +125,11 @@ async fn start_exchange(
             if let Some(needed) = why_body_must_be_read(proxy, caller, shares_account) {
                 return body_must_be_read(api, why, needed);
             }
-            let whole = stream::iter([Ok(bytes)])
+            let complete_body = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
             let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
             log.sent();
-            let response = to.forward(Method::POST, whole, length);
+            let response = to.forward(Method::POST, complete_body, length);
             return match caller.revocation().unless_revoked(response).await {
                 Some(Ok(response)) => forwarded_unread(&log, why, caller, response),
                 Some(Err(lost)) => upstream_unreachable(proxy, api, &log.host, &lost),
@@ -175,16 +176,16 @@ async fn start_exchange(
     exchange_loop.respond().await
 }
 
-/// The context window that a client asks for, in tokens.
+/// The context window that a client requests, in tokens.
 fn requested_context_window(headers: &HeaderMap, reading: &ReadResult) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
     let is_long =
         betas.flat_map(|value| value.split(',')).any(|beta| beta.trim().starts_with("context-1m"));
-    let asked = reading.as_ref().ok().and_then(|request| request.context_window);
-    asked.or_else(|| is_long.then_some(1_000_000))
+    let requested = reading.as_ref().ok().and_then(|request| request.context_window);
+    requested.or_else(|| is_long.then_some(1_000_000))
 }
 
-/// The reading, or the body that could not be read and why.
+/// Separates a body that could not be read, with the reason, from one that was.
 fn unread_body(
     reading: ReadResult,
 ) -> Result<ReadResult, (Unreadable, Bytes, Option<BodyDataStream>)> {
@@ -196,7 +197,7 @@ fn unread_body(
     }
 }
 
-/// Reads a body, and leaves out the tools that the caller may not know of.
+/// Parses a body, without the tools that are outside the caller's scope.
 async fn parse_body(
     api: Api,
     target: &str,
@@ -215,8 +216,7 @@ async fn parse_body(
     .await
 }
 
-/// Why a body that cannot be read is rejected: its tools cannot be filtered, or the model that decides where it
-/// goes is not known.
+/// Returns why a body must be read; `None` if it may be forwarded unread.
 fn why_body_must_be_read(
     proxy: &Proxy,
     caller: &Caller,
@@ -225,15 +225,15 @@ fn why_body_must_be_read(
     if caller.scope.is_narrow() {
         Some("this caller's tools are limited")
     } else if shares_account {
-        Some("what it refers to by id must be this caller's")
+        Some("the stored objects that it refers to must be this caller's own")
     } else if !proxy.config.routes.is_empty() {
-        Some("the model decides where it goes")
+        Some("its model decides which upstream it goes to")
     } else {
         None
     }
 }
 
-/// The error for a request whose body must be read and cannot be.
+/// Returns the error for a request whose body must be read and cannot be.
 fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
     let hint = match why {
         Unreadable::TooManyValues => "send fewer values",
@@ -245,7 +245,7 @@ fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
     error_response(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
-/// The response to a request whose body was not read.
+/// Returns the response to a request whose body was not read.
 fn forwarded_unread(
     log: &RequestLog,
     why: Unreadable,
@@ -259,8 +259,8 @@ fn forwarded_unread(
     unchanged_response(response, Some(&report), log.api, caller)
 }
 
-/// Answers how many tokens a request has, for an upstream whose API has no such question. It is an
-/// estimate, and there is no place in the answer to say so.
+/// Answers a request to count tokens, for an upstream whose API cannot count them. The number is an estimate, which the
+/// format of the response cannot express.
 async fn estimate_tokens(
     model: &str,
     reading: ReadResult,

@@ -1,7 +1,7 @@
-//! The headers of a request that are ours: `x-toolcrib-…`.
+//! Toolcrib's own request headers: `x-toolcrib-…`.
 //!
-//! They narrow what a request may do, so one that cannot be read must not count as absent: a header that is
-//! repeated, is not ASCII, is misspelt or names nothing is an error.
+//! They limit what a request may do, so an invalid one must not be ignored: a header that is repeated, not ASCII,
+//! misspelt or empty is an error.
 
 use std::sync::Arc;
 
@@ -10,36 +10,36 @@ use toolcrib_dialect::mode::RequestedMode;
 
 use crate::caller_scope::{InvalidScopeRule, ScopeRule};
 
-/// Every header of ours begins so. None is passed on.
+/// Prefix of Toolcrib's own headers. None of them is forwarded.
 pub(crate) const PREFIX: &str = "x-toolcrib-";
-/// A key of ours, if it is not sent in place of the provider's.
+/// A Toolcrib key that is not sent in place of the provider's credential.
 pub const KEY: &str = "x-toolcrib-key";
-/// The tools that a request is narrowed to, as names or patterns; `-name` leaves one out.
+/// The tools that a request may use, as names or patterns; `-name` excludes one.
 pub const TOOLS: &str = "x-toolcrib-tools";
-/// How tools are deferred in this request, `off` included.
+/// How tools are deferred in this request, including `off`.
 pub const MODE: &str = "x-toolcrib-mode";
 
-/// Why a header is refused.
+/// Why a header is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
-    /// It may occur once.
+    /// It occurs more than once.
     #[error("the header `{0}` is sent more than once: send it once")]
     Repeated(String),
-    /// It holds other characters than visible ASCII.
-    #[error("the header `{0}` has characters in it that are not ASCII")]
+    /// It contains characters other than visible ASCII.
+    #[error("the header `{0}` contains characters that are not ASCII")]
     NotAscii(String),
-    /// A name that begins as ours do and is none of them.
+    /// A name with Toolcrib's prefix that is not one of its headers.
     #[error("there is no header `{0}`: a request may have `{KEY}`, `{TOOLS}` and `{MODE}`")]
     Unknown(String),
     /// A malformed list of tools.
     #[error("`{TOOLS}` {0}")]
     Tools(#[from] InvalidScopeRule),
     /// A mode that does not exist.
-    #[error("`{MODE}: {0}` is none of {names}", names = RequestedMode::NAMES.join(", "))]
+    #[error("`{MODE}: {0}` is not one of {names}", names = RequestedMode::NAMES.join(", "))]
     Mode(String),
 }
 
-/// What a request's own headers ask for.
+/// The values of Toolcrib's own headers in a request.
 #[derive(Debug, Default)]
 pub(crate) struct ToolcribHeaders<'a> {
     pub(crate) key: Option<&'a str>,
@@ -48,7 +48,7 @@ pub(crate) struct ToolcribHeaders<'a> {
 }
 
 impl<'a> ToolcribHeaders<'a> {
-    /// Reads them.
+    /// Reads the headers of a request.
     pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, InvalidHeader> {
         for name in headers.keys().map(axum::http::HeaderName::as_str) {
             if name.starts_with(PREFIX) && ![KEY, TOOLS, MODE].contains(&name) {
@@ -69,7 +69,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
-/// The value of a header that may occur once.
+/// Returns the value of a header that may occur only once.
 pub(crate) fn single<'a>(
     headers: &'a HeaderMap,
     name: &str,

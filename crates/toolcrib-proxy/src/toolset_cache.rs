@@ -1,7 +1,7 @@
-//! Toolsets that were made before.
+//! A cache of toolsets.
 //!
-//! A client sends the same tools on every turn. Reading, indexing and counting them takes milliseconds,
-//! finding the result again takes a hash.
+//! A client sends the same tools on every turn. Reading, indexing and counting them takes milliseconds; finding the
+//! result in the cache takes one hash.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use toolcrib_core::TokenCounter;
 use toolcrib_dialect::{Toolset, ToolsetPlan};
 use toolcrib_tokens::VocabularyCounter;
 
-/// Bytes of toolsets that are kept, roughly.
+/// Approximate maximum size of the cache, in bytes.
 const MAX_BYTES: u64 = 48 << 20;
 
 /// The toolsets of this process.
 #[derive(Debug)]
 pub(crate) struct ToolsetCache {
     toolsets: Cache<[u8; 32], Arc<Toolset>>,
-    /// One permit for each core. Many requests that come at once with the same new tools wait here for the
-    /// first of them, and not each on a thread of its own with a copy of the tools.
+    /// One permit for each core. Requests that arrive together with the same new tools wait here for the first of them,
+    /// instead of each occupying a thread with a copy of the tools.
     building: Semaphore,
 }
 
@@ -37,7 +37,7 @@ impl Default for ToolsetCache {
 }
 
 impl ToolsetCache {
-    /// The toolset of these tools, made if it was not before.
+    /// Returns the toolset of these tools from the cache, and builds it if necessary.
     pub(crate) async fn get_or_build(&self, plan: ToolsetPlan, tools: &str) -> Arc<Toolset> {
         let key = plan.cache_key(tools);
         if let Some(toolset) = self.get(&key) {
@@ -50,22 +50,22 @@ impl ToolsetCache {
         self.build(key, plan, tools.to_owned()).await
     }
 
-    /// The toolset under a key, if it was made before.
+    /// Returns a toolset from the cache.
     fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
         self.toolsets.get(key)
     }
 
-    /// Waits until there is a core to make a toolset. Another request may have made it meanwhile, so a
-    /// copy of the tools is only worth its memory afterwards.
+    /// Waits for a core to build a toolset. Another request may build it meanwhile, so the tools are copied only
+    /// afterwards.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.building.acquire().await.ok()
     }
 
-    /// Makes a toolset.
+    /// Builds a toolset and adds it to the cache.
     async fn build(&self, key: [u8; 32], plan: ToolsetPlan, tools: String) -> Arc<Toolset> {
         let cache = self.toolsets.clone();
-        // Counting tokens of thousands of tools would block every other request on this thread.
+        // Counting the tokens of thousands of tools would block every other request on this thread.
         let build = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
         match tokio::task::spawn_blocking(build).await {
             Ok(toolset) => toolset,
@@ -74,7 +74,7 @@ impl ToolsetCache {
     }
 }
 
-/// The counter for a model. Its vocabulary is loaded when it first counts.
+/// Returns the token counter for a model. It loads its vocabulary when it first counts.
 pub(crate) fn token_counter(model: &str) -> Arc<dyn TokenCounter> {
     VocabularyCounter::for_model(model).shared()
 }

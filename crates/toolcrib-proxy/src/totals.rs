@@ -1,4 +1,4 @@
-//! What was saved so far, by model and client.
+//! The tokens saved so far, by model and client.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,18 +9,18 @@ use toolcrib_dialect::TurnSummary;
 
 use crate::caller::StatsView;
 
-/// Rows that are kept apart; the rest is one row. Clients choose their names themselves.
+/// Maximum number of rows; everything else is added to one more. Needed because clients choose their own names.
 const MAX_ROWS: usize = 256;
 
-/// A running total.
+/// The totals since the proxy started.
 #[derive(Debug)]
 pub(crate) struct RunningTotals {
     since: Instant,
     rows: Mutex<BTreeMap<RowKey, TotalsRow>>,
 }
 
-/// The caller's name, if it has one, the model, and the client. A client that calls itself by a caller's name has
-/// rows of its own.
+/// The caller's name, if any, the model, and the client. The caller is part of the key so that a client that uses a
+/// caller's name as its own gets separate rows.
 type RowKey = (Option<String>, String, String);
 
 impl Default for RunningTotals {
@@ -29,7 +29,7 @@ impl Default for RunningTotals {
     }
 }
 
-/// What was saved, as `stats --live` reads it.
+/// The tokens saved, as `stats --live` reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Seconds since the proxy started.
@@ -38,27 +38,27 @@ pub struct Totals {
     pub rows: Vec<TotalsRow>,
 }
 
-/// What was saved for one model and client.
+/// The tokens saved for one model and client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TotalsRow {
     /// The model.
     pub model: String,
-    /// The client: its caller's name, or what it calls itself.
+    /// The client: the caller's name, or the client's product name.
     pub client: String,
     /// Requests with tools.
     pub requests: u64,
-    /// Those of them whose tools were deferred.
+    /// Requests whose tools were deferred.
     pub deferred: u64,
-    /// Requests to the upstream, hidden ones included.
+    /// Requests to the upstream, including hidden rounds.
     pub rounds: u64,
     /// Searches answered.
     pub searches: u64,
-    /// Tokens of tools as they came.
+    /// Tokens of the tools as clients sent them.
     pub tokens_before: u64,
-    /// Tokens of tools as they went up, once for each request of a client.
+    /// Tokens of the tools as sent to the upstream, counted once for each request of a client.
     pub tokens_after: u64,
-    /// Input tokens saved, all rounds paid for. Below zero where it lost.
+    /// Input tokens saved, with the tokens of all rounds subtracted. Negative if deferring cost more than it saved.
     pub saved: i64,
 }
 
@@ -74,7 +74,7 @@ impl TotalsRow {
     }
 }
 
-/// One request, for the total.
+/// One request to be added to the totals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TotalsEntry<'a> {
     pub(crate) caller: Option<&'a str>,
@@ -91,7 +91,7 @@ impl RunningTotals {
         let caller = entry.caller.map(str::to_owned);
         let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            // Callers keep rows of their own, and there are as many as the config names.
+            // Each caller keeps a row of its own. Their number is limited by the config.
             let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
             key = (key.0, "other".into(), client);
         }
@@ -102,13 +102,13 @@ impl RunningTotals {
         row.searches += entry.summary.searches as u64;
         row.tokens_before += entry.tokens.0 as u64;
         row.tokens_after += entry.tokens.1 as u64;
-        // What was refused took nothing.
+        // A request without any round used no tokens.
         if entry.deferred && entry.summary.rounds > 0 {
             row.saved += saved(entry.tokens, &entry.summary);
         }
     }
 
-    /// The total now, as far as somebody may see it.
+    /// Returns the current totals that `view` includes.
     pub(crate) fn totals(&self, view: &StatsView) -> Totals {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: BTreeMap<(&str, &str), TotalsRow> = BTreeMap::new();
@@ -130,8 +130,8 @@ impl RunningTotals {
     }
 }
 
-/// Input tokens saved: what one request with all tools would have taken, less what all rounds took.
-/// Where the upstream counts nothing, only the tools are compared.
+/// Returns the input tokens saved: the tokens of one request with all tools, minus the tokens of all rounds. If the
+/// upstream reports no usage, only the tokens of the tools are compared.
 pub(crate) fn saved((before, after): (usize, usize), summary: &TurnSummary) -> i64 {
     let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let (before, after) = (signed(before as u64), signed(after as u64));
@@ -142,7 +142,7 @@ pub(crate) fn saved((before, after): (usize, usize), summary: &TurnSummary) -> i
     direct - signed(summary.usage.input)
 }
 
-/// A name that somebody else chose, fit to be shown.
+/// Returns the printable part of a name that a client chose.
 pub(crate) fn printable_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
     let name: String = name.chars().filter(|c| plain(*c)).take(64).collect();
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_pays_for_the_hidden_rounds() {
-        // 50,000 tokens of tools became 2,000; the prompt beside them was 1,000.
+    fn the_tokens_of_hidden_rounds_are_subtracted() {
+        // 50,000 tokens of tools became 2,000; the rest of the prompt had 1,000.
         assert_eq!(saved((50_000, 2_000), &summary(1, 3_000, 3_000)), 48_000);
         assert_eq!(saved((50_000, 2_000), &summary(2, 3_000, 8_000)), 43_000);
         assert_eq!(saved((3_000, 2_000), &summary(3, 3_000, 12_000)), -8_000);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_strangers_are_bounded_in_number_and_kind() {
+    fn the_number_and_characters_of_client_names_are_limited() {
         let running = RunningTotals::default();
         for at in 0..1_000 {
             let client = format!("c\n\"{at}");

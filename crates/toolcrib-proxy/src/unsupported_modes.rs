@@ -1,4 +1,5 @@
-//! Notes about configured modes that some API does not support, for the log and `doctor`.
+//! Finds configured modes that some API does not support, and says which mode is used instead. For the log and
+//! `doctor`. What an upstream rejects at run time is handled in `toolcrib-dialect`.
 
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::{Settings, policy};
@@ -8,7 +9,7 @@ use toolcrib_dialect::mode::{ModeReason, RequestedMode, choose_mode};
 
 use crate::config::{Config, RouteConfig};
 
-/// One sentence for each mode that is not done as it is configured.
+/// Returns one sentence for each configured mode that is replaced by another.
 pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<String> {
     if settings.activation.mode == policy::ActivationMode::Off {
         return Vec::new();
@@ -22,7 +23,7 @@ pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<Str
             Some(mode) => ("proxy.routes.mode", mode),
             None => (key, default_mode),
         };
-        // A route without a mode of its own needs a note only if it changes what is supported.
+        // A route without its own mode needs a notice only if it changes what is supported.
         if route.mode.is_some() || route.speaks.is_some() {
             notices.extend(notice_for(key, requested, Some(route), settings));
         }
@@ -30,7 +31,7 @@ pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<Str
     notices
 }
 
-/// What a mode becomes in the APIs that a route serves; all of them without a route.
+/// The notice for a mode in the APIs that a route serves; in all APIs without a route.
 fn notice_for(
     key: &str,
     requested: RequestedMode,

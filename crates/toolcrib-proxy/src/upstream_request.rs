@@ -18,10 +18,10 @@ use crate::proxy::Proxy;
 use crate::query;
 use crate::route::{Credential, Upstream};
 
-/// A body as it comes.
+/// The chunks of a body as they arrive.
 pub(crate) type BodyChunks = Pin<Box<dyn Stream<Item = Result<Bytes, UpstreamError>> + Send>>;
 
-/// What came back.
+/// A response of an upstream.
 pub(crate) struct UpstreamResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -29,26 +29,26 @@ pub(crate) struct UpstreamResponse {
 }
 
 impl UpstreamResponse {
-    /// Whether the body is a stream of events.
+    /// Whether the body is an event stream.
     pub(crate) fn is_event_stream(&self) -> bool {
         is_event_stream(&self.headers)
     }
 }
 
-/// Whether a response with these headers is a stream of events.
+/// Whether a response with these headers is an event stream.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get("content-type").and_then(|value| value.to_str().ok());
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     essence.is_some_and(|essence| essence.eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// Whether an event of ours can be added to a body with these headers.
+/// Whether the proxy can append an event to a body with these headers.
 pub(crate) fn can_append_event(headers: &HeaderMap) -> bool {
     let fixed = [header::CONTENT_LENGTH, header::CONTENT_ENCODING];
     is_event_stream(headers) && !fixed.iter().any(|name| headers.contains_key(name))
 }
 
-/// An upstream that could not be reached, or broke off. Says nothing of the URL: a key may be in it.
+/// Why an upstream could not be reached, or why its response is incomplete. Leaves out the URL, which may contain a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UpstreamError(String);
@@ -62,12 +62,12 @@ impl UpstreamError {
 impl From<reqwest::Error> for UpstreamError {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
-        // The outermost says only that it failed; the reason is the innermost.
+        // The outermost error says only that the request failed; the innermost has the reason.
         let mut text = error.to_string();
-        let mut below = std::error::Error::source(&error);
-        while let Some(source) = below {
-            text = source.to_string();
-            below = source.source();
+        let mut source = std::error::Error::source(&error);
+        while let Some(inner) = source {
+            text = inner.to_string();
+            source = inner.source();
         }
         Self(text)
     }
@@ -83,12 +83,12 @@ pub(crate) struct UpstreamRequest {
     pub(crate) headers: HeaderMap,
     /// The credential in the headers.
     credential: Credential,
-    /// Whether every response is read, and so must not be compressed.
+    /// Whether every response is read, so that none may be compressed.
     pub(crate) is_read: bool,
 }
 
 impl UpstreamRequest {
-    /// The request for an upstream. `read` names the API whose response is read.
+    /// Creates the request to an upstream. `read` is the API if the response is read.
     pub(crate) fn new(
         proxy: &Proxy,
         inbound: &AdmittedRequest,
@@ -118,14 +118,14 @@ impl UpstreamRequest {
             headers::move_credential(&mut headers, vendor);
         }
         if matches!(credential, Credential::Key(_)) {
-            // The key must be found and masked in errors that repeat it.
+            // Errors that repeat the key must be readable, so that it can be masked.
             headers::request_uncompressed(&mut headers);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
         Self { client, upstream, target, headers, credential, is_read: false }
     }
 
-    /// Sends one round.
+    /// Sends the request of one round.
     pub(crate) fn post(
         &self,
         outgoing: OutgoingRequest,
@@ -136,12 +136,12 @@ impl UpstreamRequest {
         }
         headers::add_betas(&mut headers, outgoing.betas);
         let url = self.upstream.at(outgoing.path.unwrap_or(&self.target));
-        let sent = self.client.post(url).headers(headers).body(outgoing.body).send();
+        let response = self.client.post(url).headers(headers).body(outgoing.body).send();
         let credential = self.credential.clone();
-        async move { read_response(sent.await?, credential) }.boxed()
+        async move { redact_response(response.await?, credential) }.boxed()
     }
 
-    /// Sends a body as it comes, of this length if that is known: an upstream is told it as we were.
+    /// Forwards a body as it arrives, with the length that the client announced, if any.
     pub(crate) async fn forward<E>(
         &self,
         method: Method,
@@ -159,18 +159,18 @@ impl UpstreamRequest {
         if length != Some(0) {
             request = request.body(reqwest::Body::wrap_stream(body));
         }
-        read_response(request.send().await?, self.credential.clone())
+        redact_response(request.send().await?, self.credential.clone())
     }
 }
 
-/// A response to a request with this credential.
-fn read_response(
+/// Prepares the response to a request with this credential: data about the account is removed.
+fn redact_response(
     response: reqwest::Response,
     credential: Credential,
 ) -> Result<UpstreamResponse, UpstreamError> {
     let status = response.status();
     if status.is_informational() {
-        return Err(UpstreamError::new("it switched to another protocol, which was not asked for"));
+        return Err(UpstreamError::new("it switched to another protocol, which was not requested"));
     }
     let mut headers = response.headers().clone();
     let body = response.bytes_stream().map(|chunk| chunk.map_err(UpstreamError::from));
@@ -192,12 +192,12 @@ fn read_response(
     })
 }
 
-/// The API that a request has to be translated to.
+/// The API that a request must be translated to; `None` if the upstream supports the client's API.
 pub(crate) fn translation_target(upstream: &Upstream, api: Api) -> Option<Api> {
     upstream.speaks.filter(|speaks| api != *speaks)
 }
 
-/// The same path and query for another model. Only the path is changed: a query may have the same words in it.
+/// Replaces the model in a path. The query is left alone, although it may contain the same text.
 fn with_model(target: &str, model: &str) -> String {
     match target.split_once('?') {
         Some((path, query)) => format!("{}?{query}", request::with_model_in_path(path, model)),
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_known_by_their_type_in_any_case_and_with_parameters() {
+    fn event_streams_are_recognised_case_insensitively_and_with_parameters() {
         let is_event_stream = |kind: &'static str| {
             let value = header::HeaderValue::from_static(kind);
             is_event_stream(&HeaderMap::from_iter([(header::CONTENT_TYPE, value)]))
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn another_model_is_put_into_the_path_and_not_into_the_query() {
+    fn the_model_is_replaced_in_the_path_and_not_in_the_query() {
         let target = "/v1beta/models/a:generateContent?alt=sse&x=/models/b:c";
         assert_eq!(
             with_model(target, "gemini-x"),

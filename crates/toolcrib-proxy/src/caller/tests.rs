@@ -1,4 +1,4 @@
-//! Who is recognised by which keys.
+//! Which caller is identified by which keys.
 
 use super::*;
 use crate::toolcrib_headers::{KEY, TOOLS};
@@ -25,52 +25,53 @@ fn callers(shared_key: Option<&str>) -> Callers {
     Callers::new(&config, shared_key.map(Secret::from), Arc::default(), None).unwrap()
 }
 
-fn who(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, IdentifyError> {
+fn identify(callers: &Callers, pairs: &[(&'static str, &str)]) -> Result<Caller, IdentifyError> {
     let headers = headers(pairs);
-    let ours = ToolcribHeaders::read(&headers)?;
-    callers.identify(&"/v1/messages".parse().unwrap(), &headers, &ours)
+    let own_headers = ToolcribHeaders::read(&headers)?;
+    callers.identify(&"/v1/messages".parse().unwrap(), &headers, &own_headers)
 }
 
 #[test]
-fn a_key_of_ours_narrows_and_a_header_narrows_further() {
+fn a_key_limits_the_scope_and_a_header_limits_it_further() {
     let callers = callers(None);
-    let ci =
-        who(&callers, &[("x-toolcrib-key", "tc-ci"), ("authorization", "Bearer sk-own")]).unwrap();
+    let ci = identify(&callers, &[("x-toolcrib-key", "tc-ci"), ("authorization", "Bearer sk-own")])
+        .unwrap();
     assert_eq!((ci.name(), &ci.substitute_keys), (Some("ci"), &None));
     assert!(ci.scope.sees("github__create_issue"));
     assert!(!ci.scope.sees("github__delete_repo") && !ci.scope.sees("slack__post"));
     let narrowed =
-        who(&callers, &[("x-api-key", "tc-ci"), (TOOLS, "*issue*, slack__*, -*close*")]).unwrap();
+        identify(&callers, &[("x-api-key", "tc-ci"), (TOOLS, "*issue*, slack__*, -*close*")])
+            .unwrap();
     assert!(narrowed.scope.sees("github__create_issue"));
     assert!(!narrowed.scope.sees("slack__post") && !narrowed.scope.sees("github__close_issue"));
     assert_eq!(narrowed.substitute_keys.clone().unwrap().openai, Some(Secret::from("sk-real")));
     assert_eq!(narrowed.id, ci.id);
     assert_ne!(narrowed.record_owner_id(), ci.record_owner_id());
-    // One allowed name is enough, and so is one hidden name.
+    // One allowed name makes a tool visible, and one hidden name hides it.
     assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
     assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
 }
 
 #[test]
-fn callers_without_a_key_are_told_apart_by_their_credentials() {
+fn callers_without_a_key_are_distinguished_by_their_credentials() {
     let callers = callers(None);
-    let a = who(&callers, &[("authorization", "Bearer sk-a")]).unwrap();
-    let b = who(&callers, &[("authorization", "Bearer sk-b")]).unwrap();
+    let a = identify(&callers, &[("authorization", "Bearer sk-a")]).unwrap();
+    let b = identify(&callers, &[("authorization", "Bearer sk-b")]).unwrap();
     assert_ne!(a.id, b.id);
-    assert_eq!(a.id, who(&callers, &[("x-api-key", "sk-a")]).unwrap().id);
+    assert_eq!(a.id, identify(&callers, &[("x-api-key", "sk-a")]).unwrap().id);
     assert!(!a.is_limited());
     for pairs in [&[(KEY, "wrong")][..], &[(KEY, "wrong"), ("authorization", "Bearer tc-ci")]] {
-        assert_eq!(who(&callers, pairs).unwrap_err(), IdentifyError::NoKey, "{pairs:?}");
+        assert_eq!(identify(&callers, pairs).unwrap_err(), IdentifyError::NoKey, "{pairs:?}");
     }
 }
 
 #[test]
-fn a_door_with_a_key_lets_nobody_in_without_one() {
+fn a_listener_with_a_key_rejects_clients_without_one() {
     let callers = callers(Some("door"));
-    let refused = who(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
+    let refused = identify(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
     assert_eq!(refused, IdentifyError::NoKey);
-    assert!(who(&callers, &[(KEY, "door"), ("authorization", "Bearer sk-a")]).is_ok());
-    assert!(who(&callers, &[("authorization", "Bearer tc-ci")]).is_ok());
+    assert!(identify(&callers, &[(KEY, "door"), ("authorization", "Bearer sk-a")]).is_ok());
+    assert!(identify(&callers, &[("authorization", "Bearer tc-ci")]).is_ok());
 }
 
 #[test]
@@ -80,15 +81,15 @@ fn two_callers_are_not_one() {
         [("x-api-key", "tc-ci"), ("authorization", "Bearer tc-other")],
         [(KEY, "tc-other"), ("authorization", "Bearer tc-ci")],
     ] {
-        assert_eq!(who(&callers, &pairs).unwrap_err(), IdentifyError::TwoCallers, "{pairs:?}");
+        assert_eq!(identify(&callers, &pairs).unwrap_err(), IdentifyError::TwoCallers, "{pairs:?}");
     }
     for pairs in [
         [("x-api-key", "tc-ci"), ("authorization", "Bearer  tc-ci")],
         [(KEY, "door"), ("authorization", "Bearer tc-ci")],
     ] {
-        assert_eq!(who(&callers, &pairs).unwrap().name(), Some("ci"), "{pairs:?}");
+        assert_eq!(identify(&callers, &pairs).unwrap().name(), Some("ci"), "{pairs:?}");
     }
     let twice = [("authorization", "Bearer a"), ("authorization", "Bearer tc-ci")];
     let repeated = InvalidHeader::Repeated("authorization".into());
-    assert_eq!(who(&callers, &twice).unwrap_err(), IdentifyError::InvalidHeader(repeated));
+    assert_eq!(identify(&callers, &twice).unwrap_err(), IdentifyError::InvalidHeader(repeated));
 }

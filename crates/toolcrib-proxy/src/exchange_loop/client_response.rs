@@ -1,4 +1,4 @@
-//! What the client gets of an exchange: the head of its response, the frames of a stream, or an error.
+//! The response to the client: its head, the frames of a stream, or an error.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::revoked_stream::end_when_revoked;
 use crate::upstream_request::{UpstreamError, can_append_event};
 
 impl ExchangeLoop {
-    /// The response, once its head is known.
+    /// Returns the response once its head is known.
     pub(super) fn start(mut self, start: ResponseStart) -> Response {
         let mut headers = headers::for_client(&self.headers, start.is_unmodified);
         if start.is_translated {
@@ -39,8 +39,8 @@ impl ExchangeLoop {
         let body = match start.body {
             action::ResponseBody::Complete(body) => {
                 self.report_finished();
-                // It counts until a slow client has taken it. Its size was counted before, so its share shrinks or
-                // hardly changes.
+                // The body counts until the client has received it. Its bytes were already counted, so the share
+                // shrinks or hardly changes.
                 self.memory.resize_fairly(body.len());
                 Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }
@@ -85,7 +85,7 @@ impl ExchangeLoop {
         response
     }
 
-    /// Reports an exchange whose response needs nothing more.
+    /// Reports an exchange that has nothing more to do for its response.
     fn report_finished(&mut self) {
         while let Some(action) = self.exchange.next_action() {
             if let Action::Done(done) = action {
@@ -94,7 +94,7 @@ impl ExchangeLoop {
         }
     }
 
-    /// The next frame of a stream. The request is reported before the last bytes are given out: a client
+    /// Returns the next frame of a stream. The request is reported before the last bytes are returned, because a client
     /// may disconnect as soon as it has them.
     pub(super) async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, UpstreamError>> {
         while !self.is_finished && (self.ready.is_empty() || self.exchange.is_over()) {
@@ -116,7 +116,7 @@ impl ExchangeLoop {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;
                     }
-                    // What the upstream still sends is for nobody.
+                    // Nothing that the upstream still sends is needed.
                     (self.is_finished, self.upstream_state) = (true, UpstreamState::Idle);
                     let last = self.last_frame(done);
                     self.ready.extend(last);
@@ -135,8 +135,8 @@ impl ExchangeLoop {
         }
         match done.ending {
             Ending::LimitExceeded(exceeded) => {
-                // The client has an error event of its API.
-                tracing::warn!(host = %self.log.host, %exceeded, "the upstream was cut off");
+                // The client has already received an error event of its API.
+                tracing::warn!(host = %self.log.host, %exceeded, "the upstream's response exceeded a limit and was cut off");
                 None
             }
             Ending::Withheld(why) => {
@@ -145,9 +145,9 @@ impl ExchangeLoop {
                 Some(Ok(Frame::data(last.into())))
             }
             Ending::CutOff => {
-                // The client gets what it would have got without us: its stream is cut off too.
+                // The client's stream is cut off, too, as it would be without the proxy.
                 let error = self.take_upstream_error(done.ending);
-                tracing::warn!(%error, "the upstream broke off");
+                tracing::warn!(%error, "the upstream closed the connection before the end of its response");
                 Some(Err(error))
             }
             Ending::Complete if self.has_trailers => {
@@ -169,7 +169,7 @@ impl ExchangeLoop {
         }
     }
 
-    /// The response to a request that got none.
+    /// Returns the error for a request without a response from the upstream.
     pub(super) fn error_instead_of_response(mut self, done: ExchangeOutcome) -> Response {
         let error = self.take_upstream_error(done.ending);
         match done.ending {
@@ -189,13 +189,13 @@ impl ExchangeLoop {
         }
     }
 
-    /// Logs that a response is withheld from a limited caller. Returns the message for the client.
+    /// Logs that a response is withheld from a limited caller, and returns the message for the client.
     fn withheld_message(&self, why: WithheldReason) -> String {
-        tracing::warn!(host = %self.log.host, reason = %why, "a response for a caller with a limited scope was refused");
-        format!("this caller's tools are limited, and the response is not passed on because {why}")
+        tracing::warn!(host = %self.log.host, reason = %why, "a response was withheld from a caller with a limited scope");
+        format!("this caller's tools are limited, and the response is withheld because {why}")
     }
 
-    /// Why the upstream was lost.
+    /// Takes the reason why the request to the upstream failed.
     fn take_upstream_error(&mut self, ending: Ending) -> UpstreamError {
         match ending {
             Ending::LimitExceeded(exceeded) => UpstreamError::new(exceeded.to_string()),

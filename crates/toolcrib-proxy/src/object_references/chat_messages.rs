@@ -1,5 +1,5 @@
-//! The messages of Chat Completions. One of the model refers to audio that the provider has stored by its `audio`; the
-//! same key inside of a content part is the client's own data.
+//! The messages of Chat Completions. A message of the model refers to stored audio with its key `audio`; inside a
+//! content part, the same key has the client's own data.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use toolcrib_dialect::fold_key;
 
 use super::id_search::IdSearch;
 
-/// The ids of the audio that messages refer to.
+/// The ids of the stored audio to which messages refer.
 pub(super) struct ChatMessages(pub(super) Vec<String>);
 
 impl<'de> Deserialize<'de> for ChatMessages {
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for ChatMessages {
     }
 }
 
-/// The ids of the audio that one message refers to.
+/// The ids of the stored audio to which one message refers.
 struct ChatMessage(Vec<String>);
 
 impl<'de> Deserialize<'de> for ChatMessage {

@@ -1,32 +1,33 @@
-//! The ids below certain keys of a JSON value, at any depth.
+//! Finds the ids under certain keys of a JSON value, at any depth.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use toolcrib_dialect::fold_key;
 
-/// Maximum number of characters of a string that are kept. No id of this length is ever recorded, so a truncated one is
-/// refused as well.
+/// Maximum number of characters that are kept of a string. No id of this length is ever recorded, so a truncated one is
+/// rejected as well.
 const MAX_TEXT_CHARS: usize = 512;
-/// Keys whose values are JSON schemas. Examples in a schema may have any key, so schemas are not searched.
+/// Keys whose values are JSON schemas. They are not searched, because examples in a schema may have any key.
 const SCHEMA_KEYS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
 
 /// A search for the values of these keys, which are folded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdSearch(pub(super) &'static [&'static str]);
 
-/// What was found in a value.
+/// The result of searching a value.
 #[derive(Debug, Default)]
 pub(super) struct SearchedValue {
-    /// The value, if it is a text.
+    /// The value, if it is a string.
     text: Option<String>,
-    /// The texts of its key `id`, if it is an object, or of its items, if it is a list. If there are several, the provider may use any of them.
+    /// For an object, the strings under its key `id`; for a list, the ids of its elements. If there are several, the
+    /// provider may use any of them.
     own_ids: Vec<String>,
-    /// Whether it is anything other than null.
+    /// Whether the value is not null.
     pub(super) is_present: bool,
-    /// Whether it is neither null nor an empty text, list or object.
+    /// Whether the value is neither null nor an empty string, list or object.
     pub(super) is_filled: bool,
-    /// The ids below the keys that are searched for.
+    /// The ids under the keys of the search.
     pub(super) ids: Vec<String>,
 }
 
@@ -35,7 +36,7 @@ impl SearchedValue {
         Self { is_present: true, is_filled, ..Self::default() }
     }
 
-    /// All ids in it, if it is itself the value of a key that is searched for.
+    /// Returns all ids in a value that is itself under a key of the search.
     pub(super) fn into_reference(self) -> impl Iterator<Item = String> {
         self.text.into_iter().chain(self.own_ids).chain(self.ids)
     }

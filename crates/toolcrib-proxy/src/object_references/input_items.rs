@@ -1,5 +1,5 @@
-//! The items of `input` in the Responses API. An item with an id and without its own content is a reference: the
-//! provider looks the content up.
+//! The items of `input` in the Responses API. An item with an id and without content is a reference: the provider loads
+//! the content.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,11 +13,11 @@ use super::id_search::IdSearch;
 
 /// Maximum number of keys in one item. Items of the API have about twenty.
 const MAX_KEYS: usize = 1_024;
-/// Fields of an item that are not its content.
+/// Fields of an item that are not content.
 const METADATA_FIELDS: [&str; 9] =
     ["type", "id", "status", "role", "name", "namespace", "call_id", "server_label", "phase"];
 
-/// The ids of the stored items and containers in `input`, which is a text or a list.
+/// The ids of the stored items and containers in `input`, which is a string or a list.
 pub(super) struct InputItems(pub(super) Vec<String>);
 
 impl<'de> Deserialize<'de> for InputItems {
@@ -50,25 +50,25 @@ impl<'de> Deserialize<'de> for InputItems {
     }
 }
 
-/// An item of `input`: its id, if it stands for a stored item, and the containers in it.
+/// An item of `input`: its id, if it refers to a stored item, and the ids of the containers in it.
 struct InputItem {
     ids: Vec<String>,
 }
 
-/// Whether an item of this type, with these fields that are neither null nor empty, stands for a stored one. `others`
-/// says whether it has a field other than those in [`METADATA_FIELDS`].
-fn is_reference(kind: Option<&str>, filled: &HashSet<String>, others: bool) -> bool {
+/// Whether an item refers to a stored one. `filled` are its fields that are neither null nor empty; `has_content_field`
+/// is set if it has a field that is not in [`METADATA_FIELDS`].
+fn is_reference(kind: Option<&str>, filled: &HashSet<String>, has_content_field: bool) -> bool {
     let has = |name: &str| filled.contains(name);
     let kind = kind.map(str::to_ascii_lowercase);
     match kind.as_deref() {
-        // The type may be left out: with a role it is a message, without one a reference.
+        // The type may be missing: with a role it is a message, without one a reference.
         None if !has("role") => true,
         None | Some("message") => !has("content"),
         Some("item_reference") => true,
-        // A summary is not the reasoning, which the provider loads if it is not in the item.
+        // A summary is not the reasoning itself, which the provider loads if the item does not contain it.
         Some("reasoning" | "compaction") => !has("encrypted_content"),
         Some("image_generation_call") => !has("result"),
-        Some(_) => !others,
+        Some(_) => !has_content_field,
     }
 }
 
@@ -83,7 +83,8 @@ impl<'de> Deserialize<'de> for InputItem {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InputItem, A::Error> {
-                let (mut kind, mut id, mut others, mut ids) = (None, None, false, Vec::new());
+                let (mut kind, mut id, mut has_content_field, mut ids) =
+                    (None, None, false, Vec::new());
                 let (mut seen, mut filled) = (HashSet::new(), HashSet::new());
                 while let Some(name) = map.next_key::<String>()? {
                     let folded = fold_key(&name);
@@ -95,7 +96,8 @@ impl<'de> Deserialize<'de> for InputItem {
                         "id" => id = map.next_value::<Option<String>>()?,
                         _ => {
                             let value = map.next_value_seed(IdSearch(&CONTAINER_KEYS))?;
-                            others |= value.is_present && !METADATA_FIELDS.contains(&name.as_str());
+                            has_content_field |=
+                                value.is_present && !METADATA_FIELDS.contains(&name.as_str());
                             if value.is_filled {
                                 filled.insert(name);
                             }
@@ -114,7 +116,9 @@ impl<'de> Deserialize<'de> for InputItem {
                         return Err(A::Error::custom(text));
                     }
                 }
-                ids.extend(id.filter(|_| is_reference(kind.as_deref(), &filled, others)));
+                ids.extend(
+                    id.filter(|_| is_reference(kind.as_deref(), &filled, has_content_field)),
+                );
                 Ok(InputItem { ids })
             }
         }

@@ -1,4 +1,4 @@
-//! What counts as a reference, and which bodies are refused.
+//! Which values are references, and which bodies are rejected.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn ids_of(api: Api, body: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn references_are_found_in_every_place() {
+fn references_are_found_in_every_field() {
     for (body, found) in [
         (r#"{"input":"Hi"}"#, &[][..]),
         (r#"{"input":null,"previous_response_id":null}"#, &[]),
@@ -58,7 +58,7 @@ fn references_are_found_in_every_place() {
 }
 
 #[test]
-fn a_body_that_could_be_read_in_two_ways_is_refused() {
+fn an_ambiguous_body_is_rejected() {
     for body in [
         r#"{"previous_response_id":"a","previous_response_id":"b"}"#,
         r#"{"previous_response_id":null,"PREVIOUS_response_id":"b"}"#,

@@ -172,7 +172,7 @@ async fn an_unknown_mode_is_refused_with_those_there_are() {
         let message = got.json()["error"]["message"].as_str().unwrap().to_owned();
         assert_eq!(
             message,
-            "toolcrib: `x-toolcrib-mode: fast` is none of auto, off, bridge, reveal, terse, append, \
+            "toolcrib: `x-toolcrib-mode: fast` is not one of auto, off, bridge, reveal, terse, append, \
              reference, hosted"
         );
         assert_eq!(stage.provider.requests().len(), 0);

@@ -45,7 +45,7 @@ fn replica(url: &str) -> Replica {
 fn get(head: &str, body: &[u8], path: &str, ask: &Value) -> Response {
     let replica = replica(&provider(head, body));
     let answer = post_with(&replica.url, path, SCOPE, &ask.to_string()).unwrap();
-    assert!(replica.log().contains("a response for a caller with a limited scope was refused"));
+    assert!(replica.log().contains("a response was withheld from a caller with a limited scope"));
     answer
 }
 
@@ -81,7 +81,7 @@ fn is_an_error(answer: &Response, why: &str) {
     assert_eq!(answer.status, 502, "{}", answer.body);
     let body: Value = serde_json::from_str(&answer.body).unwrap();
     let text = format!(
-        "toolcrib: this caller's tools are limited, and the response is not passed on because {why}"
+        "toolcrib: this caller's tools are limited, and the response is withheld because {why}"
     );
     assert_eq!(body["error"]["message"], json!(text));
     assert!(answer.header("content-encoding").is_none());
@@ -120,7 +120,7 @@ fn a_request_whose_response_could_be_read_in_two_ways_is_refused() {
         (
             "/v1beta/models/m:generateContent?callback=f",
             json!({"contents": []}),
-            "the query has a parameter other than `alt` and `prettyPrint`",
+            "the query contains a parameter other than `alt` and `prettyPrint`",
         ),
     ] {
         let mut ask = chat(false);
