@@ -1,4 +1,4 @@
-//! A client's credential goes to its upstream and nowhere else.
+//! A client's credential is sent to its upstream and nowhere else.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,10 +8,10 @@ use serde_json::json;
 use toolcrib_proxy::{Config, Secret};
 use toolcrib_testkit::provider::{BodyPart, CannedResponse, Options, Provider, ReceivedRequest};
 
-use crate::dialects::{Case, GOAL, cases, tools};
-use crate::support::{Got, Stage, config, get};
+use crate::client_requests::{ClientCase, GOAL, cases, tools};
+use crate::setup::{ReceivedResponse, TestSetup, config, get};
 
-/// What a client sends in each place that a credential can be in.
+/// The headers of a client with a credential in each of them.
 const CLIENTS: [(&str, &str); 5] = [
     ("authorization", "Bearer canary-bearer"),
     ("x-api-key", "canary-anthropic"),
@@ -22,7 +22,7 @@ const CLIENTS: [(&str, &str); 5] = [
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The same, as one list with the key in the query.
+/// All of these credentials, and the one in the query.
 const CANARIES: [&str; 6] = [
     "canary-bearer",
     "canary-anthropic",
@@ -36,32 +36,37 @@ fn clients() -> HeaderMap {
     CLIENTS.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
 }
 
-/// Asks with a credential in every place, and headers of ours.
-async fn ask(stage: &Stage, case: Case, model: &str, more: &[(&str, &str)]) -> Got {
+/// Sends a request with a credential in every place, and additional headers.
+async fn ask(
+    setup: &TestSetup,
+    case: ClientCase,
+    model: &str,
+    more: &[(&str, &str)],
+) -> ReceivedResponse {
     let mut body = case.ask(GOAL, &tools(60));
     if body["model"].is_string() {
         body["model"] = model.into();
     }
     let path = case.path_of(model);
     let sign = if path.contains('?') { '&' } else { '?' };
-    let url = format!("{}{path}{sign}prettyPrint=1&key=canary-query&$prettyPrint=2", stage.url);
+    let url = format!("{}{path}{sign}prettyPrint=1&key=canary-query&$prettyPrint=2", setup.url);
     let mut headers = clients();
     for (name, value) in more {
         let name: axum::http::HeaderName = name.parse().unwrap();
         headers.insert(name, value.parse().unwrap());
     }
-    let request = stage.client.post(url).headers(headers).body(body.to_string());
+    let request = setup.client.post(url).headers(headers).body(body.to_string());
     get(request.header("x-toolcrib-tools", "*")).await
 }
 
-/// What of these reached the upstream, in head or target.
-fn carried<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a str> {
+/// Which of these the upstream received, in a header or in the target.
+fn received_words<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a str> {
     let head = format!("{} {:?}", request.path, request.headers);
     words.iter().copied().filter(|word| head.contains(word)).collect()
 }
 
 /// A proxy with a route of each kind.
-async fn routed() -> Stage {
+async fn routed() -> TestSetup {
     let provider = Provider::start(Options::default()).unwrap();
     let url = &provider.url;
     let routes = json!([
@@ -78,37 +83,37 @@ async fn routed() -> Stage {
         callers: serde_json::from_value(callers).unwrap(),
         ..config(&provider)
     };
-    Stage::start(provider, config, None).await
+    TestSetup::start(provider, config, None).await
 }
 
 #[tokio::test]
-async fn it_goes_to_the_upstream_that_is_the_clients_own() {
-    let stage = routed().await;
+async fn a_credential_is_sent_to_the_clients_own_upstream() {
+    let setup = routed().await;
     for case in cases() {
         for model in [case.model(), "trusted-1"] {
-            stage.provider.clear();
-            assert_eq!(ask(&stage, case, model, &[]).await.status, 200);
-            // Every round, the hidden ones too.
-            let requests = stage.provider.requests();
+            setup.provider.clear();
+            assert_eq!(ask(&setup, case, model, &[]).await.status, 200);
+            // In every round, including hidden ones.
+            let requests = setup.provider.requests();
             assert_eq!(requests.len(), 2, "{case:?}");
             for request in &requests {
-                assert_eq!(carried(request, &CANARIES), CANARIES, "{case:?} {model}");
-                assert_eq!(carried(request, &["x-toolcrib"]), [""; 0]);
+                assert_eq!(received_words(request, &CANARIES), CANARIES, "{case:?} {model}");
+                assert_eq!(received_words(request, &["x-toolcrib"]), [""; 0]);
             }
         }
     }
 }
 
 #[tokio::test]
-async fn it_goes_to_no_route_that_is_not_told_to_get_it() {
-    let stage = routed().await;
+async fn a_credential_is_not_sent_to_a_route_without_client_key() {
+    let setup = routed().await;
     for case in cases() {
         for (model, key) in [("bare-1", None), ("keyed-1", Some("route-key"))] {
-            stage.provider.clear();
-            assert_eq!(ask(&stage, case, model, &[]).await.status, 200);
+            setup.provider.clear();
+            assert_eq!(ask(&setup, case, model, &[]).await.status, 200);
             let (header, before) = case.credential();
-            for request in stage.provider.requests() {
-                assert_eq!(carried(&request, &CANARIES), [""; 0], "{case:?} {model}");
+            for request in setup.provider.requests() {
+                assert_eq!(received_words(&request, &CANARIES), [""; 0], "{case:?} {model}");
                 assert!(request.path.ends_with("prettyPrint=1&$prettyPrint=2"), "{}", request.path);
                 let expected = key.map(|key| format!("{before}{key}"));
                 assert_eq!(request.header(header), expected.as_deref(), "{case:?} {model}");
@@ -118,19 +123,19 @@ async fn it_goes_to_no_route_that_is_not_told_to_get_it() {
 }
 
 #[tokio::test]
-async fn a_key_of_ours_stays_here() {
-    let stage = routed().await;
+async fn a_toolcrib_key_is_never_forwarded() {
+    let setup = routed().await;
     let ours = ["virtual-ci", "virtual-guest", "x-toolcrib"];
     for case in cases() {
         let (name, before) = case.credential();
         let (ci, guest) = (format!("{before}virtual-ci"), format!("{before}virtual-guest"));
         let rows: [(Headers<'_>, Option<String>, bool); 4] = [
-            // Beside the provider's: that one goes up.
+            // In addition to the provider's credential, which is forwarded.
             (&[("x-toolcrib-key", "virtual-ci")], None, true),
-            // In its place: what is configured goes up, or nothing.
+            // In its place: the configured credential is sent, or none.
             (&[(name, &ci)], Some(format!("{before}real-key")), false),
             (&[(name, &guest)], None, false),
-            // In both.
+            // Both.
             (
                 &[("x-toolcrib-key", "virtual-ci"), (name, &ci)],
                 Some(format!("{before}real-key")),
@@ -138,12 +143,12 @@ async fn a_key_of_ours_stays_here() {
             ),
         ];
         for (headers, sent, own) in rows {
-            stage.provider.clear();
-            assert_eq!(ask(&stage, case, case.model(), headers).await.status, 200);
-            for request in stage.provider.requests() {
-                assert_eq!(carried(&request, &ours), [""; 0], "{case:?} {headers:?}");
+            setup.provider.clear();
+            assert_eq!(ask(&setup, case, case.model(), headers).await.status, 200);
+            for request in setup.provider.requests() {
+                assert_eq!(received_words(&request, &ours), [""; 0], "{case:?} {headers:?}");
                 let expected: &[&str] = if own { &CANARIES } else { &[] };
-                assert_eq!(carried(&request, &CANARIES), expected, "{case:?} {headers:?}");
+                assert_eq!(received_words(&request, &CANARIES), expected, "{case:?} {headers:?}");
                 if !own {
                     assert_eq!(request.header(name), sent.as_deref(), "{case:?} {headers:?}");
                 }
@@ -153,55 +158,55 @@ async fn a_key_of_ours_stays_here() {
 }
 
 #[tokio::test]
-async fn a_key_of_ours_is_known_in_whatever_place_it_is() {
-    let stage = routed().await;
+async fn a_toolcrib_key_is_recognised_in_every_place_for_credentials() {
+    let setup = routed().await;
     let case = cases().next().unwrap();
     for (name, value) in [
         ("authorization", "Bearer virtual-ci"),
         ("x-api-key", "virtual-ci"),
         ("api-key", "virtual-ci"),
     ] {
-        stage.provider.clear();
-        assert_eq!(ask(&stage, case, case.model(), &[(name, value)]).await.status, 200);
-        let request = &stage.provider.requests()[0];
-        assert_eq!(carried(request, &["virtual-ci"]), [""; 0], "{name}");
+        setup.provider.clear();
+        assert_eq!(ask(&setup, case, case.model(), &[(name, value)]).await.status, 200);
+        let request = &setup.provider.requests()[0];
+        assert_eq!(received_words(request, &["virtual-ci"]), [""; 0], "{name}");
         assert_eq!(request.header("authorization"), Some("Bearer real-key"), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_door_with_a_key_lets_nobody_past_it() {
+async fn a_proxy_with_a_key_rejects_every_request_without_it() {
     let provider = Provider::start(Options::default()).unwrap();
     let config = config(&provider);
-    let stage = Stage::start(provider, config, Some(Secret::from("door-key"))).await;
+    let setup = TestSetup::start(provider, config, Some(Secret::from("door-key"))).await;
     let case = cases().next().unwrap();
     for headers in
         [&[][..], &[("x-toolcrib-key", "wrong")], &[("authorization", "Bearer door-key")]]
     {
-        let got = ask(&stage, case, case.model(), headers).await;
+        let got = ask(&setup, case, case.model(), headers).await;
         assert_eq!((got.status, got.header("www-authenticate")), (401, "Bearer"));
         assert!(got.text().contains("x-toolcrib-key"), "{}", got.text());
     }
     for path in ["/toolcrib/stats", "/v1/models", "/"] {
-        let got = get(stage.client.get(format!("{}{path}", stage.url))).await;
+        let got = get(setup.client.get(format!("{}{path}", setup.url))).await;
         assert_eq!(got.status, 401, "{path}");
     }
-    assert_eq!(stage.provider.requests().len(), 0);
-    let got = ask(&stage, case, case.model(), &[("x-toolcrib-key", "door-key")]).await;
+    assert_eq!(setup.provider.requests().len(), 0);
+    let got = ask(&setup, case, case.model(), &[("x-toolcrib-key", "door-key")]).await;
     assert_eq!(got.status, 200);
-    assert_eq!(carried(&stage.provider.requests()[0], &["door-key"]), [""; 0]);
-    let stats = stage.client.get(format!("{}/toolcrib/stats", stage.url));
+    assert_eq!(received_words(&setup.provider.requests()[0], &["door-key"]), [""; 0]);
+    let stats = setup.client.get(format!("{}/toolcrib/stats", setup.url));
     assert_eq!(get(stats.header("x-toolcrib-key", "door-key")).await.status, 200);
 }
 
 thread_local! {
-    /// Everything that was logged on this thread, which is all that a test's proxy logs.
+    /// The log of this thread, which is the complete log of a test's proxy.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Writer;
+struct LogWriter;
 
-impl io::Write for Writer {
+impl io::Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
         Ok(bytes.len())
@@ -212,11 +217,11 @@ impl io::Write for Writer {
     }
 }
 
-/// Writes down what is logged from here on.
-fn listen() {
+/// Starts to capture the log.
+fn capture_log() {
     let level = tracing::Level::TRACE;
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(|| Writer);
-    // Another test may have been here before.
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(|| LogWriter);
+    // Another test may already have set the subscriber.
     let _ = tracing::subscriber::set_global_default(subscriber.finish());
 }
 
@@ -225,8 +230,8 @@ fn logged() -> String {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_what_we_say() {
-    listen();
+async fn no_secret_is_in_responses_statistics_or_logs() {
+    capture_log();
     let provider = Provider::start(Options::default()).unwrap();
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut config = config(&provider);
@@ -240,8 +245,8 @@ async fn no_secret_is_in_what_we_say() {
     ]))
     .unwrap();
     config.state.redis = Some(Secret::from(format!("redis://:canary-redis@{nobody}")));
-    let stage = Stage::start(provider, config, Some(Secret::from("canary-door"))).await;
-    let mut said = vec![format!("{:?}", stage.proxy)];
+    let setup = TestSetup::start(provider, config, Some(Secret::from("canary-door"))).await;
+    let mut said = vec![format!("{:?}", setup.proxy)];
     for case in cases() {
         let cut = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
         let faults = [
@@ -251,26 +256,28 @@ async fn no_secret_is_in_what_we_say() {
             CannedResponse::Scripted,
         ];
         for fault in faults {
-            stage.provider.queue_response(fault);
+            setup.provider.queue_response(fault);
             for model in [case.model(), "keyed-1", "gone-1"] {
                 for (name, key) in
                     [("x-toolcrib-key", "canary-door"), ("x-api-key", "canary-virtual")]
                 {
-                    let got = ask(&stage, case, model, &[(name, key)]).await;
+                    let got = ask(&setup, case, model, &[(name, key)]).await;
                     said.push(format!("{:?} {}", got.headers, got.text()));
                 }
             }
         }
-        said.push(ask(&stage, case, case.model(), &[("x-toolcrib-key", "canary-no")]).await.text());
+        said.push(ask(&setup, case, case.model(), &[("x-toolcrib-key", "canary-no")]).await.text());
     }
-    let stats = stage.client.get(format!("{}/toolcrib/stats", stage.url));
+    let stats = setup.client.get(format!("{}/toolcrib/stats", setup.url));
     said.push(get(stats.header("x-toolcrib-key", "canary-door")).await.text());
-    said.push(stage.metrics());
+    said.push(setup.metrics());
     let log = logged();
-    for heard in ["answered", "cannot be reached", "before the end of its response", "state cannot be"] {
-        assert!(log.contains(heard), "{heard}");
+    for expected in
+        ["answered", "cannot be reached", "before the end of its response", "state cannot be"]
+    {
+        assert!(log.contains(expected), "{expected}");
     }
-    // What other crates log of a connection is none of ours, but here it is on the same wire.
+    // The log also has lines of other crates about the connection, in which the secrets are expected.
     said.push(log);
     for text in said {
         let at = text.find("canary");
@@ -283,11 +290,11 @@ async fn no_secret_is_in_what_we_say() {
 }
 
 #[tokio::test]
-async fn a_log_line_stays_one_line() {
-    listen();
-    let stage = Stage::new(Options::default()).await;
+async fn a_line_break_in_a_name_does_not_break_a_log_line() {
+    capture_log();
+    let setup = TestSetup::new(Options::default()).await;
     for case in cases().filter(|case| !case.path().contains("/models/")) {
-        ask(&stage, case, "gpt-5\n2026-01-01 INFO forged", &[]).await;
+        ask(&setup, case, "gpt-5\n2026-01-01 INFO forged", &[]).await;
     }
     let log = logged();
     assert!(log.contains("forged"));

@@ -1,17 +1,17 @@
-//! The proxy as it is served, between real sockets: what passes, what breaks, who sees what.
+//! The proxy over real sockets: what passes through, what fails, and who sees what.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod client_disconnects;
+mod client_requests;
+mod client_responses;
+mod conversation_state;
 mod credentials;
-mod dialects;
-mod headers;
-mod leaving;
-mod limited;
-mod limits;
-mod pass;
-mod reading;
-mod refusals;
+mod hidden_round_limits;
+mod limited_callers;
+mod pass_through;
+mod reports;
 mod scope;
-mod state;
-mod support;
+mod setup;
 mod translation;
-mod upstream;
+mod unsupported_features;
+mod upstream_failures;

@@ -1,14 +1,13 @@
-//! What a caller may not see does not exist for it, and what one caller's conversation left behind does
-//! not exist for another.
+//! Tools outside a caller's scope do not exist for it, and neither do the records of other callers' conversations.
 
 use serde_json::{Value, json};
 use toolcrib_proxy::Config;
 use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 
-use crate::dialects::{Case, GOAL, Tool, cases, tools};
-use crate::support::{Stage, config, get};
+use crate::client_requests::{ClientCase, GOAL, Tool, cases, tools};
+use crate::setup::{TestSetup, config, get};
 
-/// Sixty tools that the caller may see, and one that it may not.
+/// Tools in the caller's scope, and one outside it.
 fn with_secret(count: usize) -> Vec<Tool> {
     let secret = (
         "vault__open_safe".to_owned(),
@@ -20,18 +19,18 @@ fn with_secret(count: usize) -> Vec<Tool> {
     all
 }
 
-async fn narrowed(options: Options) -> Stage {
+async fn setup_with_scope(options: Options) -> TestSetup {
     let provider = Provider::start(options).unwrap();
     let callers = json!([
         {"name": "ci", "key": "virtual-ci", "hidden": ["vault__*"]},
         {"name": "crm", "key": "virtual-crm", "tools": ["crm__*", "office*"]}
     ]);
     let config = Config { callers: serde_json::from_value(callers).unwrap(), ..config(&provider) };
-    Stage::start(provider, config, None).await
+    TestSetup::start(provider, config, None).await
 }
 
 #[tokio::test]
-async fn what_is_out_of_scope_is_nowhere() {
+async fn a_tool_out_of_scope_appears_nowhere() {
     for case in cases() {
         for key in ["virtual-ci", "virtual-crm"] {
             let safe = json!({"okapi": "1"});
@@ -49,12 +48,12 @@ async fn what_is_out_of_scope_is_nowhere() {
                 )]),
                 Step::new([Action::call("crm__find_customer", json!({"q": "Ada"}))]),
             ];
-            let stage = narrowed(Options::steps(steps)).await;
-            let request = stage.post(case, &case.ask("Go on", &with_secret(60)));
+            let setup = setup_with_scope(Options::steps(steps)).await;
+            let request = setup.post(case, &case.ask("Go on", &with_secret(60)));
             let got = get(request.header("x-toolcrib-key", key)).await;
             let seen = case.read(&got.body);
             assert!(!seen.calls.iter().any(|call| call.name != "crm__find_customer"), "{seen:?}");
-            let texts = stage.texts();
+            let texts = setup.texts();
             assert!(texts.len() > 3, "{case:?}: {texts:?}");
             for text in texts {
                 assert!(!text.contains("Zebrafish") && !text.contains("\"okapi\":{"), "{text}");
@@ -64,15 +63,15 @@ async fn what_is_out_of_scope_is_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_out_of_scope_is_not_there_where_nothing_is_deferred() {
+async fn a_tool_out_of_scope_is_removed_even_if_nothing_is_deferred() {
     for case in cases() {
-        let stage = narrowed(Options::default()).await;
+        let setup = setup_with_scope(Options::default()).await;
         for mode in ["off", "auto"] {
-            let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+            let request = setup.post(case, &case.ask("Hi", &with_secret(3)));
             let request = request.header("x-toolcrib-mode", mode);
             assert_eq!(get(request.header("x-toolcrib-key", "virtual-ci")).await.status, 200);
         }
-        let texts = stage.texts();
+        let texts = setup.texts();
         assert_eq!(texts.len(), 2);
         assert!(texts.iter().all(|text| text.contains("crm__find_customer")));
         assert!(!texts.iter().any(|text| text.contains("vault__")), "{case:?}: {texts:?}");
@@ -80,41 +79,46 @@ async fn what_is_out_of_scope_is_not_there_where_nothing_is_deferred() {
 }
 
 #[tokio::test]
-async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_where_nothing_is_deferred() {
+async fn a_call_of_a_tool_out_of_scope_does_not_reach_the_client_even_if_nothing_is_deferred() {
     for case in cases() {
         let blind = Step::new([Action::exact_call("vault__open_safe", json!({"okapi": "1"}))]);
-        let stage = narrowed(Options::steps([blind])).await;
-        let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+        let setup = setup_with_scope(Options::steps([blind])).await;
+        let request = setup.post(case, &case.ask("Hi", &with_secret(3)));
         let got = get(request.header("x-toolcrib-key", "virtual-ci")).await;
         assert_eq!(case.read(&got.body).calls, [], "{case:?}");
     }
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_cannot_be_narrowed() {
-    let stage = narrowed(Options::default()).await;
+async fn a_body_that_cannot_be_read_is_rejected_for_a_limited_caller() {
+    let setup = setup_with_scope(Options::default()).await;
     for case in cases() {
         for body in [&b"\x1f\x8b"[..], b"{\"tools\":[{\"name\":\"vault__open_safe\"}]"] {
-            let url = format!("{}{}", stage.url, case.path());
-            let request = stage.client.post(url).header("x-toolcrib-key", "virtual-ci");
+            let url = format!("{}{}", setup.url, case.path());
+            let request = setup.client.post(url).header("x-toolcrib-key", "virtual-ci");
             let got = get(request.header("content-encoding", "gzip").body(body)).await;
             assert!(got.status == 413 && case.is_error(&got.json(), 413), "{}", got.text());
         }
     }
-    assert_eq!(stage.provider.requests().len(), 0);
+    assert_eq!(setup.provider.requests().len(), 0);
 }
 
-/// One turn with a hidden round, and the request that follows it.
-async fn turn(stage: &Stage, case: Case, credential: &str, again: Option<&[Value]>) -> Vec<Value> {
+/// Runs one turn with a hidden round, or the request that follows it.
+async fn turn(
+    setup: &TestSetup,
+    case: ClientCase,
+    credential: &str,
+    again: Option<&[Value]>,
+) -> Vec<Value> {
     let (name, before) = case.credential();
     let credential = format!("{before}{credential}");
     let mut history = vec![case.user(GOAL)];
     if let Some(history) = again {
-        let request = stage.post(case, &case.body(history, &tools(60)));
+        let request = setup.post(case, &case.body(history, &tools(60)));
         assert_eq!(get(request.header(name, &credential)).await.status, 200);
         return Vec::new();
     }
-    let request = stage.post(case, &case.body(&history, &tools(60)));
+    let request = setup.post(case, &case.body(&history, &tools(60)));
     let seen = case.read(&get(request.header(name, &credential)).await.body);
     history.extend(seen.entries.clone());
     history.push(case.result(&seen.calls[0], "Ada Lovelace"));
@@ -122,35 +126,36 @@ async fn turn(stage: &Stage, case: Case, credential: &str, again: Option<&[Value
 }
 
 #[tokio::test]
-async fn the_hidden_rounds_of_one_caller_are_not_anothers() {
+async fn hidden_rounds_are_not_shared_between_callers() {
     for case in cases() {
-        let stage = Stage::new(Options::default()).await;
-        let history = turn(&stage, case, "key-a", None).await;
-        stage.provider.clear();
-        turn(&stage, case, "key-a", Some(&history)).await;
-        turn(&stage, case, "key-b", Some(&history)).await;
-        let bodies = stage.bodies();
+        let setup = TestSetup::new(Options::default()).await;
+        let history = turn(&setup, case, "key-a", None).await;
+        setup.provider.clear();
+        turn(&setup, case, "key-a", Some(&history)).await;
+        turn(&setup, case, "key-b", Some(&history)).await;
+        let bodies = setup.bodies();
         let entries: Vec<usize> = bodies.iter().map(|body| case.history(body).len()).collect();
         assert_eq!(entries.len(), 2, "{case:?}");
-        // The first has its search and the answer to it again; the other knows nothing of them.
+        // The first caller's search and its result are restored; the other caller has neither.
         assert!(entries[0] >= history.len() + 2, "{case:?}: {entries:?}");
         assert_eq!(entries[1], history.len(), "{case:?}");
     }
 }
 
 #[tokio::test]
-async fn a_narrowed_caller_finds_no_way_around() {
-    let narrowed = |request: reqwest::RequestBuilder| request.header("x-toolcrib-tools", "crm__*");
-    let stage = Stage::new(Options::default()).await;
+async fn a_limited_caller_cannot_bypass_its_scope() {
+    let with_scope =
+        |request: reqwest::RequestBuilder| request.header("x-toolcrib-tools", "crm__*");
+    let setup = TestSetup::new(Options::default()).await;
     let post = |path: &str, body: &'static str| {
-        let url = format!("{}{path}", stage.url);
-        narrowed(stage.client.post(url).header("content-type", "application/json").body(body))
+        let url = format!("{}{path}", setup.url);
+        with_scope(setup.client.post(url).header("content-type", "application/json").body(body))
     };
     for (path, body, status) in [
         ("/v1/messages/batches", "{}", 403),
         ("/v1beta/openai/chat/completions", "{}", 403),
         ("/v1beta/cachedContents", "{}", 403),
-        // Nothing is known of the bodies of a path that is not read, so that only listed ones pass.
+        // Bodies to other paths are not read, so only listed paths are open.
         ("/v1/embeddings", "{}", 403),
         ("/v1/threads/runs", "{}", 403),
         ("/v1/chat/completions", "\u{feff}{\"tools\":[{\"name\":\"secret\"}]}", 400),
@@ -158,20 +163,20 @@ async fn a_narrowed_caller_finds_no_way_around() {
     ] {
         assert_eq!(get(post(path, body)).await.status, status, "{path} {body}");
     }
-    assert_eq!(stage.provider.requests().len(), 0);
+    assert_eq!(setup.provider.requests().len(), 0);
     let open = |config: &mut Config| config.paths = vec!["POST /v1/embeddings".into()];
-    let stage = Stage::with(Options::default(), open).await;
-    let request = narrowed(stage.client.post(format!("{}/v1/embeddings", stage.url)));
+    let setup = TestSetup::with(Options::default(), open).await;
+    let request = with_scope(setup.client.post(format!("{}/v1/embeddings", setup.url)));
     assert_eq!(get(request.body("{}")).await.status, 200);
 }
 
-/// A request with a tool in a place of its own: what reaches the upstream, or the status of the refusal.
-async fn upstream_of(stage: &Stage, path: &str, body: &str) -> Result<String, u16> {
-    stage.provider.clear();
-    let url = format!("{}{path}", stage.url);
-    let request = stage.client.post(url).header("content-type", "application/json");
+/// Sends a request, and returns the body that the upstream received, or the status of the error.
+async fn upstream_of(setup: &TestSetup, path: &str, body: &str) -> Result<String, u16> {
+    setup.provider.clear();
+    let url = format!("{}{path}", setup.url);
+    let request = setup.client.post(url).header("content-type", "application/json");
     let got = get(request.header("x-toolcrib-tools", "crm__*").body(body.to_owned())).await;
-    let sent = stage.texts();
+    let sent = setup.texts();
     if sent.is_empty() {
         let text = got.text();
         assert!(text.contains("this caller's tools are limited, and "), "{text}");
@@ -181,8 +186,8 @@ async fn upstream_of(stage: &Stage, path: &str, body: &str) -> Result<String, u1
 }
 
 #[tokio::test]
-async fn no_place_of_any_api_carries_a_tool_past_the_scope() {
-    let stage = Stage::new(Options::default()).await;
+async fn no_field_of_any_api_bypasses_the_scope() {
+    let setup = TestSetup::new(Options::default()).await;
     let message = r#"{"role":"user","content":"Hi"}"#;
     let (chat, responses, messages, gemini) = (
         "/v1/chat/completions",
@@ -202,7 +207,7 @@ async fn no_place_of_any_api_carries_a_tool_past_the_scope() {
         (gemini, r#"{"contents":[{"parts":[{"text":"Hi"}]}],"tools":[{"functionDeclarations":[{"name":"crm__find"}]},{"function_declarations":[{"name":"secret"}]}]}"#.to_owned()),
     ];
     for (path, body) in rows {
-        let sent = upstream_of(&stage, path, &body).await.unwrap();
+        let sent = upstream_of(&setup, path, &body).await.unwrap();
         assert!(!sent.contains("secret"), "{body}\n{sent}");
         assert_eq!(sent.contains("crm__find"), body.contains("crm__find"), "{sent}");
     }
@@ -215,16 +220,16 @@ async fn no_place_of_any_api_carries_a_tool_past_the_scope() {
         (gemini, r#"{"contents":[],"tools":[{"functionDeclarations":[],"function_declarations":[{"name":"secret"}]}]}"#.to_owned()),
     ];
     for (path, body) in rows {
-        assert_eq!(upstream_of(&stage, path, &body).await, Err(400), "{body}");
+        assert_eq!(upstream_of(&setup, path, &body).await, Err(400), "{body}");
     }
 }
 
 #[tokio::test]
-async fn a_call_of_what_is_out_of_scope_does_not_reach_the_client_if_deferring_is_off() {
+async fn a_call_of_a_tool_out_of_scope_does_not_reach_the_client_if_deferral_is_off() {
     for case in cases() {
         let blind = Step::new([Action::exact_call("vault__open_safe", json!({"okapi": "1"}))]);
-        let stage = narrowed(Options::steps([blind])).await;
-        let request = stage.post(case, &case.ask("Hi", &with_secret(3)));
+        let setup = setup_with_scope(Options::steps([blind])).await;
+        let request = setup.post(case, &case.ask("Hi", &with_secret(3)));
         let request = request.header("x-toolcrib-mode", "off");
         let got = get(request.header("x-toolcrib-key", "virtual-ci")).await;
         assert_eq!(case.read(&got.body).calls, [], "{case:?}");

@@ -1,24 +1,24 @@
-//! Clients that defer by themselves, before backends that know nothing of it: Claude Code's references
-//! and Codex' namespaces, and a backend that speaks only Chat Completions.
+//! Clients that defer tools themselves, with an upstream that supports only Chat Completions: Claude Code's references
+//! and Codex' namespaces.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_proxy::config::RouteConfig;
 use toolcrib_testkit::provider::{CannedResponse, Options};
 
-use crate::dialects::Case;
-use crate::support::Stage;
+use crate::client_requests::ClientCase;
+use crate::setup::TestSetup;
 
-/// A provider that only knows Chat Completions, for every model.
-async fn chat_only(options: Options) -> Stage {
+/// A provider that supports only Chat Completions, for every model.
+async fn chat_only(options: Options) -> TestSetup {
     let provider = toolcrib_testkit::provider::Provider::start(options).unwrap();
-    let mut config = crate::support::config(&provider);
+    let mut config = crate::setup::config(&provider);
     let route = json!({"models": ["*"], "url": provider.url, "speaks": "chat"});
     config.routes = vec![serde_json::from_value::<RouteConfig>(route).unwrap()];
-    Stage::start(provider, config, None).await
+    TestSetup::start(provider, config, None).await
 }
 
-/// What a backend of Chat Completions says.
+/// A response of Chat Completions.
 fn says(message: &Value) -> CannedResponse {
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     CannedResponse::json(
@@ -40,9 +40,9 @@ fn names(body: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn claude_codes_references_before_a_backend_of_chat() {
+async fn claude_codes_references_are_translated_for_a_chat_upstream() {
     let answer = says(&calls("crm__find", r#"{"q":"ada"}"#));
-    let stage = chat_only(Options::responses([answer])).await;
+    let setup = chat_only(Options::responses([answer])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let body = json!({
         "model": "claude-opus-5", "max_tokens": 100,
@@ -59,7 +59,7 @@ async fn claude_codes_references_before_a_backend_of_chat() {
                 "content": [{"type": "tool_reference", "tool_name": "crm__find"}]}]}
         ]
     });
-    let got = stage.ask(Case { api: Api::Messages, stream: false }, &body).await;
+    let got = setup.ask(ClientCase { api: Api::Messages, stream: false }, &body).await;
     assert_eq!(got.status, 200, "{}", got.text());
     assert_eq!(
         got.json()["content"],
@@ -67,10 +67,10 @@ async fn claude_codes_references_before_a_backend_of_chat() {
         {"type": "tool_use", "id": "call_0123456789", "name": "crm__find", "input": {"q": "ada"}}])
     );
 
-    let sent = &stage.provider.requests()[0];
+    let sent = &setup.provider.requests()[0];
     assert_eq!(sent.path, "/v1/chat/completions");
     let sent = sent.json();
-    // What was referred to is loaded, and nothing else that was deferred.
+    // Of the deferred tools, only the referenced ones are loaded.
     assert_eq!(names(&sent), ["ToolSearch", "crm__find"]);
     assert!(
         !sent.to_string().contains("tool_reference") && !sent.to_string().contains("defer_loading")
@@ -81,10 +81,10 @@ async fn claude_codes_references_before_a_backend_of_chat() {
 }
 
 #[tokio::test]
-async fn codex_namespaces_and_search_before_a_backend_of_chat() {
+async fn codex_namespaces_and_search_are_translated_for_a_chat_upstream() {
     let search = says(&calls("tool_search", r#"{"query":"customer"}"#));
     let call = says(&calls("crm__find", r#"{"q":"ada"}"#));
-    let stage = chat_only(Options::responses([search, call])).await;
+    let setup = chat_only(Options::responses([search, call])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let find = json!({"type": "function", "name": "find", "description": "Finds a customer.",
         "parameters": schema, "defer_loading": true});
@@ -96,28 +96,28 @@ async fn codex_namespaces_and_search_before_a_backend_of_chat() {
             {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}}
     ]);
     let mut input = vec![json!({"type": "message", "role": "user", "content": "Find Ada."})];
-    let case = Case { api: Api::Responses, stream: false };
+    let case = ClientCase { api: Api::Responses, stream: false };
     let ask = |input: &[Value]| json!({"model": "gpt-5.4", "store": false, "tools": tools, "input": input});
 
-    let got = stage.ask(case, &ask(&input)).await;
+    let got = setup.ask(case, &ask(&input)).await;
     assert_eq!(got.status, 200, "{}", got.text());
     let searched = got.json()["output"][0].clone();
     assert_eq!(searched["type"], "tool_search_call");
     assert_eq!(searched["arguments"], json!({"query": "customer"}));
-    assert_eq!(got.json()["tools"], tools, "the client's own are told again");
+    assert_eq!(got.json()["tools"], tools, "the response repeats the client's own tools");
 
-    // The client runs the search itself, and answers in its own words.
+    // The client runs the search itself, and returns the result in its own format.
     let output = json!({"type": "tool_search_output", "execution": "client", "status": "completed",
         "call_id": searched["call_id"], "tools": [namespace]});
     input.extend([searched, output]);
-    let got = stage.ask(case, &ask(&input)).await;
+    let got = setup.ask(case, &ask(&input)).await;
     let call = got.json()["output"][0].clone();
     assert_eq!(
         (&call["type"], &call["name"], &call["namespace"], &call["arguments"]),
         (&json!("function_call"), &json!("find"), &json!("crm"), &json!(r#"{"q":"ada"}"#))
     );
 
-    let sent = stage.bodies();
+    let sent = setup.bodies();
     assert_eq!(names(&sent[0]), ["shell", "tool_search"]);
     assert_eq!(names(&sent[1]), ["shell", "tool_search", "crm__find"]);
     assert!(
@@ -126,20 +126,23 @@ async fn codex_namespaces_and_search_before_a_backend_of_chat() {
 }
 
 #[tokio::test]
-async fn two_hundred_tools_of_messages_are_deferred_before_a_backend_of_chat() {
+async fn two_hundred_tools_of_messages_are_deferred_for_a_chat_upstream() {
     for api in [Api::Messages, Api::Responses] {
         for stream in [false, true] {
-            let stage = chat_only(Options::default()).await;
-            let case = Case { api, stream };
-            let seen = stage
-                .see(case, &case.ask(crate::dialects::GOAL, &crate::dialects::tools(200)))
+            let setup = chat_only(Options::default()).await;
+            let case = ClientCase { api, stream };
+            let seen = setup
+                .ask_and_read(
+                    case,
+                    &case.ask(crate::client_requests::GOAL, &crate::client_requests::tools(200)),
+                )
                 .await;
             assert_eq!(seen.calls.len(), 1, "{case:?}");
             assert_eq!(seen.calls[0].name, "crm__find_customer");
             let paths: Vec<String> =
-                stage.provider.requests().iter().map(|sent| sent.path.clone()).collect();
+                setup.provider.requests().iter().map(|sent| sent.path.clone()).collect();
             assert_eq!(paths, ["/v1/chat/completions", "/v1/chat/completions"], "{case:?}");
-            assert_eq!(names(&stage.bodies()[0]), ["tool_search", "tool_describe", "tool_call"]);
+            assert_eq!(names(&setup.bodies()[0]), ["tool_search", "tool_describe", "tool_call"]);
         }
     }
 }

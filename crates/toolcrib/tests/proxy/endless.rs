@@ -167,7 +167,11 @@ fn a_call_that_never_ends_ends_the_turn_with_an_error_of_the_api() {
         let text = error["message"].as_str().unwrap_or_default();
         assert!(text.contains("_bytes` allows"), "{path}: {last}");
         assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Closed), "{path}");
-        assert!(replica.log().contains("the upstream's response exceeded a limit and was cut off"), "{}", replica.log());
+        assert!(
+            replica.log().contains("the upstream's response exceeded a limit and was cut off"),
+            "{}",
+            replica.log()
+        );
     }
 }
 

@@ -16,6 +16,9 @@ fn who_wants_a_socket_is_sent_to_http() {
     let answer = http::upgrade(&replica.url, "/v1/responses").unwrap();
     assert_eq!((answer.status, answer.header("upgrade")), (426, Some("HTTP/1.1")));
     let said: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!(said["error"]["message"], "toolcrib: WebSockets are not supported: send the request with POST");
+    assert_eq!(
+        said["error"]["message"],
+        "toolcrib: WebSockets are not supported: send the request with POST"
+    );
     assert!(provider.requests().is_empty(), "the upstream never hears of it");
 }

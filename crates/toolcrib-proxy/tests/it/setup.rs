@@ -1,4 +1,4 @@
-//! The stage: the scripted provider, the proxy before it on a port of its own, and a client.
+//! The test setup: a scripted provider, a proxy in front of it on its own port, and a client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use toolcrib_core::Settings;
 use toolcrib_proxy::{Config, Proxy, Secret};
 use toolcrib_testkit::provider::{Options, Provider};
 
-use crate::dialects::Case;
-use crate::reading::Seen;
+use crate::client_requests::ClientCase;
+use crate::client_responses::ClientView;
 
-/// Longer than anything here takes on a busy machine: what is not over by then hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+/// Longer than any test takes on a busy machine. What takes longer hangs.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The provider, and the proxy before it.
-pub(crate) struct Stage {
+/// A provider, and a proxy in front of it.
+pub(crate) struct TestSetup {
     pub(crate) provider: Provider,
     pub(crate) proxy: Arc<Proxy>,
-    /// Of the proxy, without a path.
+    /// The URL of the proxy, without a path.
     pub(crate) url: String,
     pub(crate) client: reqwest::Client,
 }
 
-/// An answer, as its bytes came.
+/// A response as the client received it.
 #[derive(Debug, Clone)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// All that came, whether it came to an end or not.
+    /// All bytes that arrived, even if the body was cut off.
     pub(crate) body: Bytes,
     /// Whether the body was cut off.
     pub(crate) cut: bool,
 }
 
-impl Got {
+impl ReceivedResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
@@ -51,19 +51,19 @@ impl Got {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// A header that is a number.
+    /// The value of a numeric header.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.header(name).parse().unwrap()
     }
 }
 
-/// A config whose upstreams are all the provider.
+/// A config in which every upstream is the provider.
 pub(crate) fn config(provider: &Provider) -> Config {
     let url = provider.url.clone();
     Config { openai: url.clone(), anthropic: url.clone(), gemini: url, ..Config::default() }
 }
 
-/// Serves a proxy on a port of its own; returns its URL.
+/// Serves a proxy on its own port, and returns its URL.
 pub(crate) async fn serve(proxy: &Arc<Proxy>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -73,13 +73,13 @@ pub(crate) async fn serve(proxy: &Arc<Proxy>) -> String {
     url
 }
 
-impl Stage {
-    /// A provider that behaves so, and a proxy with nothing configured but where it is.
+impl TestSetup {
+    /// A provider with these options, and a proxy with a default config except for its upstreams.
     pub(crate) async fn new(options: Options) -> Self {
         Self::with(options, |_| {}).await
     }
 
-    /// The same, with something else configured.
+    /// The same, with a changed config.
     pub(crate) async fn with(options: Options, change: impl FnOnce(&mut Config)) -> Self {
         let provider = Provider::start(options).unwrap();
         let mut config = config(&provider);
@@ -87,7 +87,7 @@ impl Stage {
         Self::start(provider, config, None).await
     }
 
-    /// A proxy with this config, and this key for callers without one of their own.
+    /// A proxy with this config, and this key for callers without a key of their own.
     pub(crate) async fn start(
         provider: Provider,
         config: Config,
@@ -99,20 +99,20 @@ impl Stage {
         Self { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
     }
 
-    /// A request to the proxy, to be sent.
-    pub(crate) fn post(&self, case: Case, body: &Value) -> reqwest::RequestBuilder {
+    /// Builds a request to the proxy.
+    pub(crate) fn post(&self, case: ClientCase, body: &Value) -> reqwest::RequestBuilder {
         let url = format!("{}{}", self.url, case.path());
         let body = body.to_string();
         self.client.post(url).header("content-type", "application/json").body(body)
     }
 
-    /// Asks the proxy.
-    pub(crate) async fn ask(&self, case: Case, body: &Value) -> Got {
+    /// Sends a request to the proxy, and returns the response.
+    pub(crate) async fn ask(&self, case: ClientCase, body: &Value) -> ReceivedResponse {
         get(self.post(case, body)).await
     }
 
-    /// Asks the proxy; the answer must be one.
-    pub(crate) async fn see(&self, case: Case, body: &Value) -> Seen {
+    /// Sends a request to the proxy, and reads the response, which must be complete and successful.
+    pub(crate) async fn ask_and_read(&self, case: ClientCase, body: &Value) -> ClientView {
         let got = self.ask(case, body).await;
         assert_eq!(got.status, 200, "{case:?}: {}", got.text());
         let seen = case.read(&got.body);
@@ -120,7 +120,7 @@ impl Stage {
         seen
     }
 
-    /// The bodies that reached the provider.
+    /// The bodies that the provider received.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.provider
             .requests()
@@ -129,61 +129,63 @@ impl Stage {
             .collect()
     }
 
-    /// The same as text.
+    /// The bodies that the provider received, as text.
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         self.provider.requests().iter().map(|request| text(&request.body)).collect()
     }
 
-    /// The metrics of the proxy, as `/metrics` has them.
+    /// The proxy's metrics in the format of `/metrics`.
     pub(crate) fn metrics(&self) -> String {
         let mut registry = toolcrib_server::metrics::registry();
         self.proxy.register_metrics(&mut registry);
         toolcrib_server::metrics::encode(&registry)
     }
 
-    /// What the proxy says of itself.
+    /// The proxy's statistics.
     pub(crate) async fn stats(&self) -> Value {
         get(self.client.request(Method::GET, format!("{}/toolcrib/stats", self.url))).await.json()
     }
 
-    /// Waits until so many requests have reached the provider.
-    pub(crate) async fn reached(&self, count: usize) {
+    /// Waits until the provider has received this many requests.
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
         let look = async {
             while self.provider.requests().len() < count {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, look).await.expect("a request reaches the provider");
+        tokio::time::timeout(TEST_TIMEOUT, look)
+            .await
+            .expect("the provider received too few requests");
     }
 
-    /// Waits until the upstream has no request any more. One that stalls would have it for ever.
-    pub(crate) async fn left(&self, what: &str) {
-        let settled = tokio::time::timeout(PATIENCE, self.provider.wait_until_idle()).await;
-        assert!(settled.is_ok(), "{what}: the upstream is still being asked");
+    /// Waits until the upstream has no open request. A stalled request stays open until the proxy gives it up.
+    pub(crate) async fn wait_until_upstream_idle(&self, what: &str) {
+        let settled = tokio::time::timeout(TEST_TIMEOUT, self.provider.wait_until_idle()).await;
+        assert!(settled.is_ok(), "{what}: the upstream still has an open request");
     }
 }
 
-/// Sends a request and takes all that comes.
-pub(crate) async fn get(request: reqwest::RequestBuilder) -> Got {
+/// Sends a request, and reads the complete response.
+pub(crate) async fn get(request: reqwest::RequestBuilder) -> ReceivedResponse {
     let answer = begin(request).await;
     let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
     let (body, cut) = rest(answer).await;
-    Got { status, headers, body, cut }
+    ReceivedResponse { status, headers, body, cut }
 }
 
-/// Sends a request and takes the head of the answer.
+/// Sends a request, and reads the head of the response.
 pub(crate) async fn begin(request: reqwest::RequestBuilder) -> reqwest::Response {
-    tokio::time::timeout(PATIENCE, request.send()).await.expect("the head of an answer").unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, request.send()).await.expect("no response in time").unwrap()
 }
 
-/// The next piece of a body.
+/// Reads the next chunk of a body.
 pub(crate) async fn more(answer: &mut reqwest::Response) -> Bytes {
-    let chunk = tokio::time::timeout(PATIENCE, answer.chunk()).await.expect("a piece in time");
-    chunk.unwrap().expect("a piece of the body")
+    let chunk = tokio::time::timeout(TEST_TIMEOUT, answer.chunk()).await.expect("no chunk in time");
+    chunk.unwrap().expect("the body has ended")
 }
 
-/// All that is still to come of a body, and whether it was cut off.
+/// Reads the rest of a body. Returns it, and whether it was cut off.
 pub(crate) async fn rest(mut answer: reqwest::Response) -> (Bytes, bool) {
     let mut all = Vec::new();
     let read = async {
@@ -195,11 +197,11 @@ pub(crate) async fn rest(mut answer: reqwest::Response) -> (Bytes, bool) {
             }
         }
     };
-    let cut = tokio::time::timeout(PATIENCE, read).await.expect("the end of a body");
+    let cut = tokio::time::timeout(TEST_TIMEOUT, read).await.expect("the body did not end in time");
     (all.into(), cut)
 }
 
-/// Reads a body until it has this text in it.
+/// Reads a body until it contains this text.
 pub(crate) async fn until(answer: &mut reqwest::Response, text: &str) -> String {
     let mut all = String::new();
     while !all.contains(text) {

@@ -1,5 +1,5 @@
-//! What goes through as it came. Each request is sent twice, to the provider and to the proxy before it:
-//! the provider must get the same, and so must the client.
+//! Requests and responses that pass unchanged. Each request is sent twice, directly to the provider and through the
+//! proxy: the provider must receive the same request, and the client the same response.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method};
@@ -11,10 +11,10 @@ use toolcrib_testkit::provider::{
     BodyPart, CannedResponse, ExactResponse, Options, ReceivedRequest, StreamFault,
 };
 
-use crate::dialects::{Case, GOAL, cases, streams, tools};
-use crate::support::{Got, Stage, begin, get, more, rest, until};
+use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
+use crate::setup::{ReceivedResponse, TestSetup, begin, get, more, rest, until};
 
-/// An answer with a header of each kind, and a body that no JSON reader would write so.
+/// A response with a header of each kind, and a body with unusual formatting.
 fn odd(status: u16) -> CannedResponse {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     CannedResponse::Exact(ExactResponse {
@@ -30,9 +30,9 @@ fn odd(status: u16) -> CannedResponse {
     })
 }
 
-/// What must be the same of a request, whichever way it went.
+/// The parts of a request that must be the same directly and through the proxy.
 fn up(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Bytes) {
-    // `host` names the proxy, and what speaks of one connection ends there.
+    // `host` differs, and hop-by-hop headers are not forwarded.
     let own = ["host", "connection", "te", "x-hop", "keep-alive"];
     let mut headers: Vec<(String, String)> =
         request.headers.iter().filter(|(name, _)| !own.contains(&name.as_str())).cloned().collect();
@@ -40,7 +40,7 @@ fn up(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Byte
     (request.method.clone(), request.path.clone(), headers, request.body.clone())
 }
 
-fn down(got: &Got) -> (u16, Vec<(String, String)>, Bytes) {
+fn down(got: &ReceivedResponse) -> (u16, Vec<(String, String)>, Bytes) {
     let ours = |name: &str| name == "date" || name.starts_with("x-toolcrib-");
     let headers = got.headers.iter().filter(|(name, _)| !ours(name.as_str()));
     let mut headers: Vec<(String, String)> =
@@ -49,11 +49,17 @@ fn down(got: &Got) -> (u16, Vec<(String, String)>, Bytes) {
     (got.status, headers, got.body.clone())
 }
 
-/// Sends a request both ways.
-async fn same(stage: &Stage, method: Method, path: &str, more: &HeaderMap, body: &[u8]) -> Got {
-    stage.provider.clear();
+/// Sends a request directly and through the proxy, and compares.
+async fn same(
+    setup: &TestSetup,
+    method: Method,
+    path: &str,
+    more: &HeaderMap,
+    body: &[u8],
+) -> ReceivedResponse {
+    setup.provider.clear();
     let send = |url: &str| {
-        let request = stage.client.request(method.clone(), format!("{url}{path}"));
+        let request = setup.client.request(method.clone(), format!("{url}{path}"));
         let request = request
             .header("accept-encoding", "gzip, br")
             .header("user-agent", "agent/1.2")
@@ -69,8 +75,8 @@ async fn same(stage: &Stage, method: Method, path: &str, more: &HeaderMap, body:
         let body = body.to_vec();
         get(if body.is_empty() { request } else { request.body(body) })
     };
-    let (direct, through) = (send(&stage.provider.url).await, send(&stage.url).await);
-    let requests = stage.provider.requests();
+    let (direct, through) = (send(&setup.provider.url).await, send(&setup.url).await);
+    let requests = setup.provider.requests();
     let what = format!("{method} {path} {}", String::from_utf8_lossy(body));
     assert_eq!(requests.len(), 2, "{what}");
     let mut expected = up(&requests[0]);
@@ -80,21 +86,26 @@ async fn same(stage: &Stage, method: Method, path: &str, more: &HeaderMap, body:
     through
 }
 
-async fn same_post(stage: &Stage, case: Case, more: &[(&'static str, &str)], body: &[u8]) -> Got {
+async fn same_post(
+    setup: &TestSetup,
+    case: ClientCase,
+    more: &[(&'static str, &str)],
+    body: &[u8],
+) -> ReceivedResponse {
     for _ in 0..2 {
-        stage.provider.queue_response(odd(422));
+        setup.provider.queue_response(odd(422));
     }
     let mut headers: HeaderMap =
         more.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     headers.insert("content-type", "application/json".parse().unwrap());
     let path = case.path();
     let query = if path.contains('?') { "&trace=a%20b" } else { "?beta=true&trace=a%20b" };
-    same(stage, Method::POST, &format!("{path}{query}"), &headers, body).await
+    same(setup, Method::POST, &format!("{path}{query}"), &headers, body).await
 }
 
 #[tokio::test]
-async fn what_is_no_request_of_the_api_is_for_the_upstream_to_refuse() {
-    let stage = Stage::new(Options::default()).await;
+async fn an_invalid_request_passes_and_the_upstream_rejects_it() {
+    let setup = TestSetup::new(Options::default()).await;
     for case in cases() {
         for body in [
             &b"{"[..],
@@ -108,15 +119,15 @@ async fn what_is_no_request_of_the_api_is_for_the_upstream_to_refuse() {
             b"\xff\xfe not text",
             b"{\"model\":\"m\",\"tools\":[]} and more",
         ] {
-            let got = same_post(&stage, case, &[], body).await;
+            let got = same_post(&setup, case, &[], body).await;
             assert_eq!(got.header("x-toolcrib-mode"), "bypass", "{case:?} {body:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_better_left_alone_passes_with_a_reason() {
-    let stage = Stage::new(Options::default()).await;
+async fn requests_that_must_not_change_pass_with_a_reason() {
+    let setup = TestSetup::new(Options::default()).await;
     for case in cases() {
         let many = case.ask(GOAL, &tools(60));
         let (none, few) = (case.ask(GOAL, &[]).to_string(), case.ask(GOAL, &tools(3)).to_string());
@@ -125,7 +136,7 @@ async fn what_is_better_left_alone_passes_with_a_reason() {
             Api::Gemini => several["generationConfig"] = json!({"candidateCount": 2}),
             _ => several["n"] = 2.into(),
         }
-        // This upstream knows no namespaces; with tool search off it gets them all the same.
+        // This upstream does not support namespaces; with tool search off they are sent nevertheless.
         let mut grouped = many.clone();
         grouped["tools"] = json!([{"type": "namespace", "name": "crm", "tools": many["tools"]}]);
         let grouped = grouped.to_string();
@@ -145,7 +156,7 @@ async fn what_is_better_left_alone_passes_with_a_reason() {
             rows.push((&grouped, &off, "bypass", "tool search is off"));
         }
         for (body, headers, mode, why) in rows {
-            let got = same_post(&stage, case, headers, body.as_bytes()).await;
+            let got = same_post(&setup, case, headers, body.as_bytes()).await;
             let said = (got.header("x-toolcrib-mode"), got.header("x-toolcrib-why"));
             assert!(said.0 == mode && said.1.contains(why), "{case:?}: {said:?}");
         }
@@ -153,20 +164,20 @@ async fn what_is_better_left_alone_passes_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_body_too_large_to_be_read_passes_as_it_comes() {
-    let stage = Stage::with(Options::default(), |config| config.request_bytes = 1_000).await;
+async fn a_body_that_is_too_large_to_be_read_passes_unchanged() {
+    let setup = TestSetup::with(Options::default(), |config| config.request_bytes = 1_000).await;
     for case in cases() {
         let body = case.ask(GOAL, &tools(60)).to_string();
-        let got = same_post(&stage, case, &[], body.as_bytes()).await;
+        let got = same_post(&setup, case, &[], body.as_bytes()).await;
         assert_eq!(got.header("x-toolcrib-why"), "the body is too large to be read");
     }
 }
 
 #[tokio::test]
-async fn an_unknown_mode_is_refused_with_those_there_are() {
-    let stage = Stage::new(Options::default()).await;
+async fn an_unknown_mode_is_an_error_that_lists_the_modes() {
+    let setup = TestSetup::new(Options::default()).await;
     for case in cases() {
-        let request = stage.post(case, &case.ask(GOAL, &tools(60)));
+        let request = setup.post(case, &case.ask(GOAL, &tools(60)));
         let got = get(request.header("x-toolcrib-mode", "fast")).await;
         assert!(got.status == 400 && case.is_error(&got.json(), 400), "{}", got.text());
         let message = got.json()["error"]["message"].as_str().unwrap().to_owned();
@@ -175,13 +186,13 @@ async fn an_unknown_mode_is_refused_with_those_there_are() {
             "toolcrib: `x-toolcrib-mode: fast` is not one of auto, off, bridge, reveal, terse, append, \
              reference, hosted"
         );
-        assert_eq!(stage.provider.requests().len(), 0);
+        assert_eq!(setup.provider.requests().len(), 0);
     }
 }
 
 #[tokio::test]
-async fn other_paths_of_the_apis_pass() {
-    let stage = Stage::new(Options::default()).await;
+async fn other_paths_of_the_apis_pass_through() {
+    let setup = TestSetup::new(Options::default()).await;
     let json = HeaderMap::from_iter([(
         "content-type".parse().unwrap(),
         "application/json".parse().unwrap(),
@@ -202,23 +213,23 @@ async fn other_paths_of_the_apis_pass() {
         (Method::PATCH, "/anything/at/all", &octets, b"bytes"),
         (Method::GET, "/v1/chat/completions?limit=1", &HeaderMap::new(), b""),
     ] {
-        same(&stage, method, path, headers, body).await;
+        same(&setup, method, path, headers, body).await;
     }
 }
 
 #[tokio::test]
-async fn a_body_of_another_path_flows_both_ways_at_once() {
+async fn bodies_of_other_paths_stream_in_both_directions() {
     let echo = axum::Router::new().fallback(|request: axum::extract::Request| async move {
         axum::response::Response::new(Body::from_stream(request.into_body().into_data_stream()))
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, echo).await });
-    let stage = Stage::with(Options::default(), |config| config.openai = url).await;
+    let setup = TestSetup::with(Options::default(), |config| config.openai = url).await;
     let (speak, body) = futures::channel::mpsc::unbounded::<&'static str>();
     speak.unbounded_send("one;").unwrap();
     let body = reqwest::Body::wrap_stream(body.map(Ok::<_, std::io::Error>));
-    let request = stage.client.post(format!("{}/v1/audio", stage.url)).body(body);
+    let request = setup.client.post(format!("{}/v1/audio", setup.url)).body(body);
     let mut answer = begin(request).await;
     assert_eq!(until(&mut answer, "one;").await, "one;");
     speak.unbounded_send("two;").unwrap();
@@ -228,16 +239,17 @@ async fn a_body_of_another_path_flows_both_ways_at_once() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_left_alone_comes_as_it_is_made() {
+async fn an_unchanged_stream_is_forwarded_as_it_arrives() {
     for case in streams() {
-        let stage =
-            Stage::new(Options::responses([CannedResponse::Faulty(StreamFault::StallAfter(2))]))
-                .await;
-        let mut answer = begin(stage.post(case, &case.ask("Hi", &[]))).await;
-        // The rest is not yet said: only the test lets the provider go on.
+        let setup = TestSetup::new(Options::responses([CannedResponse::Faulty(
+            StreamFault::StallAfter(2),
+        )]))
+        .await;
+        let mut answer = begin(setup.post(case, &case.ask("Hi", &[]))).await;
+        // The provider sends the rest only when the test tells it to.
         let first = more(&mut answer).await;
         assert!(!case.read(&first).ended);
-        stage.provider.release();
+        setup.provider.release();
         let (last, cut) = rest(answer).await;
         let seen = case.read(&[first, last].concat());
         assert!(!cut && seen.ended, "{case:?}: {seen:?}");

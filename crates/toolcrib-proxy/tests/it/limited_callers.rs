@@ -1,5 +1,5 @@
-//! What a limited caller cannot do: keep a stream after its key is revoked, make the provider read a request in
-//! another way than the proxy, and reach what the provider stores for others.
+//! What a limited caller cannot do: keep a stream after its key is revoked, make the provider read a request differently
+//! than the proxy does, and use objects that the provider stores for others.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use toolcrib_proxy::{Config, Proxy, Secret};
 use toolcrib_server::access::{Access, AccessControl};
 use toolcrib_testkit::provider::{CannedResponse, Options, Provider, StreamFault};
 
-use crate::dialects::{streams, tools};
-use crate::support::{Got, Stage, begin, config, get, rest, serve, until};
+use crate::client_requests::{streams, tools};
+use crate::setup::{ReceivedResponse, TestSetup, begin, config, get, rest, serve, until};
 
 const ANN: &[(&str, &str)] = &[("authorization", "Bearer virtual-ann")];
 const BOB: &[(&str, &str)] = &[("authorization", "Bearer virtual-bob")];
@@ -27,23 +27,28 @@ fn with_callers(provider: &Provider) -> Config {
     Config { callers: serde_json::from_value(callers).unwrap(), ..config(provider) }
 }
 
-async fn stage(access: &AccessControl, options: Options) -> Stage {
+async fn stage(access: &AccessControl, options: Options) -> TestSetup {
     let provider = Provider::start(options).unwrap();
     let config = with_callers(&provider);
     let proxy = Proxy::new(config, Settings::default(), access.clone(), Arc::default()).unwrap();
     let proxy = Arc::new(proxy);
     let url = serve(&proxy).await;
-    Stage { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
+    TestSetup { provider, proxy, url, client: toolcrib_tls::client_builder().build().unwrap() }
 }
 
-async fn open() -> Stage {
+async fn open() -> TestSetup {
     stage(&AccessControl::from(None), Options::default()).await
 }
 
-async fn send(stage: &Stage, target: &str, headers: &[(&str, &str)], body: &str) -> Got {
+async fn send(
+    setup: &TestSetup,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> ReceivedResponse {
     let (method, path) = target.split_once(' ').unwrap();
-    let url = format!("{}{path}", stage.url);
-    let mut request = stage.client.request(method.parse().unwrap(), url).body(body.to_owned());
+    let url = format!("{}{path}", setup.url);
+    let mut request = setup.client.request(method.parse().unwrap(), url).body(body.to_owned());
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -55,15 +60,15 @@ fn chat() -> String {
 }
 
 #[tokio::test]
-async fn streams_end_when_the_token_of_the_listener_is_revoked() {
+async fn streams_end_when_the_listeners_token_is_revoked() {
     for case in streams() {
-        // With many tools the stream is written by the proxy.
+        // With many tools, the proxy writes the stream itself.
         let counts: &[usize] = if case.api == Api::Chat { &[3, 60] } else { &[3] };
         for count in counts {
             let access = AccessControl::from(Some(Secret::from("old-token")));
             let stalled = Options::responses([CannedResponse::Faulty(StreamFault::StallAfter(1))]);
-            let stage = stage(&access, stalled).await;
-            let request = stage.post(case, &case.ask("Hi.", &tools(*count)));
+            let setup = stage(&access, stalled).await;
+            let request = setup.post(case, &case.ask("Hi.", &tools(*count)));
             let request = request.header("authorization", "Bearer sk-own");
             let mut answer = begin(request.header("x-toolcrib-key", "old-token")).await;
             until(&mut answer, "data: ").await;
@@ -76,30 +81,30 @@ async fn streams_end_when_the_token_of_the_listener_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_of_the_listener_is_no_credential_for_the_provider() {
+async fn a_revoked_token_is_not_forwarded_as_a_credential() {
     let access = AccessControl::from(Some(Secret::from("old-token")));
-    let stage = stage(&access, Options::default()).await;
+    let setup = stage(&access, Options::default()).await;
     access.replace(Access::Bearer(Secret::from("new-token")));
     let target = "POST /v1/chat/completions";
     let both = [("x-toolcrib-key", "new-token"), ("authorization", "Bearer old-token")];
-    assert_eq!(send(&stage, target, &both, &chat()).await.status, 401);
+    assert_eq!(send(&setup, target, &both, &chat()).await.status, 401);
     access.replace(Access::Open);
     for key in ["old-token", "new-token"] {
-        assert_eq!(send(&stage, target, &[("x-api-key", key)], &chat()).await.status, 401, "{key}");
+        assert_eq!(send(&setup, target, &[("x-api-key", key)], &chat()).await.status, 401, "{key}");
     }
-    assert_eq!(stage.provider.requests().len(), 0);
-    // A token that is in use again is accepted, also as the key of a caller.
+    assert_eq!(setup.provider.requests().len(), 0);
+    // A token that is valid again is accepted, even as the key of a caller.
     access.replace(Access::Bearer(Secret::from("virtual-ann")));
     access.replace(Access::Bearer(Secret::from("old-token")));
     let own = [("x-toolcrib-key", "old-token"), ("authorization", "Bearer sk-own")];
     for headers in [&own[..], ANN] {
-        assert_eq!(send(&stage, target, headers, &chat()).await.status, 200, "{headers:?}");
+        assert_eq!(send(&setup, target, headers, &chat()).await.status, 200, "{headers:?}");
     }
 }
 
 #[tokio::test]
-async fn the_provider_reads_the_body_as_json_too() {
-    let stage = open().await;
+async fn the_body_is_declared_as_json_for_the_provider() {
+    let setup = open().await;
     for kind in [
         "application/json; charset=utf-7",
         "application/x-www-form-urlencoded",
@@ -112,11 +117,11 @@ async fn the_provider_reads_the_body_as_json_too() {
             ("POST /v1beta/models/gemini-x:countTokens", r#"{"contents":[]}"#.to_owned()),
         ] {
             for key in ["Bearer virtual-ann", "Bearer virtual-scoped"] {
-                stage.provider.clear();
+                setup.provider.clear();
                 let mut headers = vec![("authorization", key), ("content-type", kind)];
                 headers.truncate(if kind.is_empty() { 1 } else { 2 });
-                send(&stage, target, &headers, &body).await;
-                let requests = stage.provider.requests();
+                send(&setup, target, &headers, &body).await;
+                let requests = setup.provider.requests();
                 let sent: Vec<&str> = requests[0]
                     .headers
                     .iter()
@@ -129,10 +134,10 @@ async fn the_provider_reads_the_body_as_json_too() {
 }
 
 #[tokio::test]
-async fn stored_items_and_containers_are_for_the_caller_that_got_them() {
-    let stage = open().await;
+async fn stored_items_and_containers_can_be_used_only_by_their_owner() {
+    let setup = open().await;
     let respond = async |headers: &[(&str, &str)], body: &Value| {
-        send(&stage, "POST /v1/responses", headers, &body.to_string()).await
+        send(&setup, "POST /v1/responses", headers, &body.to_string()).await
     };
     let output = json!({"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-5", "output": [
         {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"},
@@ -140,7 +145,7 @@ async fn stored_items_and_containers_are_for_the_caller_that_got_them() {
         {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1", "code": "1", "status": "completed"},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []},
     ]});
-    stage.provider.queue_response(CannedResponse::json(200, &output));
+    setup.provider.queue_response(CannedResponse::json(200, &output));
     let body = json!({"model": "gpt-5", "input": "Hi."});
     assert_eq!(respond(ANN, &body).await.status, 200);
     for more in [
@@ -153,27 +158,27 @@ async fn stored_items_and_containers_are_for_the_caller_that_got_them() {
     ] {
         let mut body = body.clone();
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        stage.provider.clear();
+        setup.provider.clear();
         let got = respond(BOB, &body).await;
-        assert_eq!((got.status, stage.provider.requests().len()), (403, 0), "{more}");
+        assert_eq!((got.status, setup.provider.requests().len()), (403, 0), "{more}");
         respond(ANN, &body).await;
-        assert_eq!(stage.provider.requests().len(), 1, "{more}");
+        assert_eq!(setup.provider.requests().len(), 1, "{more}");
     }
 }
 
 #[tokio::test]
-async fn a_wrong_key_of_ours_is_refused_next_to_a_right_one() {
+async fn a_wrong_key_is_rejected_even_with_a_right_one() {
     for access in [AccessControl::from(None), AccessControl::from(Some(Secret::from("door")))] {
-        let stage = stage(&access, Options::default()).await;
+        let setup = stage(&access, Options::default()).await;
         let wrong = [("x-toolcrib-key", "wrong"), ANN[0]];
-        assert_eq!(send(&stage, "POST /v1/chat/completions", &wrong, &chat()).await.status, 401);
-        assert_eq!(stage.provider.requests().len(), 0);
+        assert_eq!(send(&setup, "POST /v1/chat/completions", &wrong, &chat()).await.status, 401);
+        assert_eq!(setup.provider.requests().len(), 0);
     }
 }
 
 #[tokio::test]
-async fn only_listed_headers_go_up_for_a_limited_caller() {
-    let stage = open().await;
+async fn only_allowed_headers_of_a_limited_caller_are_forwarded() {
+    let setup = open().await;
     let kept = [
         ("accept", "application/json"),
         ("accept-language", "de"),
@@ -195,9 +200,9 @@ async fn only_listed_headers_go_up_for_a_limited_caller() {
     ];
     let headers: Vec<_> = ANN.iter().chain(&kept).chain(&dropped).copied().collect();
     for target in ["POST /v1/chat/completions", "GET /v1/models"] {
-        stage.provider.clear();
-        send(&stage, target, &headers, &chat()).await;
-        let sent = &stage.provider.requests()[0];
+        setup.provider.clear();
+        send(&setup, target, &headers, &chat()).await;
+        let sent = &setup.provider.requests()[0];
         for (name, value) in kept {
             assert_eq!(sent.header(name), Some(value), "{target} {name}");
         }
@@ -205,24 +210,24 @@ async fn only_listed_headers_go_up_for_a_limited_caller() {
             assert_eq!(sent.header(name), None, "{target} {name}");
         }
     }
-    // A client that sends its own credential also chooses the part of its account.
-    stage.provider.clear();
+    // A client that sends its own credential also chooses its organisation and project.
+    setup.provider.clear();
     let own = [
         ("authorization", "Bearer sk-own"),
         ("openai-organization", "org-own"),
         ("x-toolcrib-tools", "crm__*"),
         ("x-original-url", "/v1/files"),
     ];
-    send(&stage, "POST /v1/chat/completions", &own, &chat()).await;
-    let sent = &stage.provider.requests()[0];
+    send(&setup, "POST /v1/chat/completions", &own, &chat()).await;
+    let sent = &setup.provider.requests()[0];
     assert_eq!(sent.header("authorization"), Some("Bearer sk-own"));
     assert_eq!(sent.header("openai-organization"), Some("org-own"));
     assert_eq!(sent.header("x-original-url"), None);
 }
 
 #[tokio::test]
-async fn a_key_chooses_no_other_method_and_no_project() {
-    let stage = open().await;
+async fn a_caller_with_a_key_can_choose_neither_another_method_nor_a_project() {
+    let setup = open().await;
     let project = |name: &str| {
         format!("POST /v1/projects/{name}/locations/l/publishers/google/models/g:generateContent")
     };
@@ -233,25 +238,25 @@ async fn a_key_chooses_no_other_method_and_no_project() {
         (project("p1"), ANN, 403),
         (project("p2"), cloud, 403),
     ] {
-        let got = send(&stage, &target, headers, &body).await;
+        let got = send(&setup, &target, headers, &body).await;
         assert_eq!(got.status, status, "{target}: {}", got.text());
     }
-    assert_eq!(stage.provider.requests().len(), 0);
-    send(&stage, &project("p1"), cloud, &body).await;
+    assert_eq!(setup.provider.requests().len(), 0);
+    send(&setup, &project("p1"), cloud, &body).await;
     let scoped = [("x-goog-api-key", "AIza-own"), ("x-toolcrib-tools", "crm__*")];
-    send(&stage, &project("p3"), &scoped, &body).await;
-    assert_eq!(stage.provider.requests().len(), 2);
+    send(&setup, &project("p3"), &scoped, &body).await;
+    assert_eq!(setup.provider.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn what_clients_usually_send_is_not_refused() {
-    let stage = open().await;
+async fn requests_that_clients_usually_send_are_accepted() {
+    let setup = open().await;
     let scoped = ("authorization", "Bearer virtual-scoped");
     for (encoding, status) in
         [("identity", 200), ("", 200), ("Identity, identity", 200), ("identity, gzip", 413)]
     {
         let headers = [scoped, ("content-encoding", encoding)];
-        let got = send(&stage, "POST /v1/chat/completions", &headers, &chat()).await;
+        let got = send(&setup, "POST /v1/chat/completions", &headers, &chat()).await;
         assert_eq!(got.status, status, "{encoding}: {}", got.text());
     }
     for (path, status) in [
@@ -261,9 +266,9 @@ async fn what_clients_usually_send_is_not_refused() {
         ("/v1/models/a/b:verb", 403),
         ("/v1beta/models/a/operations", 403),
     ] {
-        let got = send(&stage, &format!("GET {path}"), ANN, "").await;
+        let got = send(&setup, &format!("GET {path}"), ANN, "").await;
         assert_eq!(got.status == 403, status == 403, "{path}: {} {}", got.status, got.text());
     }
     let google = [("x-goog-api-key", "virtual-ann")];
-    assert_eq!(send(&stage, "GET /v1/models/a/operations", &google, "").await.status, 403);
+    assert_eq!(send(&setup, "GET /v1/models/a/operations", &google, "").await.status, 403);
 }

@@ -1,4 +1,4 @@
-//! What is said of a request: in headers and trailers, in the statistics, in the metrics.
+//! What is reported about a request: in headers and trailers, in the statistics, and in the metrics.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -6,11 +6,11 @@ use tokio::net::TcpStream;
 use toolcrib_dialect::Api;
 use toolcrib_testkit::provider::Options;
 
-use crate::dialects::{Case, GOAL, cases, streams, tools};
-use crate::support::{Got, Stage};
+use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
+use crate::setup::{ReceivedResponse, TestSetup};
 
-/// What is said once the turn is over.
-const LATE: [&str; 4] = [
+/// Headers or trailers that are known only at the end of a turn.
+const SUMMARY_HEADERS: [&str; 4] = [
     "x-toolcrib-rounds",
     "x-toolcrib-searches",
     "x-toolcrib-last-input-tokens",
@@ -18,10 +18,10 @@ const LATE: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_deferred_request_says_how_and_what_it_took() {
+async fn a_deferred_request_reports_its_mode_and_tokens() {
     for case in cases() {
-        let stage = Stage::new(Options::default()).await;
-        let got = stage.ask(case, &case.ask(GOAL, &tools(60))).await;
+        let setup = TestSetup::new(Options::default()).await;
+        let got = setup.ask(case, &case.ask(GOAL, &tools(60))).await;
         assert_eq!(got.header("x-toolcrib-mode"), "bridge", "{case:?}");
         assert!(!got.header("x-toolcrib-why").is_empty());
         assert_eq!((got.number("x-toolcrib-tools"), got.number("x-toolcrib-deferred")), (60, 60));
@@ -29,10 +29,13 @@ async fn a_deferred_request_says_how_and_what_it_took() {
             (got.number("x-toolcrib-tokens-before"), got.number("x-toolcrib-tokens-after"));
         assert!(before > 4 * after && after > 0, "{case:?}: {before} {after}");
         if case.stream {
-            assert!(LATE.iter().all(|name| got.header("trailer").contains(name)), "{case:?}");
+            assert!(
+                SUMMARY_HEADERS.iter().all(|name| got.header("trailer").contains(name)),
+                "{case:?}"
+            );
             continue;
         }
-        let last = stage.provider.requests()[1].body.len().div_ceil(4);
+        let last = setup.provider.requests()[1].body.len().div_ceil(4);
         assert_eq!(got.header("x-toolcrib-rounds"), "2", "{case:?}");
         assert_eq!(got.header("x-toolcrib-searches"), "1", "{case:?}");
         assert_eq!(got.number("x-toolcrib-last-input-tokens"), last as u64, "{case:?}");
@@ -41,22 +44,22 @@ async fn a_deferred_request_says_how_and_what_it_took() {
 }
 
 #[tokio::test]
-async fn a_request_that_passes_says_so() {
+async fn a_request_that_passes_through_reports_that() {
     for case in cases() {
-        let stage = Stage::new(Options::default()).await;
-        let few = stage.ask(case, &case.ask("Hi", &tools(3))).await;
+        let setup = TestSetup::new(Options::default()).await;
+        let few = setup.ask(case, &case.ask("Hi", &tools(3))).await;
         assert_eq!(few.header("x-toolcrib-mode"), "pass-through", "{case:?}");
         assert_eq!((few.number("x-toolcrib-tools"), few.number("x-toolcrib-deferred")), (3, 0));
         assert_eq!(few.header("x-toolcrib-tokens-before"), few.header("x-toolcrib-tokens-after"));
-        let none = stage.ask(case, &case.ask("Hi", &[])).await;
+        let none = setup.ask(case, &case.ask("Hi", &[])).await;
         assert_eq!(none.header("x-toolcrib-mode"), "bypass");
         assert_eq!(none.headers.get("x-toolcrib-tools"), None);
     }
 }
 
-/// Sends a request over a socket of its own, and takes all bytes of the answer.
-async fn raw(stage: &Stage, case: Case, more: &str) -> String {
-    let host = stage.url.strip_prefix("http://").unwrap();
+/// Sends a request over its own socket, and returns all bytes of the response.
+async fn raw(setup: &TestSetup, case: ClientCase, more: &str) -> String {
+    let host = setup.url.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(host).await.unwrap();
     let mut body = case.ask(GOAL, &tools(60));
     if case.api == Api::Chat {
@@ -74,12 +77,12 @@ async fn raw(stage: &Stage, case: Case, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_says_what_it_took_in_its_trailers() {
+async fn a_stream_reports_its_summary_in_trailers() {
     for case in streams() {
-        let stage = Stage::new(Options::default()).await;
-        let answer = raw(&stage, case, "te: trailers\r\nconnection: te, close").await;
+        let setup = TestSetup::new(Options::default()).await;
+        let answer = raw(&setup, case, "te: trailers\r\nconnection: te, close").await;
         let (_, trailers) = answer.rsplit_once("\r\n0\r\n").unwrap();
-        let last = stage.provider.requests()[1].body.len().div_ceil(4);
+        let last = setup.provider.requests()[1].body.len().div_ceil(4);
         for line in [
             "x-toolcrib-rounds: 2".to_owned(),
             "x-toolcrib-searches: 1".to_owned(),
@@ -87,24 +90,24 @@ async fn a_stream_says_what_it_took_in_its_trailers() {
         ] {
             assert!(trailers.lines().any(|said| said == line), "{case:?} {line}: {trailers:?}");
         }
-        let answer = raw(&stage, case, "connection: close").await;
-        assert!(answer.ends_with("\r\n0\r\n\r\n"), "{case:?}: nobody asked for trailers");
+        let answer = raw(&setup, case, "connection: close").await;
+        assert!(answer.ends_with("\r\n0\r\n\r\n"), "{case:?}: no trailers were requested");
     }
 }
 
 #[tokio::test]
-async fn the_statistics_add_up() {
+async fn the_statistics_add_up_all_requests() {
     for case in cases() {
-        let stage = Stage::new(Options::default()).await;
-        let mut said: Vec<Got> = Vec::new();
+        let setup = TestSetup::new(Options::default()).await;
+        let mut said: Vec<ReceivedResponse> = Vec::new();
         for agent in ["one/1.0", "two/2.0 (linux)", "one/1.1"] {
             for body in [case.ask(GOAL, &tools(60)), case.ask("Hi", &tools(3)), case.ask("Hi", &[])]
             {
-                let request = stage.post(case, &body).header("user-agent", agent);
-                said.push(crate::support::get(request).await);
+                let request = setup.post(case, &body).header("user-agent", agent);
+                said.push(crate::setup::get(request).await);
             }
         }
-        let stats = stage.stats().await;
+        let stats = setup.stats().await;
         let rows = stats["rows"].as_array().unwrap();
         let names: Vec<(&str, &str)> = rows
             .iter()
@@ -118,8 +121,8 @@ async fn the_statistics_add_up() {
                 .map(|got| got.number(name))
                 .sum::<u64>()
         };
-        // Requests without tools are none of ours to count; the provider saw them, too.
-        let rounds = stage.provider.requests().len() as u64 - 3;
+        // Requests without tools are not counted, although the provider received them.
+        let rounds = setup.provider.requests().len() as u64 - 3;
         assert_eq!(
             [sum("requests"), sum("deferred"), sum("rounds"), sum("searches")],
             [6, 3, rounds, 3],
@@ -128,13 +131,13 @@ async fn the_statistics_add_up() {
         assert_eq!(sum("tokens_before"), told("x-toolcrib-tokens-before"));
         assert_eq!(sum("tokens_after"), told("x-toolcrib-tokens-after"));
         assert!(rows.iter().all(|row| row["saved"].as_i64().unwrap() > 0), "{case:?}: {rows:?}");
-        metrics(&stage, case, &stats);
+        check_metrics(&setup, case, &stats);
     }
 }
 
-/// The metrics say the same.
-fn metrics(stage: &Stage, case: Case, stats: &Value) {
-    let text = stage.metrics();
+/// Checks that the metrics agree with the statistics.
+fn check_metrics(setup: &TestSetup, case: ClientCase, stats: &Value) {
+    let text = setup.metrics();
     let api = case.api.name();
     let value = |name: &str, mode: &str| {
         let start = format!("toolcrib_proxy_{name}_total{{api=\"{api}\",mode=\"{mode}\"}} ");

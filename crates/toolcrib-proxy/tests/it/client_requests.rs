@@ -1,14 +1,14 @@
-//! The APIs as a client knows them: how each is asked. How its answers are read is in `reading`.
+//! Requests of the four APIs as a client writes them. `client_responses` reads the responses.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_testkit::provider::Dialect;
 
-use crate::reading::Call;
+use crate::client_responses::Call;
 
-/// One way to ask: an API, streamed or not.
+/// One kind of request: an API, with or without streaming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Case {
+pub(crate) struct ClientCase {
     pub(crate) api: Api,
     pub(crate) stream: bool,
 }
@@ -16,20 +16,20 @@ pub(crate) struct Case {
 /// Every API.
 pub(crate) const APIS: [Api; 4] = [Api::Chat, Api::Responses, Api::Messages, Api::Gemini];
 
-/// Every way to ask.
-pub(crate) fn cases() -> impl Iterator<Item = Case> {
-    APIS.into_iter().flat_map(|api| [false, true].map(|stream| Case { api, stream }))
+/// Every API, with and without streaming.
+pub(crate) fn cases() -> impl Iterator<Item = ClientCase> {
+    APIS.into_iter().flat_map(|api| [false, true].map(|stream| ClientCase { api, stream }))
 }
 
-/// The ways that stream.
-pub(crate) fn streams() -> impl Iterator<Item = Case> {
+/// Every API with streaming.
+pub(crate) fn streams() -> impl Iterator<Item = ClientCase> {
     cases().filter(|case| case.stream)
 }
 
-/// A tool: its name, what it does, its schema.
+/// A tool: its name, its description, its schema.
 pub(crate) type Tool = (String, String, Value);
 
-/// What the goals of these tests are about.
+/// The goal that the scripted model pursues in most tests.
 pub(crate) const GOAL: &str = r#"goal: crm__find_customer {"q":"Ada"}"#;
 
 /// Tools of a made-up company. The first is `crm__find_customer {q}`.
@@ -56,8 +56,8 @@ pub(crate) fn tools(count: usize) -> Vec<Tool> {
     tools
 }
 
-impl Case {
-    /// The API as the scripted provider calls it.
+impl ClientCase {
+    /// The scripted provider's name for the API.
     pub(crate) fn dialect(self) -> Dialect {
         match self.api {
             Api::Chat => Dialect::Chat,
@@ -75,12 +75,12 @@ impl Case {
         }
     }
 
-    /// Where it is asked.
+    /// The path of a request.
     pub(crate) fn path(self) -> String {
         self.path_of(self.model())
     }
 
-    /// Where a model is asked.
+    /// The path of a request to this model.
     pub(crate) fn path_of(self, model: &str) -> String {
         match (self.api, self.stream) {
             (Api::Chat, _) => "/v1/chat/completions".into(),
@@ -91,7 +91,7 @@ impl Case {
         }
     }
 
-    /// The header that this API's clients put their credential in, and what stands before it.
+    /// The header in which this API's clients send their credential, and the prefix of its value.
     pub(crate) fn credential(self) -> (&'static str, &'static str) {
         match self.api {
             Api::Chat | Api::Responses => ("authorization", "Bearer "),
@@ -100,7 +100,7 @@ impl Case {
         }
     }
 
-    /// A first request.
+    /// The first request of a conversation.
     pub(crate) fn ask(self, text: &str, tools: &[Tool]) -> Value {
         self.body(&[self.user(text)], tools)
     }
@@ -146,7 +146,7 @@ impl Case {
         tool
     }
 
-    /// What the user says.
+    /// A message of the user.
     pub(crate) fn user(self, text: &str) -> Value {
         match self.api {
             Api::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
@@ -154,7 +154,7 @@ impl Case {
         }
     }
 
-    /// What a tool answers.
+    /// The result of a tool.
     pub(crate) fn result(self, call: &Call, text: &str) -> Value {
         let (id, name) = (&call.id, &call.name);
         match self.api {
@@ -169,7 +169,7 @@ impl Case {
         }
     }
 
-    /// The history in a request's body.
+    /// The history in the body of a request.
     pub(crate) fn history(self, body: &Value) -> Vec<Value> {
         let name = match self.api {
             Api::Chat | Api::Messages => "messages",
@@ -179,7 +179,7 @@ impl Case {
         body[name].as_array().unwrap().clone()
     }
 
-    /// Whether a body is an error in the shape of this API.
+    /// Whether a body is an error in the format of this API.
     pub(crate) fn is_error(self, body: &Value, status: u16) -> bool {
         let error = &body["error"];
         error["message"].is_string()

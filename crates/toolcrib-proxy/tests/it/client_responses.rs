@@ -1,11 +1,11 @@
-//! Answers of the four APIs as a client reads them, whole or from the events of a stream.
+//! Responses of the four APIs as a client reads them, complete or from the events of a stream.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 
-use crate::dialects::Case;
+use crate::client_requests::ClientCase;
 
-/// A call, as a client sees it.
+/// A tool call as a client sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -13,34 +13,34 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// One answer, as a client sees it.
+/// One response as a client sees it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct ClientView {
     pub(crate) id: String,
     pub(crate) text: String,
     pub(crate) calls: Vec<Call>,
-    /// What the client puts into its history.
+    /// The entries that the client adds to its history.
     pub(crate) entries: Vec<Value>,
-    /// Whether the API's own end of an answer was there.
+    /// Whether the response was complete, according to the API.
     pub(crate) ended: bool,
-    /// The API's own error, in a body or an event.
+    /// The API's error, in a body or an event.
     pub(crate) error: Option<Value>,
 }
 
-impl Seen {
+impl ClientView {
     /// The names and arguments of the calls.
     pub(crate) fn called(&self) -> Vec<(&str, &Value)> {
         self.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect()
     }
 }
 
-impl Case {
-    /// Reads an answer: a body, or all bytes of a stream as far as they came.
-    pub(crate) fn read(self, body: &[u8]) -> Seen {
+impl ClientCase {
+    /// Reads a response: a body, or all bytes of a stream that arrived.
+    pub(crate) fn read(self, body: &[u8]) -> ClientView {
         let text = String::from_utf8_lossy(body);
         if !self.stream {
             let body: Value = serde_json::from_str(&text).unwrap_or_default();
-            return self.read_whole(&body);
+            return self.read_complete(&body);
         }
         let events: Vec<Value> = text
             .lines()
@@ -55,14 +55,14 @@ impl Case {
         }
     }
 
-    fn read_whole(self, body: &Value) -> Seen {
+    fn read_complete(self, body: &Value) -> ClientView {
         if body["error"].is_object() {
-            return Seen { error: Some(body["error"].clone()), ..Seen::default() };
+            return ClientView { error: Some(body["error"].clone()), ..ClientView::default() };
         }
         match self.api {
             Api::Chat => {
                 let message = &body["choices"][0]["message"];
-                Seen {
+                ClientView {
                     id: text(&body["id"]),
                     text: text(&message["content"]),
                     calls: list(&message["tool_calls"]).iter().map(chat_call).collect(),
@@ -95,8 +95,8 @@ fn chat_call(call: &Value) -> Call {
     Call { id, name: text(&function["name"]), arguments }
 }
 
-fn chat(events: &[Value], ended: bool) -> Seen {
-    let mut seen = Seen { ended, ..Seen::default() };
+fn chat(events: &[Value], ended: bool) -> ClientView {
+    let mut seen = ClientView { ended, ..ClientView::default() };
     let mut calls: Vec<Value> = Vec::new();
     for event in events {
         if event["error"].is_object() {
@@ -127,8 +127,8 @@ fn chat(events: &[Value], ended: bool) -> Seen {
     seen
 }
 
-fn response(body: &Value) -> Seen {
-    let mut seen = Seen { id: text(&body["id"]), ..Seen::default() };
+fn response(body: &Value) -> ClientView {
+    let mut seen = ClientView { id: text(&body["id"]), ..ClientView::default() };
     for item in list(&body["output"]) {
         if item["type"] == "function_call" {
             seen.calls.push(Call {
@@ -146,8 +146,8 @@ fn response(body: &Value) -> Seen {
     seen
 }
 
-fn responses(events: &[Value]) -> Seen {
-    let mut seen = Seen::default();
+fn responses(events: &[Value]) -> ClientView {
+    let mut seen = ClientView::default();
     for event in events {
         match text(&event["type"]).as_str() {
             "response.completed" | "response.incomplete" => return response(&event["response"]),
@@ -161,8 +161,8 @@ fn responses(events: &[Value]) -> Seen {
     seen
 }
 
-fn message(body: &Value) -> Seen {
-    let mut seen = Seen { id: text(&body["id"]), ..Seen::default() };
+fn message(body: &Value) -> ClientView {
+    let mut seen = ClientView { id: text(&body["id"]), ..ClientView::default() };
     for block in list(&body["content"]) {
         if block["type"] == "tool_use" {
             let (id, name) = (text(&block["id"]), text(&block["name"]));
@@ -175,7 +175,7 @@ fn message(body: &Value) -> Seen {
     seen
 }
 
-fn messages(events: &[Value]) -> Seen {
+fn messages(events: &[Value]) -> ClientView {
     let mut whole = json!({"content": []});
     let (mut input, mut ended, mut error) = (String::new(), false, None);
     for event in events {
@@ -204,11 +204,11 @@ fn messages(events: &[Value]) -> Seen {
             _ => {}
         }
     }
-    Seen { ended, error, ..message(&whole) }
+    ClientView { ended, error, ..message(&whole) }
 }
 
-fn gemini(events: &[Value]) -> Seen {
-    let mut seen = Seen::default();
+fn gemini(events: &[Value]) -> ClientView {
+    let mut seen = ClientView::default();
     let mut parts = Vec::new();
     for event in events {
         if event["error"].is_object() {
