@@ -321,54 +321,57 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_at_its_limit_loses_its_own_idle_sessions() {
-        let test = TestSessions::new(10, 2);
-        let other = test.begin(TWO).await.unwrap();
-        let first = test.begin(ONE).await.unwrap();
-        let second = test.begin(ONE).await.unwrap();
-        let busy = test.sessions.enter(&first, &test.manager).await.unwrap();
-        let third = test.begin(ONE).await.unwrap();
-        assert!(test.has(&other) && test.has(&first) && test.has(&third));
-        assert!(!test.has(&second), "the older of the two has a request in flight");
-        assert!(!test.manager.has_session(&second.into()).await.unwrap(), "it is closed");
-        let also_busy = test.sessions.enter(&third, &test.manager).await.unwrap();
-        assert_eq!(test.begin(ONE).await.unwrap_err(), SessionLimitReached::PerClient(2));
+        let fixture = TestSessions::new(10, 2);
+        let other = fixture.begin(TWO).await.unwrap();
+        let first = fixture.begin(ONE).await.unwrap();
+        let second = fixture.begin(ONE).await.unwrap();
+        let busy = fixture.sessions.enter(&first, &fixture.manager).await.unwrap();
+        let third = fixture.begin(ONE).await.unwrap();
+        assert!(fixture.has(&other) && fixture.has(&first) && fixture.has(&third));
+        assert!(!fixture.has(&second), "the older of the two has a request in flight");
+        assert!(!fixture.manager.has_session(&second.into()).await.unwrap(), "it is closed");
+        let also_busy = fixture.sessions.enter(&third, &fixture.manager).await.unwrap();
+        assert_eq!(fixture.begin(ONE).await.unwrap_err(), SessionLimitReached::PerClient(2));
         drop(busy);
-        test.begin(ONE).await.unwrap();
-        assert!(!test.has(&first));
+        fixture.begin(ONE).await.unwrap();
+        assert!(!fixture.has(&first));
         drop(also_busy);
         for _ in 0..5 {
-            test.begin(None).await.unwrap();
+            fixture.begin(None).await.unwrap();
         }
-        assert_eq!(test.sessions.lock().open.len(), 8, "loopback has no share");
+        assert_eq!(fixture.sessions.lock().open.len(), 8, "loopback has no share");
     }
 
     #[tokio::test]
     async fn at_the_total_limit_the_client_with_the_most_sessions_loses_one() {
-        let test = TestSessions::new(4, 3);
-        let quiet = test.begin(TWO).await.unwrap();
+        let fixture = TestSessions::new(4, 3);
+        let quiet = fixture.begin(TWO).await.unwrap();
         let mut many = Vec::new();
         for _ in 0..3 {
-            many.push(test.begin(ONE).await.unwrap());
+            many.push(fixture.begin(ONE).await.unwrap());
         }
-        drop(test.sessions.enter(&many[0], &test.manager).await);
-        test.begin(THREE).await.unwrap();
-        assert!(test.has(&quiet), "it is the longest idle, but its client has only one");
-        assert!(test.has(&many[0]) && !test.has(&many[1]), "those that were never used end first");
+        drop(fixture.sessions.enter(&many[0], &fixture.manager).await);
+        fixture.begin(THREE).await.unwrap();
+        assert!(fixture.has(&quiet), "it is the longest idle, but its client has only one");
+        assert!(
+            fixture.has(&many[0]) && !fixture.has(&many[1]),
+            "those that were never used end first"
+        );
     }
 
     #[tokio::test]
     async fn failed_handshakes_and_ended_sessions_do_not_count() {
-        let test = TestSessions::new(2, 2);
-        let one = test.sessions.admit(None, &test.limits).await.unwrap();
-        let _two = test.sessions.admit(None, &test.limits).await.unwrap();
-        let refused = test.sessions.admit(None, &test.limits).await.err().unwrap();
+        let fixture = TestSessions::new(2, 2);
+        let one = fixture.sessions.admit(None, &fixture.limits).await.unwrap();
+        let _two = fixture.sessions.admit(None, &fixture.limits).await.unwrap();
+        let refused = fixture.sessions.admit(None, &fixture.limits).await.err().unwrap();
         assert_eq!(refused, SessionLimitReached::Total(2), "handshakes in progress count");
         drop(one);
-        let id = test.begin(None).await.unwrap();
-        let busy = test.sessions.enter(&id, &test.manager).await.unwrap();
-        assert!(test.begin(None).await.is_err());
-        test.sessions.delete(&id, &test.manager);
+        let id = fixture.begin(None).await.unwrap();
+        let busy = fixture.sessions.enter(&id, &fixture.manager).await.unwrap();
+        assert!(fixture.begin(None).await.is_err());
+        fixture.sessions.delete(&id, &fixture.manager);
         assert!(busy.disconnected.0.is_cancelled());
-        test.begin(None).await.unwrap();
+        fixture.begin(None).await.unwrap();
     }
 }

@@ -13,6 +13,7 @@ mod own_tool;
 #[cfg(test)]
 mod properties;
 mod resource_owner;
+mod server_tools;
 mod visibility;
 
 pub(crate) use client_view::{ClientView, ListHashes};
@@ -25,13 +26,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, DeferPolicy, IngestedTools, Origin, TokenCounter, ingest};
+use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter};
 
 use crate::config::{Config, Server};
 use crate::log_limit::LogLimit;
 use crate::upstream::{Definitions, ServerLists, ServerPhase, ServerStatus};
 use list_warnings::{ListWarnings, ListWarningsBuilder};
 use name_prefixes::{Prefixes, prefix};
+use server_tools::{fair_shares, ingest_tools, truncate_tools};
 
 /// One server, as input for a snapshot.
 #[derive(Debug, Clone)]
@@ -267,58 +269,6 @@ impl Snapshot {
     }
 }
 
-/// The tools of one server that its config allows.
-fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
-    let Some(lists) = &server.lists else { return IngestedTools::default() };
-    let list = format!("{{\"tools\":{}}}", lists.tools.json());
-    let origin = Origin::Server(&server.name);
-    let Ok(mut ingested) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
-        return IngestedTools::default();
-    };
-    let server = &server.config;
-    let (allow, deny, always_load) =
-        (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
-    ingested.tools.retain(|tool| {
-        let matches_any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
-        (allow.is_empty() || matches_any(&allow)) && !matches_any(&deny)
-    });
-    ingested.tools = ingested
-        .tools
-        .into_iter()
-        .map(|tool| {
-            let always = always_load.iter().any(|glob| glob.matches(&tool));
-            match if always { Some(DeferPolicy::Never) } else { server.defer } {
-                Some(defer) => tool.with_defer(defer),
-                None => tool,
-            }
-        })
-        .collect();
-    ingested
-}
-
-/// The number of tools that each server may have: all that it lists if there is room, otherwise at least an equal
-/// share, so that no server can crowd out another.
-fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..counts.len()).collect();
-    // The remainder of the division goes to the servers with the most tools, and among equals to the first.
-    order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
-    let (mut room, mut shares) = (limit, vec![0; counts.len()]);
-    for (before, at) in order.into_iter().enumerate() {
-        shares[at] = counts[at].min(room / (counts.len() - before));
-        room -= shares[at];
-    }
-    shares
-}
-
-/// Keeps the first `share` tools. Returns a note if that leaves some out.
-fn truncate_tools(ingested: &mut IngestedTools, share: usize, limit: usize) -> Option<String> {
-    let all = ingested.tools.len();
-    ingested.tools.truncate(share);
-    (all > share).then(|| {
-        format!("{share} of its {all} tools are used: all servers together may have {limit}")
-    })
-}
-
 fn globs(patterns: &[String]) -> Vec<Glob> {
     patterns.iter().map(|text| Glob::new(text)).collect()
 }
@@ -327,15 +277,6 @@ fn globs(patterns: &[String]) -> Vec<Glob> {
 mod tests {
     use super::*;
     use crate::config::Transport;
-
-    #[test]
-    fn no_server_crowds_out_another() {
-        assert_eq!(fair_shares(&[2, 3], 5), [2, 3]);
-        assert_eq!(fair_shares(&[7, 7], 13), [7, 6]);
-        assert_eq!(fair_shares(&[1_000, 3, 2_000], 10), [3, 3, 4]);
-        assert_eq!(fair_shares(&[5, 1, 1], 1), [1, 0, 0]);
-        assert_eq!(fair_shares(&[], 3), [0; 0]);
-    }
 
     /// The server's task may store the lists and set the status to up between the two reads whose results
     /// `SnapshotServer::new` gets.

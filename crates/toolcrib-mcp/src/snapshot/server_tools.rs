@@ -1,0 +1,77 @@
+//! The tools of each server: those that its config allows, up to its share of the maximum.
+
+use toolcrib_core::policy::Glob;
+use toolcrib_core::{DeferPolicy, IngestedTools, Origin, ingest};
+
+use super::{SnapshotServer, globs};
+use crate::config::Config;
+
+/// The tools of one server that its config allows.
+pub(super) fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
+    let Some(lists) = &server.lists else { return IngestedTools::default() };
+    let list = format!("{{\"tools\":{}}}", lists.tools.json());
+    let origin = Origin::Server(&server.name);
+    let Ok(mut ingested) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
+        return IngestedTools::default();
+    };
+    let server = &server.config;
+    let (allow, deny, always_load) =
+        (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
+    ingested.tools.retain(|tool| {
+        let matches_any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
+        (allow.is_empty() || matches_any(&allow)) && !matches_any(&deny)
+    });
+    ingested.tools = ingested
+        .tools
+        .into_iter()
+        .map(|tool| {
+            let always = always_load.iter().any(|glob| glob.matches(&tool));
+            match if always { Some(DeferPolicy::Never) } else { server.defer } {
+                Some(defer) => tool.with_defer(defer),
+                None => tool,
+            }
+        })
+        .collect();
+    ingested
+}
+
+/// The number of tools that each server may have: all that it lists if there is room, otherwise at least an equal
+/// share, so that no server can crowd out another.
+pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    // The remainder of the division goes to the servers with the most tools, and among equals to the first.
+    order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
+    let (mut room, mut shares) = (limit, vec![0; counts.len()]);
+    for (before, at) in order.into_iter().enumerate() {
+        shares[at] = counts[at].min(room / (counts.len() - before));
+        room -= shares[at];
+    }
+    shares
+}
+
+/// Keeps the first `share` tools. Returns a note if that leaves some out.
+pub(super) fn truncate_tools(
+    ingested: &mut IngestedTools,
+    share: usize,
+    limit: usize,
+) -> Option<String> {
+    let all = ingested.tools.len();
+    ingested.tools.truncate(share);
+    (all > share).then(|| {
+        format!("{share} of its {all} tools are used: all servers together may have {limit}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_server_crowds_out_another() {
+        assert_eq!(fair_shares(&[2, 3], 5), [2, 3]);
+        assert_eq!(fair_shares(&[7, 7], 13), [7, 6]);
+        assert_eq!(fair_shares(&[1_000, 3, 2_000], 10), [3, 3, 4]);
+        assert_eq!(fair_shares(&[5, 1, 1], 1), [1, 0, 0]);
+        assert_eq!(fair_shares(&[], 3), [0; 0]);
+    }
+}
