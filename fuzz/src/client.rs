@@ -172,17 +172,17 @@ fn toolset(plan: ToolsetPlan, input: &str) -> Arc<Toolset> {
         LazyLock::new(Mutex::default);
     let key = (plan.api, plan.mode);
     let usual = input == tools(plan.api)
-        && plan.loaded.is_empty()
-        && !plan.counts
-        && !plan.sticky
-        && !plan.second_names;
+        && plan.send_in_full.is_empty()
+        && !plan.counts_tokens
+        && !plan.has_deferred_before
+        && !plan.uses_second_names;
     let mut known = KNOWN.lock().expect("one thread");
     if let Some(toolset) = known.get(&key).filter(|_| usual) {
         return Arc::clone(toolset);
     }
     let toolset = Arc::new(Toolset::new(plan, input));
     if usual {
-        assert!(!toolset.passes_through(), "{}", toolset.why());
+        assert!(!toolset.passes_through(), "{}", toolset.deferral_reason());
         known.insert(key, Arc::clone(&toolset));
     }
     toolset

@@ -1,18 +1,18 @@
-//! How much of a request is read, and how much of an upstream's response is held in memory.
+//! Counts how much of the upstream's responses is held in memory.
 //!
-//! What is forwarded as it comes takes no memory, however long it gets. Two kinds of things do:
+//! What is forwarded as it arrives takes no memory, however long it is. Two things do:
 //!
-//! - Copies for the record of the turn. Once they are too large, nothing more is copied and the turn is not
+//! - Copies for the record of the turn. When they are too large, copying stops and the turn is not
 //!   recorded; the client does not notice.
-//! - What cannot be forwarded yet: calls that are held, events that wait for them, answers to searches. Once
+//! - What cannot be forwarded yet: calls that are held, events that wait for them, answers to searches. When
 //!   they are too large, the turn ends with an error. An upstream that never ends a call is broken, and
-//!   nothing of it could be given to the client.
+//!   nothing of that call could be forwarded.
 //!
-//! Every call, block and item counts as `PART_BYTES` bytes in addition to its text, so their number is bounded, too.
+//! Every call, block and item counts as `PART_BYTES` in addition to its text, so their number is limited as well.
 
 use crate::limits::{LimitExceeded, MAX_CALLS, ResponseLimits};
 
-/// Counts what is held of a turn.
+/// Counts what is held in memory for a turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseBudget {
     limits: ResponseLimits,
@@ -28,19 +28,19 @@ impl ResponseBudget {
         Self { limits, ..Self::default() }
     }
 
-    /// Counts a copy for the record; whether it is to be made.
+    /// Counts a copy for the record, and returns whether to make it.
     pub(crate) fn copy(&mut self, bytes: usize) -> bool {
         self.copied = self.copied.saturating_add(bytes);
         self.is_full |= self.copied > self.limits.turn;
         !self.is_full
     }
 
-    /// Whether copies are missing: the turn cannot be recorded or continued.
+    /// Whether copies are incomplete, so that the turn can be neither recorded nor continued.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Counts what is held until it can be forwarded or answered.
+    /// Counts bytes that are held until they can be forwarded or answered.
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.held = self.held.saturating_add(bytes);
         if self.held > self.limits.turn {
@@ -48,7 +48,7 @@ impl ResponseBudget {
         }
     }
 
-    /// Counts more arguments of a call that is held, which has `all` bytes of them by now.
+    /// Counts `more` bytes of arguments of a held call, which now has `all` bytes of them.
     pub(crate) fn hold_arguments(&mut self, all: usize, more: usize) {
         if all > self.limits.call {
             self.exceeded.get_or_insert(LimitExceeded::Call(self.limits.call));
@@ -56,12 +56,12 @@ impl ResponseBudget {
         self.hold(more);
     }
 
-    /// Gives back what is no longer held.
+    /// Subtracts bytes that are no longer held.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
     }
 
-    /// Bytes that are held, copies included.
+    /// Bytes that are held, including copies.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held + self.copied.min(self.limits.turn)
     }
@@ -74,17 +74,17 @@ impl ResponseBudget {
         }
     }
 
-    /// Ends the turn because of the number of its calls.
+    /// Ends the turn because it has too many calls.
     pub(crate) fn exceed_calls(&mut self) {
         self.exceeded.get_or_insert(LimitExceeded::Calls);
     }
 
-    /// Ends the turn.
+    /// Ends the turn because it needs too much memory.
     pub(crate) fn exceed(&mut self) {
         self.exceeded.get_or_insert(LimitExceeded::Turn(self.limits.turn));
     }
 
-    /// The limit that was exceeded, if one was.
+    /// Returns the limit that was exceeded, if any.
     pub(crate) fn exceeded(&self) -> Option<LimitExceeded> {
         self.exceeded
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_reached_and_then_exceeded() {
+    fn a_limit_may_be_reached_but_not_exceeded() {
         let limits = ResponseLimits { response: 0, turn: 10, call: 4 };
         let mut budget = ResponseBudget::new(limits);
         assert!(budget.copy(10) && !budget.is_full());

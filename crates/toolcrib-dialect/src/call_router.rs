@@ -1,10 +1,13 @@
-//! What becomes of one call.
+//! Decides what happens to each call of the model.
 //!
-//! The model calls by name. A tool that it sees in full is the client's affair, and its call is
-//! forwarded as it comes. Every other call is held until it is whole: ours are answered here; a
-//! deferred tool's is unwrapped, checked against the real schema, and forwarded under the real name; one that
-//! cannot be run is answered with what the model needs to do better. The answers wait on the router until
-//! the round is over.
+//! A call of a tool that the model sees in full is forwarded to the client as it arrives. Every other call is held
+//! until it is complete. Then:
+//!
+//! - A call of one of Toolcrib's own tools is answered here.
+//! - A call of a deferred tool is unwrapped, checked against the real schema, and forwarded under the real name.
+//! - A call that cannot be run is answered with what the model needs to correct it.
+//!
+//! The answers are collected until the round ends.
 
 use std::sync::Arc;
 
@@ -16,57 +19,59 @@ use crate::call_ids::{CallIdGenerator, GeneratedId};
 use crate::fingerprint::{Fingerprint, FingerprintBuilder};
 use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
 use crate::limits::{PART_BYTES, ResponseLimits};
-use crate::mode::{Mode, REFERENCES, ReferenceKind};
+use crate::mode::{MAX_REFERENCES, Mode, ReferenceKind};
 use crate::toolset::Toolset;
 
-/// How a call is to be treated from its first event on.
+/// How the events of a call are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallRoute {
-    /// Forwarded as it comes.
+    /// They are forwarded as they arrive.
     Forward,
-    /// Held until it is whole.
+    /// They are held until the call is complete.
     Hold,
 }
 
-/// What becomes of a call that was held.
+/// The decision about a call that was held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResolvedCall {
-    /// The client gets it, in these words.
+    /// The client gets this call.
     Forward {
         /// The tool's real name.
         name: String,
-        /// Its own arguments, as JSON text.
+        /// The tool's own arguments, as JSON text.
         arguments: String,
     },
-    /// The client never learns of it.
+    /// The call is answered here, and the client does not see it.
     Hidden,
 }
 
-/// The state of one model's turn, over all its rounds.
+/// Routes the calls of one turn, over all its rounds.
 #[derive(Debug)]
 pub(crate) struct CallRouter {
     toolset: Arc<Toolset>,
     conversation: Conversation,
-    /// Tools shown before this turn, and in it.
-    known: Vec<String>,
+    /// Tools that were shown before this turn.
+    revealed_before: Vec<String>,
+    /// Tools that were shown in this turn.
     revealed: Vec<String>,
-    /// Tools the client got calls of that nothing had shown.
-    blind: Vec<String>,
+    /// Tools whose calls were forwarded although their schemas had not been shown.
+    unseen_calls: Vec<String>,
     /// Answers of this round.
     answers: Vec<HiddenAnswer>,
-    /// What the client saw.
+    /// A fingerprint of what the client saw.
     fingerprint: Box<FingerprintBuilder>,
-    /// Calls of this round so far.
+    /// The number of calls in this round so far.
     calls: usize,
-    /// The ids of the calls the client got, and those made for the ones among them that have none.
-    forwarded: Vec<Option<String>>,
-    made: Vec<Option<String>>,
-    /// Makes ids for calls without one; `None` if the API needs none.
-    ids: Option<CallIdGenerator>,
-    /// Whether what the client saw is not what the upstream said.
-    altered: bool,
+    /// The ids of the calls that were forwarded.
+    forwarded_ids: Vec<Option<String>>,
+    /// For each forwarded call without an id, the one that was generated for it.
+    generated_ids: Vec<Option<String>>,
+    /// Generates ids for calls without one; `None` if the API needs no ids.
+    id_generator: Option<CallIdGenerator>,
+    /// Whether the client saw something else than what the upstream sent.
+    is_altered: bool,
     searches: usize,
-    /// What is held of the turn.
+    /// Counts what is held of the turn.
     pub(crate) budget: ResponseBudget,
 }
 
@@ -74,7 +79,7 @@ impl CallRouter {
     pub(crate) fn new(
         toolset: Arc<Toolset>,
         revealed: &[String],
-        ids: Option<CallIdGenerator>,
+        id_generator: Option<CallIdGenerator>,
         limits: ResponseLimits,
     ) -> Self {
         let names = revealed.iter().map(String::as_str);
@@ -83,27 +88,27 @@ impl CallRouter {
         Self {
             toolset,
             conversation,
-            known: revealed.to_vec(),
+            revealed_before: revealed.to_vec(),
             revealed: Vec::new(),
-            blind: Vec::new(),
+            unseen_calls: Vec::new(),
             answers: Vec::new(),
             fingerprint: Box::default(),
             calls: 0,
-            forwarded: Vec::new(),
-            made: Vec::new(),
-            ids,
-            altered: false,
+            forwarded_ids: Vec::new(),
+            generated_ids: Vec::new(),
+            id_generator,
+            is_altered: false,
             searches: 0,
             budget: ResponseBudget::new(limits),
         }
     }
 
-    /// Goes on where another left off, as far as the client is concerned.
-    pub(crate) fn resume(&mut self, other: &Self) {
+    /// Takes over from another router what the client has seen.
+    pub(crate) fn resume_from(&mut self, other: &Self) {
         self.fingerprint.clone_from(&other.fingerprint);
-        self.forwarded.clone_from(&other.forwarded);
-        self.made.clone_from(&other.made);
-        self.altered = other.altered;
+        self.forwarded_ids.clone_from(&other.forwarded_ids);
+        self.generated_ids.clone_from(&other.generated_ids);
+        self.is_altered = other.is_altered;
         self.searches = other.searches;
         self.budget = other.budget.clone();
     }
@@ -112,71 +117,82 @@ impl CallRouter {
         &self.toolset
     }
 
-    /// How a call of this name is to be treated.
+    /// Decides how the events of a call with this name are treated.
     pub(crate) fn route(&self, name: &str) -> CallRoute {
         let tools = &self.toolset;
         if tools.is_deferred(name) {
-            let native = matches!(tools.mode(), Mode::Hosted(_));
-            let shown = tools.mode() != Mode::Bridge && self.conversation.ledger().has_name(name);
-            return if native || shown { CallRoute::Forward } else { CallRoute::Hold };
+            let is_hosted = matches!(tools.mode(), Mode::Hosted(_));
+            let was_shown =
+                tools.mode() != Mode::Bridge && self.conversation.ledger().has_name(name);
+            return if is_hosted || was_shown { CallRoute::Forward } else { CallRoute::Hold };
         }
         if tools.is_declared(name) { CallRoute::Forward } else { CallRoute::Hold }
     }
 
-    /// Notes a call that was forwarded as it came.
+    /// Records a call that was forwarded unchanged.
     pub(crate) fn note_forwarded_call(&mut self, id: Option<&str>, name: &str, arguments: &str) {
         self.calls += 1;
         self.budget.call();
-        let id = given(id);
-        let made = self.make_id(id, name);
-        self.forward(id, made, name, arguments);
+        let id = non_empty(id);
+        let generated = self.generate_id(id, name);
+        self.forward(id, generated, name, arguments);
     }
 
-    /// The id of a call that has none; `None` if it needs none.
-    fn make_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
-        let ids = self.ids.as_mut().filter(|_| given.is_none())?;
-        Some(ids.generate(name))
+    /// Generates an id for a call that needs one and has none.
+    fn generate_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
+        let generator = self.id_generator.as_mut().filter(|_| given.is_none())?;
+        Some(generator.generate(name))
     }
 
-    fn forward(&mut self, id: Option<&str>, made: Option<String>, name: &str, arguments: &str) {
+    fn forward(
+        &mut self,
+        id: Option<&str>,
+        generated: Option<String>,
+        name: &str,
+        arguments: &str,
+    ) {
         self.budget.hold(PART_BYTES + id.map_or(0, str::len));
-        self.forwarded.push(id.map(str::to_owned));
-        self.made.push(made);
+        self.forwarded_ids.push(id.map(str::to_owned));
+        self.generated_ids.push(generated);
         self.fingerprint.call(id, name, arguments);
-        self.note_blind(name);
+        self.note_unseen_call(name);
     }
 
-    /// Notes a call of a tool that nothing had shown. Without a note its next request would look like one
-    /// whose records are lost, and the tool would be loaded at the price of a changed prefix.
-    fn note_blind(&mut self, name: &str) {
+    /// Records a call of a tool whose schema had not been shown. Otherwise the next request would look as if its records
+    /// were lost, and the tool would be loaded again, which changes the prefix of the prompt.
+    fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
-        let shown = [&self.known, &self.revealed, &self.blind].into_iter().flatten();
+        let shown =
+            [&self.revealed_before, &self.revealed, &self.unseen_calls].into_iter().flatten();
         if native && self.toolset.is_deferred(name) && !shown.into_iter().any(|other| other == name)
         {
-            self.blind.push(name.to_owned());
-            self.altered = true;
+            self.unseen_calls.push(name.to_owned());
+            self.is_altered = true;
         }
     }
 
-    /// Notes text that the client got.
+    /// Records text that the client got.
     pub(crate) fn note_text(&mut self, text: &str) {
         self.fingerprint.text(text);
     }
 
-    /// Notes that something of the upstream's was kept from the client, and needs no answer of ours.
+    /// Records that output of the upstream was hidden from the client and needs no answer.
     pub(crate) fn note_hidden_output(&mut self) {
-        self.altered = true;
+        self.is_altered = true;
     }
 
-    /// Notes tools that a search showed, ours or the provider's, or a refusal.
+    /// Records tools that were shown by a search, Toolcrib's or the provider's, or by a refusal.
     pub(crate) fn note_found_tools(&mut self, names: Vec<String>) {
         for name in names {
-            let loaded = self.known.len() + self.revealed.len();
-            let known = self.known.contains(&name) || self.revealed.contains(&name);
-            if !known || self.toolset.renews(loaded) {
+            let loaded = self.revealed_before.len() + self.revealed.len();
+            if !self.was_revealed(&name) || self.toolset.order_matters(loaded) {
                 self.revealed.push(name);
             }
         }
+    }
+
+    fn was_revealed(&self, name: &String) -> bool {
+        self.revealed_before.contains(name) || self.revealed.contains(name)
     }
 
     /// Whether the provider searches.
@@ -184,35 +200,35 @@ impl CallRouter {
         matches!(self.toolset.mode(), Mode::Hosted(_))
     }
 
-    /// Decides about a call that is whole.
+    /// Decides what happens to a complete call that was held.
     pub(crate) fn resolve(
         &mut self,
         id: Option<&str>,
         name: &str,
         arguments: &str,
     ) -> ResolvedCall {
-        self.altered = true;
+        self.is_altered = true;
         let at = self.calls;
         self.calls += 1;
         self.budget.call();
-        let id = given(id);
-        let made = self.make_id(id, name);
+        let id = non_empty(id);
+        let generated = self.generate_id(id, name);
         let input = if arguments.trim().is_empty() { "{}" } else { arguments };
         let toolset = Arc::clone(&self.toolset);
         let outcome = toolset.crib().handle(&toolset.turn(), &mut self.conversation, name, input);
         let answer = match outcome {
             CallOutcome::Run(call) => {
                 let (name, arguments) = (call.name, call.arguments.get().to_owned());
-                self.forward(id, made, &name, &arguments);
+                self.forward(id, generated, &name, &arguments);
                 return ResolvedCall::Forward { name, arguments };
             }
             CallOutcome::Answer(reply) => {
                 self.searches += 1;
-                let id = made.as_deref().or(id);
+                let id = generated.as_deref().or(id);
                 let answer = HiddenAnswer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().limits_revealed() {
-                    // What was loaded last stays longest, and the best hit before the others.
+                    // The tool that was loaded last is kept longest, so the best hit must be the last.
                     loaded.reverse();
                 }
                 self.note_found_tools(loaded);
@@ -220,14 +236,14 @@ impl CallRouter {
             }
             CallOutcome::Refused(refusal) => {
                 let answer = HiddenAnswer {
-                    id: made.or_else(|| id.map(str::to_owned)),
+                    id: generated.or_else(|| id.map(str::to_owned)),
                     at,
                     name: name.to_owned(),
                     text: refusal.text(),
                     refused: true,
                     references: Vec::new(),
                 };
-                // The refusal shows the schema, so the next list has it, too.
+                // The refusal shows the schema, so the next `tools` must include the tool.
                 let shows = refusal.input_schema.is_some() && toolset.mode().grows();
                 self.note_found_tools(refusal.tool.filter(|_| shows).into_iter().collect());
                 answer
@@ -241,21 +257,20 @@ impl CallRouter {
 
     fn answer(&self, id: Option<&str>, name: &str, reply: &Reply) -> HiddenAnswer {
         let mut references = Vec::new();
-        if let Mode::Reference(primitive) = self.toolset.mode() {
+        if let Mode::Reference(kind) = self.toolset.mode() {
             let known = |name: &String| {
                 let definition = self.toolset.definition(name)?.to_owned();
                 self.toolset
                     .is_deferred(name)
                     .then(|| ReferencedTool { name: name.clone(), definition })
             };
-            // Where a reference is a declaration, a second one is refused.
-            let fresh = |name: &&String| {
-                primitive != ReferenceKind::AdditionalTools
-                    || !self.known.contains(name) && !self.revealed.contains(name)
-            };
-            references.extend(reply.loaded.iter().filter(fresh).filter_map(known).take(REFERENCES));
+            // A second `additional_tools` item with the same tool would be rejected.
+            let fresh =
+                |name: &&String| kind != ReferenceKind::AdditionalTools || !self.was_revealed(name);
+            references
+                .extend(reply.loaded.iter().filter(fresh).filter_map(known).take(MAX_REFERENCES));
         }
-        // A definition that is loaded need not be told.
+        // Definitions that are loaded need not be repeated in the text.
         let text = if references.is_empty() { reply.for_model() } else { reply.notes.join(" ") };
         HiddenAnswer {
             id: id.map(str::to_owned),
@@ -267,29 +282,29 @@ impl CallRouter {
         }
     }
 
-    /// The answers of the round that is over.
+    /// Takes the answers of the round that has ended.
     pub(crate) fn take_answers(&mut self) -> Vec<HiddenAnswer> {
         self.calls = 0;
         std::mem::take(&mut self.answers)
     }
 
-    /// The ids that were made in the round that is over.
-    pub(crate) fn take_made_ids(&mut self) -> Vec<GeneratedId> {
-        self.ids.as_mut().map(CallIdGenerator::take_round).unwrap_or_default()
+    /// Takes the ids that were generated in the round that has ended.
+    pub(crate) fn take_generated_ids(&mut self) -> Vec<GeneratedId> {
+        self.id_generator.as_mut().map(CallIdGenerator::take_round).unwrap_or_default()
     }
 
-    /// The ids of the calls the client got in this turn.
+    /// The ids of the calls that were forwarded in this turn.
     pub(crate) fn forwarded_ids(&self) -> &[Option<String>] {
-        &self.forwarded
+        &self.forwarded_ids
     }
 
-    /// For each of these calls, the id that was made for it; empty if all have their own.
-    pub(crate) fn made_ids(&self) -> &[Option<String>] {
-        if self.made.iter().any(Option::is_some) { &self.made } else { &[] }
+    /// For each of these calls, the id that was generated for it; empty if all calls have their own.
+    pub(crate) fn generated_ids(&self) -> &[Option<String>] {
+        if self.generated_ids.iter().any(Option::is_some) { &self.generated_ids } else { &[] }
     }
 
     pub(crate) fn is_altered(&self) -> bool {
-        self.altered
+        self.is_altered
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -301,7 +316,7 @@ impl CallRouter {
     }
 
     pub(crate) fn unseen_calls(&self) -> &[String] {
-        &self.blind
+        &self.unseen_calls
     }
 
     pub(crate) fn searches(&self) -> usize {
@@ -309,7 +324,7 @@ impl CallRouter {
     }
 }
 
-/// The id that the upstream gave a call. Some servers send an empty one.
-fn given(id: Option<&str>) -> Option<&str> {
+/// Returns the id of a call. Some servers send an empty one.
+fn non_empty(id: Option<&str>) -> Option<&str> {
     id.filter(|id| !id.is_empty())
 }

@@ -22,6 +22,6 @@ impl Toolset {
     /// Creates the toolset for a request's `tools`.
     pub fn new(plan: ToolsetPlan, input: &str) -> Self {
         let write = of(plan.api).tools_writer();
-        Self::written_by(write, plan, input)
+        Self::with_writer(write, plan, input)
     }
 }

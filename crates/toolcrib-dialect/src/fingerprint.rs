@@ -1,9 +1,9 @@
-//! What somebody said, hashed so that it can be found again in a client's next request.
+//! Fingerprints of turns, with which a turn is recognised in the client's next request.
 //!
-//! Clients change white space, markers and the spelling of arguments between requests, so none of that is
-//! part of a hash. There are two hashes, since some clients change ids as well. The strict one has the ids
-//! of calls, and arguments, in canonical form, only if a call has no unique id. The loose one has names and
-//! arguments, and no ids: it finds what a client that invents or rewrites ids echoes.
+//! Clients change white space, cache markers and the formatting of arguments between requests, so none of that is
+//! part of a fingerprint. A fingerprint has two hashes, because some clients change ids as well. The strict hash
+//! includes the ids of calls; it includes arguments, in canonical form, only if a call has no unique id. The loose hash
+//! includes names and arguments but no ids, for clients that invent or rewrite ids.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,10 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// Characters from which on an id can be taken for unique. Some servers count their calls: `call_0`.
-const UNIQUE_ID: usize = 12;
+/// Minimum length of a unique id. Some servers only number their calls: `call_0`.
+const MIN_UNIQUE_ID_LENGTH: usize = 12;
 
-/// What somebody said, however it is written down.
+/// The fingerprint of a segment of the history, independent of its formatting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     /// The hash with ids.
@@ -24,45 +24,43 @@ pub(crate) struct Fingerprint {
     pub(crate) has_unique_id: bool,
 }
 
-/// Makes a fingerprint. A builder takes several kilobytes, so a conversation keeps only the finished fingerprints.
+/// Builds a fingerprint. A builder takes several kilobytes, so only finished fingerprints are kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FingerprintBuilder {
     text: blake3::Hasher,
     calls: blake3::Hasher,
-    /// The calls without their ids.
-    bare: blake3::Hasher,
+    calls_without_ids: blake3::Hasher,
     has_unique_id: bool,
 }
 
 impl FingerprintBuilder {
-    /// Adds text; how it is cut into pieces and its white space do not count.
+    /// Adds text. Its white space, and how it is divided into parts, make no difference.
     pub(crate) fn text(&mut self, text: &str) {
         for word in text.split_whitespace() {
             self.text.update(word.as_bytes());
         }
     }
 
-    /// Adds a call, or the answer to one. To the strict hash its arguments count only if there is no id to
-    /// know it by.
+    /// Adds a call, or the result of one. The strict hash includes the arguments only if the id is not unique.
     pub(crate) fn call(&mut self, id: Option<&str>, name: &str, arguments: &str) {
         let id = id.unwrap_or_default();
-        let unique = is_unique(id, name);
-        self.has_unique_id |= unique;
-        // The answer to a call has none.
-        let canonical = if arguments.is_empty() { [0; 32] } else { canonical(arguments) };
+        let is_unique = is_unique(id, name);
+        self.has_unique_id |= is_unique;
+        // A result has no arguments.
+        let arguments = if arguments.is_empty() { [0; 32] } else { hash_canonical(arguments) };
         add(&mut self.calls, &[id, name]);
-        if !unique {
-            self.calls.update(&canonical);
+        if !is_unique {
+            self.calls.update(&arguments);
         }
-        add(&mut self.bare, &["", name]);
-        self.bare.update(&canonical);
+        add(&mut self.calls_without_ids, &["", name]);
+        self.calls_without_ids.update(&arguments);
     }
 
-    /// The fingerprint of what was added so far.
+    /// Returns the fingerprint of what was added so far.
     pub(crate) fn finish(&self) -> Fingerprint {
         Fingerprint {
             strict: self.with_calls(&self.calls),
-            loose: self.with_calls(&self.bare),
+            loose: self.with_calls(&self.calls_without_ids),
             has_unique_id: self.has_unique_id,
         }
     }
@@ -82,32 +80,32 @@ fn add(hasher: &mut blake3::Hasher, parts: &[&str]) {
     }
 }
 
-/// Whether an id can be taken for unique: one that ends in a number that only counts must have enough
-/// before it that is not the tool's name. `functions.bash:0` has not.
+/// Whether an id is probably unique. If it ends with a running number, the part before the number must be long enough
+/// without the tool's name, unlike in `functions.bash:0`.
 fn is_unique(id: &str, name: &str) -> bool {
     let bare = id.trim_end_matches(|c: char| c.is_ascii_digit());
     if bare.len() == id.len() || !bare.ends_with([':', '_', '-', '.', '#']) {
-        return id.len() >= UNIQUE_ID;
+        return id.len() >= MIN_UNIQUE_ID_LENGTH;
     }
     let name = if name.is_empty() { 0 } else { bare.matches(name).count() * name.len() };
-    bare.len() - name >= UNIQUE_ID
+    bare.len() - name >= MIN_UNIQUE_ID_LENGTH
 }
 
-/// Hashes JSON so that white space, the order of keys and the spelling of strings and numbers do not count. Numbers are
-/// floats, since a client in JavaScript knows no others. Any other text is hashed as it is.
+/// Hashes JSON so that white space, the order of keys and the notation of strings and numbers make no difference.
+/// Numbers are read as floats, as JavaScript clients do. Text that is not JSON is hashed unchanged.
 ///
-/// This is done for every call in the history of every request, so no tree of owned values is made.
-fn canonical(text: &str) -> [u8; 32] {
-    // Hashing many small pieces costs more than putting them together first.
+/// This is done for every call in the history of every request, so no tree of owned values is built.
+fn hash_canonical(text: &str) -> [u8; 32] {
+    // Hashing one buffer is faster than hashing many small pieces.
     let mut out = Vec::with_capacity(text.len() + text.len() / 2);
-    match serde_json::from_str::<Node<'_>>(text) {
+    match serde_json::from_str::<JsonNode<'_>>(text) {
         Ok(mut node) => node.write(&mut out),
         Err(_) => put(&mut out, b'?', text.as_bytes()),
     }
     *blake3::hash(&out).as_bytes()
 }
 
-/// Writes a kind, a length and some bytes.
+/// Writes the kind of a value, its length, and its bytes.
 fn put(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     begin(out, kind, bytes.len());
     out.extend_from_slice(bytes);
@@ -118,8 +116,8 @@ fn begin(out: &mut Vec<u8>, kind: u8, length: usize) {
     out.extend_from_slice(&(length as u64).to_le_bytes());
 }
 
-/// A JSON value that borrows what it can from the text.
-enum Node<'a> {
+/// A JSON value that borrows from the text where possible.
+enum JsonNode<'a> {
     Null,
     Bool(bool),
     Number(f64),
@@ -128,15 +126,14 @@ enum Node<'a> {
     Object(Vec<(Cow<'a, str>, Self)>),
 }
 
-impl Node<'_> {
-    /// Writes the value. Each begins with its kind, and what has a length with that, so that no two values look the
-    /// same.
+impl JsonNode<'_> {
+    /// Writes the value with its kind and, if it has one, its length, so that different values have different bytes.
     fn write(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.push(b'n'),
             Self::Bool(value) => out.push(if *value { b't' } else { b'f' }),
             Self::Number(number) => {
-                // `-0` is `0` to a client in JavaScript.
+                // JavaScript clients write `-0` as `0`.
                 let number = if *number == 0.0 { 0.0 } else { *number };
                 put(out, b'0', &number.to_le_bytes());
             }
@@ -162,44 +159,44 @@ impl Node<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Node<'de> {
+impl<'de> Deserialize<'de> for JsonNode<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Node<'de>;
+        struct NodeVisitor;
+        impl<'de> Visitor<'de> for NodeVisitor {
+            type Value = JsonNode<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("JSON")
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Node::Null)
+                Ok(JsonNode::Null)
             }
 
             fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-                Ok(Node::Bool(value))
+                Ok(JsonNode::Bool(value))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "as a client in JavaScript reads it")]
+            #[expect(clippy::cast_precision_loss, reason = "as JavaScript clients read it")]
             fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-                Ok(Node::Number(value as f64))
+                Ok(JsonNode::Number(value as f64))
             }
 
-            #[expect(clippy::cast_precision_loss, reason = "as a client in JavaScript reads it")]
+            #[expect(clippy::cast_precision_loss, reason = "as JavaScript clients read it")]
             fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-                Ok(Node::Number(value as f64))
+                Ok(JsonNode::Number(value as f64))
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-                Ok(Node::Number(value))
+                Ok(JsonNode::Number(value))
             }
 
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Node::Text(Cow::Borrowed(text)))
+                Ok(JsonNode::Text(Cow::Borrowed(text)))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Node::Text(Cow::Owned(text.to_owned())))
+                Ok(JsonNode::Text(Cow::Owned(text.to_owned())))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
@@ -207,31 +204,31 @@ impl<'de> Deserialize<'de> for Node<'de> {
                 while let Some(item) = seq.next_element()? {
                     items.push(item);
                 }
-                Ok(Node::List(items))
+                Ok(JsonNode::List(items))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
+                while let Some((JsonKey(key), value)) = map.next_entry()? {
                     fields.push((key, value));
                 }
-                Ok(Node::Object(fields))
+                Ok(JsonNode::Object(fields))
             }
         }
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(NodeVisitor)
     }
 }
 
-/// A key, borrowed if its text has no escapes.
+/// An object key, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_loose_hash_ignores_ids_and_the_spelling_of_numbers() {
+    fn the_loose_hash_ignores_ids_and_the_notation_of_numbers() {
         let hashes = |id, arguments| {
             let mut builder = FingerprintBuilder::default();
             builder.text("Let me look.");
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_count_by_their_value() {
+    fn arguments_are_compared_by_value() {
         let same = [
             (r#"{"a":-0.0,"b":"\u00e9\/"}"#, "{\"b\": \"é/\", \"a\": 0}"),
             ("[-0, 1e2, 9007199254740993]", "[0,100.0,9007199254740992]"),
@@ -255,7 +252,7 @@ mod tests {
             (r#"{"a":{"c":null,"b":true}}"#, r#"{"a":{"b":true,"c":null}}"#),
         ];
         for (one, other) in same {
-            assert_eq!(canonical(one), canonical(other), "{one} {other}");
+            assert_eq!(hash_canonical(one), hash_canonical(other), "{one} {other}");
         }
         let different = [
             (r#"{"a":"b"}"#, r#"{"b":"a"}"#),
@@ -267,12 +264,12 @@ mod tests {
             ("{", "{}"),
         ];
         for (one, other) in different {
-            assert_ne!(canonical(one), canonical(other), "{one} {other}");
+            assert_ne!(hash_canonical(one), hash_canonical(other), "{one} {other}");
         }
     }
 
     #[test]
-    fn ids_that_count_are_not_unique() {
+    fn running_numbers_are_not_unique_ids() {
         for (id, name) in [
             ("call_0", "bash"),
             ("functions.bash:0", "bash"),

@@ -1,19 +1,28 @@
 //! Four LLM APIs as pure state machines.
 //!
-//! The upstream gets a request with a few tools instead of hundreds. Calls to our search are answered in
-//! rounds that the client does not see; its next request gets those rounds restored in the history, byte
-//! for byte. Nothing here opens a socket or looks at a clock: an [`Exchange`] is told what came and says
-//! what to do next. The same code runs under the proxy, a test and a fuzzer.
+//! The upstream gets a request with a few tools instead of hundreds. Calls of Toolcrib's search are answered in hidden
+//! rounds, which the client does not see; in the client's next request, these rounds are restored in the history, byte
+//! for byte. Nothing here does I/O or reads a clock: an [`Exchange`] is told what happened and returns
+//! what to do next. The same code runs in the proxy, in tests and in a fuzzer.
 //!
-//! Reading order: [`exchange`] (the life of a request), [`request`] and `read` (what a client sent), `scope` (what its caller may send), [`pass`]
-//! (whether it is rewritten at all), [`mode`] (how tools are deferred), [`toolset`] (what they become), `turn`
-//! (the rounds), `router` (what becomes of one call), `response_check` (what a limited caller may get), `record` (what must outlive a request), and one folder for
-//! each API. [`translate`] is for a backend that speaks another API than the client.
+//! Reading order:
+//!
+//! 1. [`exchange`]: the life of one request
+//! 2. [`request`], `read_request`, `history_segments`: what a client sent
+//! 3. `scope`: which tools a caller may send
+//! 4. [`passthrough`]: whether a request is rewritten at all
+//! 5. [`mode`], [`capability`]: how tools are deferred, and what the upstream supports
+//! 6. [`toolset`], `tool_list`: what is sent instead of the tools
+//! 7. `turn`, `upstream_history`: the rounds of one turn, and the history that the upstream sees
+//! 8. `call_router`: what happens to each call
+//! 9. `response_check`: what a caller with a limited scope may receive
+//! 10. `hidden_rounds`, `record_keys`: what is stored between requests
+//! 11. one folder for each API, and [`translate`] for a backend with another API than the client
 //!
 //! # Example
 //!
-//! A harness that writes its provider's JSON itself. This function is its whole loop; `send` stands for the
-//! network and returns a status and a body, or nothing if the provider cannot be reached:
+//! The complete loop of a harness that writes its provider's JSON itself. `send` represents the network: it returns a
+//! status and a body, or nothing if the provider cannot be reached.
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -21,37 +30,37 @@
 //!
 //! use toolcrib_core::FourCharsPerToken;
 //! use toolcrib_dialect::capability::LearnedUnsupported;
-//! use toolcrib_dialect::exchange::action::{ResponseBody, ExchangeOutcome, Ending, OutgoingRequest, ExchangeConfig};
+//! use toolcrib_dialect::exchange::action::{Ending, ExchangeConfig, ExchangeOutcome, OutgoingRequest, ResponseBody};
 //! use toolcrib_dialect::{Action, Api, Exchange, RecordKey, Request, Toolset};
 //!
-//! /// What is kept between requests. Losing it breaks nothing: the model searches once more.
+//! /// What is kept between requests. If it is lost, the model searches once more.
 //! #[derive(Default)]
-//! struct Kept {
+//! struct State {
 //!     records: HashMap<RecordKey, Vec<u8>>,
 //!     toolsets: HashMap<[u8; 32], Arc<Toolset>>,
-//!     refusals: LearnedUnsupported,
+//!     unsupported: LearnedUnsupported,
 //! }
 //!
-//! fn ask(body: String, kept: &mut Kept, send: &mut dyn FnMut(&OutgoingRequest) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
+//! fn ask(body: String, state: &mut State, send: &mut dyn FnMut(&OutgoingRequest) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
 //!     let path = "/v1/chat/completions";
-//!     let mut setup = ExchangeConfig::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
-//!     setup.learned = kept.refusals.clone(); // a program that runs for days sets `now` as well
+//!     let mut config = ExchangeConfig::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
+//!     config.learned = state.unsupported.clone(); // a program that runs for days sets `now` as well
 //!     let request = Request::read(Api::Chat, path, body.into_bytes());
-//!     let mut exchange = Exchange::new(Api::Chat, path, request, setup);
+//!     let mut exchange = Exchange::new(Api::Chat, path, request, config);
 //!     let (mut upstream, mut response) = (None, Vec::new());
 //!     loop {
 //!         match exchange.next_action() {
 //!             Some(Action::LoadRecords(keys)) => {
-//!                 let found = keys.iter().map(|key| kept.records.get(key).cloned()).collect();
+//!                 let found = keys.iter().map(|key| state.records.get(key).cloned()).collect();
 //!                 exchange.records_loaded(found);
 //!             }
 //!             Some(Action::PrepareToolset(plan)) => {
 //!                 let tools = exchange.tools();
-//!                 let known = kept.toolsets.entry(plan.cache_key(tools));
+//!                 let known = state.toolsets.entry(plan.cache_key(tools));
 //!                 let toolset = Arc::clone(known.or_insert_with(|| Arc::new(Toolset::new(*plan, tools))));
 //!                 exchange.toolset_prepared(toolset);
 //!             }
-//!             // Besides the body it says which path, and which beta features to ask for.
+//!             // In addition to the body, it has the path and the beta features to request.
 //!             Some(Action::Send(request)) => match send(&request) {
 //!                 Some((status, body)) => {
 //!                     upstream = Some(body);
@@ -59,7 +68,7 @@
 //!                 }
 //!                 None => exchange.upstream_unreachable(),
 //!             },
-//!             // More of the response is awaited: of a stream, each piece goes to `bytes` as it comes.
+//!             // The exchange waits for more of the response. Pass each piece of a stream as it arrives.
 //!             None => match upstream.take() {
 //!                 Some(body) => {
 //!                     exchange.response_bytes(body.into());
@@ -70,11 +79,11 @@
 //!             Some(Action::StartResponse(start)) => match start.body {
 //!                 ResponseBody::Complete(body) => response.extend(body),
 //!                 ResponseBody::Passthrough => response.extend(upstream.take().unwrap_or_default().into_bytes()),
-//!                 ResponseBody::Forwarded => {} // what `Forward` brings
+//!                 ResponseBody::Forwarded => {} // arrives in `Forward`
 //!             },
 //!             Some(Action::Forward(bytes)) => response.extend(bytes),
-//!             Some(Action::StoreRecords(records)) => kept.records.extend(records),
-//!             Some(Action::Remember(refusals)) => kept.refusals.merge(refusals),
+//!             Some(Action::StoreRecords(records)) => state.records.extend(records),
+//!             Some(Action::Remember(unsupported)) => state.unsupported.merge(unsupported),
 //!             Some(Action::FellBack(_)) => {} // for a log
 //!             Some(Action::Done(done)) => return (response, done),
 //!         }
@@ -91,15 +100,15 @@
 //! # );
 //! # let said = |message: String| format!(r#"{{"choices":[{{"index":0,"message":{message},"finish_reason":"stop"}}]}}"#);
 //! # let calls = |call: String| format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#);
-//! let mut kept = Kept::default();
+//! let mut state = State::default();
 //! let question = r#"{"role":"user","content":"Report 7, please."}"#;
-//! // The model searches, and then calls what it found. The client sees one call, of the real tool.
+//! // The model searches, and then calls what it found. The client sees only the call of the real tool.
 //! let mut rounds = vec![
 //!     said(calls(call("call_1_search_abcdef", "tool_search", r#"{\"query\":\"report 7\"}"#))),
 //!     said(calls(call("call_2_report_abcdef", "tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#))),
 //! ].into_iter();
 //! let mut sizes = Vec::new();
-//! let (response, done) = ask(body(question), &mut kept, &mut |request| {
+//! let (response, done) = ask(body(question), &mut state, &mut |request| {
 //!     sizes.push(request.body.len());
 //!     Some((200, rounds.next()?))
 //! });
@@ -108,10 +117,10 @@
 //! assert_eq!((done.ending, done.summary.rounds, done.summary.searches), (Ending::Complete, 2, 1));
 //! assert!(sizes[0] < body(question).len() / 2);
 //!
-//! // The next request has what the client saw, with the ids of its calls. The upstream gets the search again, as it was.
+//! // The next request contains what the client saw, with the ids of its calls. The upstream gets the search again, unchanged.
 //! let call = calls(call("call_2_report_abcdef", "crm__report_7", r#"{\"month\":\"May\"}"#));
 //! let result = r#"{"role":"tool","tool_call_id":"call_2_report_abcdef","content":"Up 3 %."}"#;
-//! let (response, _) = ask(body(&[question, &call, result].join(",")), &mut kept, &mut |request| {
+//! let (response, _) = ask(body(&[question, &call, result].join(",")), &mut state, &mut |request| {
 //!     assert!(String::from_utf8_lossy(&request.body).contains("call_1_search_abcdef"));
 //!     Some((200, said(r#"{"role":"assistant","content":"It is up."}"#.to_owned())))
 //! });
@@ -135,12 +144,14 @@ pub mod exchange;
 mod fingerprint;
 mod gemini;
 mod hidden_rounds;
+mod history_segments;
 mod limits;
 pub mod messages;
 pub mod mode;
 mod parsed_size;
 pub mod passthrough;
 mod read_request;
+mod record_keys;
 pub mod request;
 mod response_check;
 mod responses;
@@ -157,12 +168,12 @@ pub mod usage;
 pub use api::Api;
 pub use exchange::Exchange;
 pub use exchange::action::Action;
-pub use hidden_rounds::RecordKey;
 pub use limits::{LimitExceeded, ResponseLimits};
 pub use mode::Mode;
 pub use parsed_size::parsed_size;
 pub use passthrough::PassthroughReason;
 pub use read_request::{PassthroughBody, ReadResult};
+pub use record_keys::RecordKey;
 pub use request::{ClientDeferral, Request};
 pub use response_check::WithheldReason;
 pub use responses::DeferralEmulation;

@@ -1,33 +1,33 @@
-//! Limits on how much of a request is read, and on how much of an upstream's response is held in memory.
+//! Limits on the size of requests that are read, and of responses that are held in memory.
 
 use toolcrib_text::json;
 
 use crate::api::Api;
 
-/// Maximum number of values in a request that is read. Each takes 100 to 300 bytes of memory while it is parsed,
-/// however short its text. A conversation of a million tokens with a thousand tools has a tenth as many.
+/// Maximum number of JSON values in a request that is read. Each takes 100 to 300 bytes of memory while it is parsed,
+/// however short its text is. A conversation of a million tokens with a thousand tools has a tenth as many.
 pub(crate) const MAX_VALUES: usize = 500_000;
 
-/// Maximum number of tools that are rewritten: the largest catalog that a provider searches. A request with
-/// more passes unchanged.
+/// Maximum number of tools in a request that is rewritten. No provider's search accepts a larger catalog. A request
+/// with more tools passes through.
 pub(crate) const MAX_TOOLS: usize = 10_000;
 
-/// What a call, block or item counts in addition to its text, in bytes. More than it takes: some steps look at
-/// all of them.
+/// What a call, block or item counts in addition to its text, in bytes. This is more than the memory it takes, because
+/// some steps iterate over all of them.
 pub(crate) const PART_BYTES: usize = 1024;
 
-/// Maximum number of calls in a turn. Some steps look at all calls for each piece of a response, and no model makes
+/// Maximum number of calls in a turn. Some steps iterate over all calls for each piece of a response. No model makes
 /// nearly as many.
 pub(crate) const MAX_CALLS: usize = 1024;
 
-/// Limits of what is held of a response, in bytes.
+/// Limits on how much of a response is held in memory, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseLimits {
-    /// Responses that are read as a whole, all rounds of a turn together.
+    /// Maximum size of responses that are not streamed, for all rounds of a turn together.
     pub response: usize,
-    /// What is held of the streamed responses of a turn, all rounds together.
+    /// Maximum size of what is held of streamed responses, for all rounds of a turn together.
     pub turn: usize,
-    /// The arguments of one call that is held.
+    /// Maximum size of the arguments of one call that is held.
     pub call: usize,
 }
 
@@ -39,26 +39,27 @@ impl Default for ResponseLimits {
 
 /// A limit that a response exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitExceeded {
-    /// One event of a stream.
+    /// The size of one event of a stream.
     #[error("an event of the upstream is larger than {} bytes", crate::sse::MAX_EVENT_BYTES)]
     Event,
-    /// A response that is read as a whole.
+    /// The size of a response that is not streamed.
     #[error(
         "the upstream's response is larger than {0} bytes, the most that `response_bytes` allows"
     )]
     Response(usize),
-    /// What is held of a turn.
+    /// The memory for one turn.
     #[error(
         "the upstream's response needs more than the {0} bytes of memory that `turn_bytes` allows"
     )]
     Turn(usize),
-    /// The arguments of one call.
+    /// The size of the arguments of one call.
     #[error(
         "a call of the upstream has arguments larger than the {0} bytes that `call_bytes` allows"
     )]
     Call(usize),
-    /// What is held of all responses together.
+    /// The memory for all responses together.
     #[error(
         "the responses of other requests take up too much of the {0} bytes of memory that `total_response_bytes` allows: try again later"
     )]
@@ -69,7 +70,7 @@ pub enum LimitExceeded {
 }
 
 impl LimitExceeded {
-    /// The body of an error, in the form of an API.
+    /// Returns an error body in the format of an API.
     pub(crate) fn body(self, api: Api) -> String {
         let text = json::quote(&format!("toolcrib: {self}"));
         let error = match api {

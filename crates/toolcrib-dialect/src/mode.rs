@@ -1,11 +1,11 @@
-//! How deferred tools are shown, and why in this way.
+//! Chooses the mode: how deferred tools are shown to the model and become callable.
 //!
-//! The engine knows four disclosures. Two more exist only if a provider's API has the words for them:
-//! references, where our search answers with blocks that load a tool's definition, and hosted search,
-//! where the provider searches itself. Neither changes `tools` after the first request.
+//! Four modes are the engine's disclosures and work everywhere. Two more need a feature of the provider's API:
+//! references, where a search is answered with blocks that load definitions, and hosted search,
+//! where the provider searches. Neither of these changes `tools` after the first request.
 //!
-//! [`choose_mode`] chooses the mode of a conversation. Whether anything is deferred at all depends on the
-//! numbers, in [`pass`](crate::passthrough).
+//! [`choose_mode`] chooses the mode of a conversation. Whether anything is deferred at all is decided in
+//! [`passthrough`](crate::passthrough).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,61 +16,63 @@ use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 use crate::api::Api;
 use crate::capability::{Capability, CapabilityReason, HostedSupport};
 
-/// Maximum number of tools that one answer may load by reference. More reportedly invalidate the provider's
-/// prompt cache.
-pub(crate) const REFERENCES: usize = 5;
+/// Maximum number of tools that one answer loads by reference. Reportedly, more invalidate the provider's prompt cache.
+pub(crate) const MAX_REFERENCES: usize = 5;
 
 /// How deferred tools are shown and become callable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Mode {
-    /// `tool_search`, `tool_describe`, `tool_call`; nothing of it changes. Works everywhere.
+    /// `tool_search`, `tool_describe` and `tool_call`. They never change.
     Bridge,
-    /// Stubs that become definitions once found.
+    /// Stubs, each replaced by its definition once the tool is found.
     Reveal,
-    /// Names and parameters; descriptions are found.
+    /// Names and parameters; a search returns the descriptions.
     Terse,
-    /// A listing; definitions are appended once found.
+    /// A listing; the definition of a found tool is appended to `tools`.
     Append,
-    /// Our search, answered with what the API loads a definition by.
+    /// Toolcrib's search, answered with blocks of the API that load definitions.
     Reference(ReferenceKind),
-    /// The provider's own search.
+    /// The provider's search.
     Hosted(HostedSearch),
 }
 
-/// What an API has to load a definition in the middle of a conversation.
+/// How an API loads a definition in the middle of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReferenceKind {
     /// Anthropic: `tool_reference` blocks in a result, for tools sent with `defer_loading`.
     ToolReference,
-    /// OpenAI: `tool_search_output` for a `tool_search` that the client executes.
+    /// OpenAI: `tool_search_output` as the answer to a `tool_search` that the client executes.
     SearchOutput,
     /// OpenAI: an `additional_tools` item after the result of a function.
     AdditionalTools,
 }
 
-/// A provider's own search.
+/// A search that the provider runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum HostedSearch {
-    /// Anthropic's by pattern.
+    /// Anthropic's search by regular expressions.
     Regex,
-    /// Anthropic's by words.
+    /// Anthropic's search by keywords.
     Bm25,
-    /// OpenAI's, over namespaces.
+    /// OpenAI's search over namespaces.
     Namespaces,
 }
 
 impl Mode {
-    /// Whether the model sees nothing of a deferred tool but its line in the listing. Then a turn that needs
-    /// the tool has to search. Reveal and terse show every tool, and cannot save half of the tokens.
+    /// Whether the model sees only the listing's line of a deferred tool, so that a turn that needs the tool has to
+    /// search. Reveal and terse show every tool, and cannot save half of the tokens.
     pub(crate) fn hides_tools(self) -> bool {
         !matches!(self, Self::Reveal | Self::Terse)
     }
 
-    /// The engine's disclosure behind it. References and hosted search need the listing and the one
-    /// search tool of `append`, and nothing appended.
+    /// Returns the engine's disclosure for this mode. References and hosted search use `append` for its listing and
+    /// search tool; nothing is appended.
     pub(crate) fn kind(self) -> DisclosureKind {
         match self {
             Self::Bridge => DisclosureKind::Bridge,
@@ -80,17 +82,30 @@ impl Mode {
         }
     }
 
-    /// Whether it needs a feature of the upstream.
+    /// Whether the mode needs a feature of the upstream.
     pub(crate) fn is_native(self) -> bool {
         matches!(self, Self::Reference(_) | Self::Hosted(_))
     }
 
-    /// Whether `tools` changes with what was found.
+    /// Whether `tools` changes when a tool is found.
     pub(crate) fn grows(self) -> bool {
         matches!(self, Self::Append | Self::Reveal)
     }
 
-    /// Its name in headers, logs and configs.
+    /// Returns the name of the kind of reference or hosted search; empty for other modes.
+    pub(crate) fn variant_name(self) -> &'static str {
+        match self {
+            Self::Reference(ReferenceKind::ToolReference) => "tool_reference",
+            Self::Reference(ReferenceKind::SearchOutput) => "search_output",
+            Self::Reference(ReferenceKind::AdditionalTools) => "additional_tools",
+            Self::Hosted(HostedSearch::Regex) => "regex",
+            Self::Hosted(HostedSearch::Bm25) => "bm25",
+            Self::Hosted(HostedSearch::Namespaces) => "namespaces",
+            Self::Bridge | Self::Reveal | Self::Terse | Self::Append => "",
+        }
+    }
+
+    /// Returns the name in headers, logs and configs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bridge => "bridge",
@@ -109,25 +124,25 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The mode that the configuration, the command line or a request's header asks for.
+/// The mode that the configuration, the command line or a request's header requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestedMode {
     /// Nothing is deferred.
     Off,
-    /// Tools are deferred in this way, or in the nearest one that the upstream has.
+    /// Tools are deferred in this way, or in the closest one that the upstream supports.
     ///
-    /// `auto` never becomes hosted search: our own ranking finds more, and no list of tools is kept
-    /// elsewhere.
+    /// `auto` never becomes hosted search: Toolcrib's ranking finds more, and the provider need not store the list of
+    /// tools.
     Defer(DisclosureSetting),
 }
 
 impl RequestedMode {
-    /// Every name.
+    /// All names.
     pub const NAMES: [&str; 8] =
         ["auto", "off", "bridge", "reveal", "terse", "append", "reference", "hosted"];
 
-    /// The mode of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Returns the mode with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
         let setting = DisclosureSetting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.map(Self::Defer).or((name == "off").then_some(Self::Off))
     }
@@ -148,20 +163,21 @@ impl From<DisclosureSetting> for RequestedMode {
 impl<'de> Deserialize<'de> for RequestedMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = Cow::<str>::deserialize(deserializer)?;
-        Self::named(&name).ok_or_else(|| de::Error::unknown_variant(&name, &Self::NAMES))
+        Self::from_name(&name).ok_or_else(|| de::Error::unknown_variant(&name, &Self::NAMES))
     }
 }
 
-/// Why tools are deferred the way they are.
+/// Why a mode was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModeReason {
-    /// The configuration says so.
+    /// The configuration requests this mode.
     Configured,
     /// The conversation already uses this mode; another one would invalidate the prompt cache.
     AlreadyInUse,
-    /// It is native here.
+    /// The upstream supports this native mode.
     Native(CapabilityReason),
-    /// No native mode is available here.
+    /// The upstream does not support the requested native mode.
     NativeUnavailable(CapabilityReason),
 }
 
@@ -169,7 +185,7 @@ impl fmt::Display for ModeReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configured => f.write_str("configured"),
-            Self::AlreadyInUse => f.write_str("the conversation began so"),
+            Self::AlreadyInUse => f.write_str("the conversation already uses this mode"),
             Self::Native(reason) | Self::NativeUnavailable(reason) => reason.fmt(f),
         }
     }
@@ -186,24 +202,24 @@ impl From<DisclosureKind> for Mode {
     }
 }
 
-/// Chooses the mode. `fallback` replaces a native mode that is unavailable; `past` is the mode that the
-/// conversation already uses. Returns `None` if nothing is deferred.
+/// Chooses the mode. `fallback` replaces a native mode that is unavailable. `current` is the mode that the
+/// conversation already uses. Returns `None` if tool search is off.
 pub fn choose_mode(
     api: Api,
     requested: RequestedMode,
     capability: &Capability,
     fallback: Option<DisclosureKind>,
-    past: Option<Mode>,
+    current: Option<Mode>,
 ) -> Option<(Mode, ModeReason)> {
     let RequestedMode::Defer(setting) = requested else { return None };
-    if let Some(past) = past.filter(|past| works(api, *past, capability)) {
-        return Some((past, ModeReason::AlreadyInUse));
+    if let Some(mode) = current.filter(|mode| is_supported(api, *mode, capability)) {
+        return Some((mode, ModeReason::AlreadyInUse));
     }
     let native = match setting {
         DisclosureSetting::Auto | DisclosureSetting::Reference => {
-            reference(api, capability).map(Mode::Reference)
+            supported_reference(api, capability).map(Mode::Reference)
         }
-        DisclosureSetting::Hosted => hosted(api, capability).map(Mode::Hosted),
+        DisclosureSetting::Hosted => supported_hosted_search(api, capability).map(Mode::Hosted),
         DisclosureSetting::Bridge
         | DisclosureSetting::Reveal
         | DisclosureSetting::Terse
@@ -218,8 +234,8 @@ pub fn choose_mode(
     Some((mode, ModeReason::Native(capability.reason)))
 }
 
-/// Whether a mode is still to be had.
-fn works(api: Api, mode: Mode, capability: &Capability) -> bool {
+/// Whether the upstream supports a mode.
+fn is_supported(api: Api, mode: Mode, capability: &Capability) -> bool {
     match mode {
         Mode::Reference(ReferenceKind::ToolReference) => {
             api == Api::Messages && capability.references
@@ -239,7 +255,7 @@ fn works(api: Api, mode: Mode, capability: &Capability) -> bool {
     }
 }
 
-fn reference(api: Api, capability: &Capability) -> Option<ReferenceKind> {
+fn supported_reference(api: Api, capability: &Capability) -> Option<ReferenceKind> {
     match api {
         Api::Messages if capability.references => Some(ReferenceKind::ToolReference),
         Api::Responses if capability.client_search => Some(ReferenceKind::SearchOutput),
@@ -248,7 +264,7 @@ fn reference(api: Api, capability: &Capability) -> Option<ReferenceKind> {
     }
 }
 
-fn hosted(api: Api, capability: &Capability) -> Option<HostedSearch> {
+fn supported_hosted_search(api: Api, capability: &Capability) -> Option<HostedSearch> {
     match (api, capability.hosted) {
         (Api::Messages, HostedSupport::Both) => Some(HostedSearch::Bm25),
         (Api::Messages, HostedSupport::Regex) => Some(HostedSearch::Regex),
@@ -276,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn native_where_it_works_and_the_bridge_elsewhere() {
+    fn auto_is_native_if_supported_and_the_bridge_otherwise() {
         let (anthropic, openai) = ("api.anthropic.com", "api.openai.com");
         let mode = |api, host, model, setting: DisclosureSetting| {
             at(api, host, model, setting, None).unwrap().0
@@ -311,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_goes_on_as_it_began_while_that_works() {
+    fn a_conversation_keeps_its_mode_while_it_is_supported() {
         let past = |mode| {
             at(
                 Api::Messages,
@@ -321,8 +337,8 @@ mod tests {
                 Some(mode),
             )
         };
-        let begun = "the conversation began so".to_owned();
-        assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, begun)));
+        let in_use = "the conversation already uses this mode".to_owned();
+        assert_eq!(past(Mode::Bridge), Some((Mode::Bridge, in_use)));
         assert_ne!(
             past(Mode::Hosted(HostedSearch::Namespaces)).unwrap().0,
             Mode::Hosted(HostedSearch::Namespaces)

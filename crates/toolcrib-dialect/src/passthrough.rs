@@ -1,10 +1,10 @@
-//! Whether a request goes to the upstream as it came, and why.
+//! Decides whether a request passes through to the upstream unchanged.
 //!
-//! `decide_passthrough` is the one function that decides, and every answer it gives is a reason that logs, headers
-//! and tests print. It is called several times in the life of a request, each time with more facts. Cheap
-//! checks come first: a compressed body is known from its headers, while other reasons need the tools to be
-//! counted. If the caller may not know of every tool and nothing is deferred, the request is sent with the
-//! remaining tools, and the calls in its response are still checked
+//! `decide_passthrough` is the only function that decides this. It returns a reason, which logs, headers
+//! and tests print. It is called several times for each request, with more facts each time, so that cheap
+//! checks come first: a compressed body is recognised by its headers, while other reasons require the tools to be
+//! counted. If the caller's scope is limited and nothing is deferred, the request is sent with the
+//! tools that the caller may see, and the calls in its response are still checked
 //! ([`ExchangeConfig::checks_calls`](crate::exchange::action::ExchangeConfig::checks_calls)).
 
 use std::fmt;
@@ -17,19 +17,19 @@ use crate::limits::MAX_TOOLS;
 use crate::mode::RequestedMode;
 use crate::request::{ClientDeferral, RequestOutline};
 
-/// What is known of a request when it is asked whether it passes through.
+/// What is known of a request at the time of the decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RequestFacts<'a> {
     /// The body is not JSON in UTF-8, or not a request of this API.
     NotThisApi,
-    /// The top level of the body was read. `tools` are those that the caller may see, `null` if there are none; `count`
+    /// The top level of the body was read. `tools` are those that the caller may see, `null` if there are none. `count`
     /// is their number.
     Outline { outline: &'a RequestOutline<'a>, tools: &'a str, count: usize },
-    /// The configuration and what the upstream can do are known.
+    /// The configuration and the upstream's capability are known.
     Upstream {
         /// The client's API.
         api: Api,
-        /// What is wanted.
+        /// The requested mode.
         requested: RequestedMode,
         /// How the client defers tools itself, and whether the upstream supports that.
         client: Option<(ClientDeferral, bool)>,
@@ -38,32 +38,32 @@ pub(crate) enum RequestFacts<'a> {
     TokensCounted(TokenCounts),
 }
 
-/// Why a body is not read.
+/// Why a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     /// It is compressed.
     Compressed,
-    /// It is larger than the limit.
+    /// It exceeds the size limit.
     TooLarge,
-    /// It has more values than the limit: parsed, it would take many times its size in memory.
+    /// It has too many JSON values: parsed, it would take many times its size in memory.
     TooManyValues,
 }
 
 /// The tokens of a request's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenCounts {
-    /// What the engine decided.
+    /// The engine's decision.
     pub(crate) decision: Decision,
-    /// How many tools are deferred.
+    /// The number of deferred tools.
     pub(crate) deferred: usize,
-    /// Tokens of the tools as they came.
+    /// Tokens of the tools as the client sent them.
     pub(crate) before: usize,
     /// Tokens of what is sent instead.
     pub(crate) after: usize,
-    /// Tokens of one answer of the search.
+    /// Tokens of one search answer.
     pub(crate) answer: usize,
-    /// Whether a turn that searches must save tokens, too.
-    pub(crate) margin: bool,
+    /// Whether a turn with a search must save tokens as well.
+    pub(crate) must_save_with_search: bool,
 }
 
 /// Why tools are deferred or not.
@@ -71,11 +71,11 @@ pub(crate) struct TokenCounts {
 pub enum DeferralReason {
     /// The engine's decision.
     Engine(ActivationReason),
-    /// Deferring saves, but less than one answer of the search costs.
+    /// Deferring saves tokens, but fewer than a search costs.
     SearchCostsMore {
-        /// Tokens as they are.
+        /// Tokens without deferral.
         before: usize,
-        /// Tokens deferred, with one answer of the search.
+        /// Tokens with deferral and one search.
         after: usize,
     },
 }
@@ -98,43 +98,43 @@ impl fmt::Display for DeferralReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PassthroughReason {
-    /// The body was not read.
+    /// The body cannot be read.
     Unreadable(Unreadable),
-    /// No JSON of this API: its own error is the answer.
+    /// The body is not a request of this API. The upstream's error is forwarded.
     Malformed,
-    /// No tools in it.
+    /// The request has no tools.
     NoTools,
-    /// It has more tools than the limit for rewriting.
+    /// The request has more tools than can be rewritten.
     TooManyTools,
-    /// It asks for several answers at once, and hidden rounds have one.
+    /// The request asks for several choices (or candidates), and hidden rounds support only one.
     MultipleChoices,
-    /// It uses what was there before tools.
+    /// The request uses `functions`, the predecessor of `tools`.
     LegacyFunctions,
-    /// Its tools are in a cache of the provider.
+    /// The tools are in a cache of the provider.
     CachedContent,
-    /// The answer is fetched later, from the provider, who knows of no rounds.
+    /// The client fetches the response later from the provider, which does not know of hidden rounds.
     Background,
-    /// The provider keeps the conversation, and adds each round's input to it again.
+    /// The provider stores the conversation, and would add the input of each round to it.
     StoredConversation,
-    /// Its answer is streamed as one JSON array, and not as events.
+    /// The response is streamed as a JSON array instead of events.
     JsonArrayStream,
-    /// Its answer has the arguments of calls in pieces.
+    /// The arguments of calls are streamed in pieces.
     StreamedArguments,
     /// Tool search is switched off.
     Off,
     /// The client defers tools itself, in a way that the upstream supports.
     ClientDefers,
-    /// The client defers tools itself, in a way that the upstream does not support: the request is translated.
+    /// The client defers tools itself, in a way that the upstream does not support. The request is translated.
     ClientDefersTranslated,
-    /// The client has a search tool of its own. Ours would hide it, and the model would have to search for
-    /// a search.
+    /// The client has a search tool of its own. If that tool were deferred, the model would have to search for the
+    /// search.
     ClientHasSearch,
-    /// The tools are not deferred.
+    /// The tools were counted and are not deferred.
     NotDeferred(DeferralReason),
 }
 
 impl PassthroughReason {
-    /// Its name in headers, logs and metrics: requests whose tools were counted are told apart.
+    /// Returns the name in headers, logs and metrics. Requests whose tools were counted have another name.
     pub fn mode_name(self) -> &'static str {
         if let Self::NotDeferred(_) = self { "pass-through" } else { "bypass" }
     }
@@ -149,13 +149,13 @@ impl fmt::Display for PassthroughReason {
             Self::Malformed => "not a request of this API",
             Self::NoTools => "no tools",
             Self::TooManyTools => "too many tools",
-            Self::MultipleChoices => "several answers at once",
+            Self::MultipleChoices => "several choices requested",
             Self::LegacyFunctions => "legacy functions",
             Self::CachedContent => "the tools are in the provider's cache",
-            Self::Background => "the answer is fetched later",
-            Self::StoredConversation => "the provider keeps the conversation",
-            Self::JsonArrayStream => "streamed, and not as events",
-            Self::StreamedArguments => "calls in pieces",
+            Self::Background => "the response is fetched later",
+            Self::StoredConversation => "the provider stores the conversation",
+            Self::JsonArrayStream => "streamed as a JSON array",
+            Self::StreamedArguments => "arguments streamed in pieces",
             Self::Off => "tool search is off",
             Self::ClientDefers => "the client defers tools itself",
             Self::ClientDefersTranslated => {
@@ -167,7 +167,7 @@ impl fmt::Display for PassthroughReason {
     }
 }
 
-/// The one function that decides whether a request goes to the upstream as it came.
+/// Decides whether a request passes through unchanged, and returns the reason if it does.
 pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughReason> {
     match facts {
         RequestFacts::NotThisApi => Some(PassthroughReason::Malformed),
@@ -185,7 +185,7 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
                 (blockers.multiple_choices, PassthroughReason::MultipleChoices),
                 (blockers.streamed_arguments, PassthroughReason::StreamedArguments),
                 (blockers.background, PassthroughReason::Background),
-                (blockers.conversation, PassthroughReason::StoredConversation),
+                (blockers.stored_conversation, PassthroughReason::StoredConversation),
             ]
             .into_iter()
             .find_map(|(is_so, why)| is_so.then_some(why))
@@ -196,7 +196,7 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
         RequestFacts::Upstream { api, client, .. } => match client? {
             (ClientDeferral::OwnSearch, _) => Some(PassthroughReason::ClientHasSearch),
             (_, true) => Some(PassthroughReason::ClientDefers),
-            // The client's search is the provider's, and the upstream has none: ours takes its place.
+            // The client uses the provider's search, but the upstream has none. Toolcrib's search takes its place.
             (ClientDeferral::Hosted, false) if api == Api::Messages => None,
             (ClientDeferral::Hosted | ClientDeferral::References, false) => {
                 Some(PassthroughReason::ClientDefersTranslated)
@@ -208,7 +208,7 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
             before,
             after,
             answer,
-            margin,
+            must_save_with_search,
         }) => {
             if decision.deferral == Deferral::Nothing || deferred == 0 {
                 return Some(PassthroughReason::NotDeferred(DeferralReason::Engine(
@@ -219,10 +219,10 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
                 decision.reason,
                 ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
             );
-            // A turn that searches is two requests, and carries one answer.
+            // A turn with a search consists of two requests and one search answer.
             let after = 2 * after + answer;
             let decided = by_numbers && decision.deferral == Deferral::Everything;
-            let loses = margin && decided && after >= before;
+            let loses = must_save_with_search && decided && after >= before;
             loses.then_some(PassthroughReason::NotDeferred(DeferralReason::SearchCostsMore {
                 before,
                 after,

@@ -1,8 +1,7 @@
-//! Reading a body: once, whatever is to be known of it.
+//! Reads the body of a request.
 //!
-//! A hundred kilobytes of tools are most of what a request costs before it is sent, so a body is parsed by
-//! one function, which also leaves out the tools that the caller may not know of. Everything later works
-//! on the places that were found here.
+//! A body is parsed only once: parsing a hundred kilobytes of tools is most of the work before a request is sent. The
+//! same pass removes the tools that the caller may not see. Everything later uses the positions that were found here.
 
 use std::ops::Range;
 
@@ -17,35 +16,36 @@ use crate::scope::{self, Changes, ScopeViolation, ToolFilter};
 use crate::splice::{Edits, range_of};
 use crate::tool_list;
 
-/// A body after it was read.
+/// The result of reading a body: a request, or a body that passes through.
 pub type ReadResult = Result<Request, PassthroughBody>;
 
-/// A body that is not rewritten.
+/// A body that passes through without being rewritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PassthroughBody {
-    /// Why not.
+    /// Why it is not rewritten.
     pub reason: PassthroughReason,
     /// The body.
     pub body: Vec<u8>,
-    /// The model it asks for, if that could be read.
+    /// The requested model, if it could be read.
     pub model: Option<String>,
-    /// The place of the model's name.
+    /// The range of the model's name.
     pub(crate) model_range: Option<Range<usize>>,
 }
 
 impl PassthroughBody {
-    /// Asks for another model, if the body names one.
+    /// Replaces the model's name, if the body has it.
     pub fn set_model(&mut self, model: &str) {
-        let Some(place) = self.model_range.take() else { return };
+        let Some(range) = self.model_range.take() else { return };
         let new = json::quote(model).into_bytes();
-        self.model_range = Some(place.start..place.start + new.len());
-        self.body.splice(place, new);
+        self.model_range = Some(range.start..range.start + new.len());
+        self.body.splice(range, new);
     }
 }
 
 impl Request {
-    /// Reads a body. `target` is the path and query it was sent to: some APIs have the model and the
-    /// stream there.
+    /// Reads a body. `target` is the path and query of the request: some APIs have the model and the kind of response
+    /// there.
     pub fn read(api: Api, target: &str, body: Vec<u8>) -> ReadResult {
         let text = match String::from_utf8(body) {
             Ok(text) => text,
@@ -62,9 +62,8 @@ impl Request {
         read.with(text, Vec::new())
     }
 
-    /// Reads a body and leaves out the tools that `visible` does not let through: what lies outside a
-    /// caller's scope does not exist. A body that could carry a tool past the scope, or whose response could not be
-    /// checked, is refused.
+    /// Reads a body and removes the tools that are outside the caller's scope, according to `visible`. Returns an error
+    /// if the body could carry a tool past the scope, or if its response could not be checked.
     pub fn read_in_scope(
         api: Api,
         target: &str,
@@ -79,23 +78,23 @@ impl Request {
         let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
         scope::check_form(api, &body)?;
         if !others.is_empty() {
-            // Rare, and more than the places of the tools changes: what is left is parsed again.
+            // Rare. Other ranges than those of the tools change, so the new body is parsed again.
             let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
             let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
             let reading = Self::read(api, target, body.with(&all).into_bytes());
-            return checkable(api, reading);
+            return require_checkable(api, reading);
         }
         let hidden: Vec<(Range<usize>, String)> = tools
             .into_iter()
             .filter_map(|(key, new)| Some((range_of(&text, body.get(key)?), new)))
             .collect();
         let read = read(api, target, &text, &body, &hidden);
-        checkable(api, read.with(text, hidden))
+        require_checkable(api, read.with(text, hidden))
     }
 }
 
-/// Refuses a request whose response could not be checked for a caller with a limited scope.
-fn checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeViolation> {
+/// Rejects a request whose response could not be checked for a caller with a limited scope.
+fn require_checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeViolation> {
     match reading.as_ref().map_err(|unread| unread.reason) {
         Err(PassthroughReason::JsonArrayStream) => Err(ScopeViolation::JsonArrayStream),
         Err(PassthroughReason::StreamedArguments) => Err(ScopeViolation::StreamedArguments),
@@ -107,15 +106,15 @@ fn checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeViolation
     }
 }
 
-/// What was read in a text, with the places as they are in it.
-struct Read {
+/// What was read from a text, with ranges of that text.
+struct ParsedBody {
     request: Result<Request, PassthroughReason>,
     model: Option<String>,
     model_range: Option<Range<usize>>,
 }
 
-impl Read {
-    /// The reading, with its text after these changes.
+impl ParsedBody {
+    /// Applies changes to the text, and moves the ranges accordingly.
     fn with(self, text: String, changes: Vec<(Range<usize>, String)>) -> ReadResult {
         let edits = Edits::new(changes);
         let Self { request, model, model_range } = self;
@@ -129,7 +128,7 @@ impl Read {
                 reason,
                 body: edits.apply(&text).into_bytes(),
                 model,
-                model_range: model_range.map(|place| edits.range_after(&place)),
+                model_range: model_range.map(|range| edits.range_after(&range)),
             }),
         }
     }
@@ -141,13 +140,13 @@ fn read(
     text: &str,
     body: &Fields<'_>,
     hidden: &[(Range<usize>, String)],
-) -> Read {
+) -> ParsedBody {
     let model_range = body.get("model").map(|raw| range_of(text, raw));
     let model = if api == Api::Gemini { model_in_path(target) } else { body.string("model") };
-    Read { request: request(api, target, text, body, hidden), model, model_range }
+    ParsedBody { request: request(api, target, text, body, hidden), model, model_range }
 }
 
-/// The request in a body, still without its text: the places are those of the text as it came.
+/// Reads a request, without its text yet. The ranges are those of the original text.
 fn request(
     api: Api,
     target: &str,
@@ -157,15 +156,15 @@ fn request(
 ) -> Result<Request, PassthroughReason> {
     let dialect = dialects::of(api);
     let outline = dialect.read_outline(body, target);
-    let came = body.get("tools").unwrap_or("null");
+    let original = body.get("tools").unwrap_or("null");
     let at = body.get("tools").map(|raw| range_of(text, raw));
-    // What the caller sees of them.
-    let seen = hidden.iter().find(|(place, _)| Some(place) == at.as_ref());
-    let tools = seen.map_or(came, |(_, left)| left);
-    let count = tool_list::count(tools);
+    // The tools after narrowing, if any were removed.
+    let narrowed = hidden.iter().find(|(range, _)| Some(range) == at.as_ref());
+    let tools = narrowed.map_or(original, |(_, left)| left);
+    let count = tool_list::count_if_many(tools);
     match decide_passthrough(RequestFacts::Outline { outline: &outline, tools, count }) {
-        // A model may call what it was not sent, so the calls are checked even if no tool is left.
-        Some(PassthroughReason::NoTools) if seen.is_some() => {}
+        // A model may call a tool that it was not sent, so calls are checked even if no tool is left.
+        Some(PassthroughReason::NoTools) if narrowed.is_some() => {}
         Some(why) => return Err(why),
         None => {}
     }
@@ -176,8 +175,8 @@ fn request(
         return Err(not_this_api());
     };
     let deferral = dialect.client_deferral(tools, history, conversation.loads_tools);
-    let deferral =
-        deferral.or_else(|| tool_list::bring_a_search(tools).then_some(ClientDeferral::OwnSearch));
+    let deferral = deferral
+        .or_else(|| tool_list::has_client_search(tools).then_some(ClientDeferral::OwnSearch));
     let path = target.split('?').next().unwrap_or_default();
     Ok(Request {
         api,
@@ -191,7 +190,7 @@ fn request(
         segments: conversation.segments,
         previous: outline
             .previous
-            .map(|(id, raw)| PreviousResponse { id, place: range_of(text, raw) }),
+            .map(|(id, raw)| PreviousResponse { id, range: range_of(text, raw) }),
         is_stored: outline.is_stored,
         client_deferral: deferral,
         wants_thinking: outline.wants_thinking,
@@ -200,7 +199,7 @@ fn request(
     })
 }
 
-/// `num_ctx`, which Ollama and servers like it take: at the top, or among the `options`.
+/// Reads `num_ctx`, which Ollama and similar servers accept at the top level or in `options`.
 fn context_window(body: &Fields<'_>) -> Option<usize> {
     let options = body.get("options").and_then(Fields::read);
     let inner = options.as_ref().and_then(|options| options.get("num_ctx"));
@@ -217,7 +216,7 @@ fn unread(api: Api, target: &str, body: Vec<u8>, why: PassthroughReason) -> Pass
     PassthroughBody { reason: why, body, model, model_range: None }
 }
 
-/// Whether a body would take too much memory once it is parsed.
+/// Whether a body would take too much memory if it were parsed.
 fn has_too_many_values(text: &str) -> bool {
     // Each value takes at least two bytes of text.
     text.len() / 2 > MAX_VALUES && json::count_values(text) > MAX_VALUES
@@ -227,7 +226,7 @@ fn not_this_api() -> PassthroughReason {
     decide_passthrough(RequestFacts::NotThisApi).unwrap_or(PassthroughReason::Malformed)
 }
 
-/// The one place where a body is parsed.
+/// Parses a body. Nothing else does.
 fn parse(text: &str) -> Option<Fields<'_>> {
     #[cfg(test)]
     tests::PARSES.with(|parses| parses.set(parses.get() + 1));
@@ -247,7 +246,7 @@ mod tests {
     use crate::toolset::Toolset;
 
     thread_local! {
-        /// How many bodies this thread has parsed.
+        /// The number of bodies that this thread has parsed.
         pub(super) static PARSES: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -264,7 +263,6 @@ mod tests {
         format!(r#"{{"model":"m","messages":{messages},"tools":[{}]}}"#, tools.join(","))
     }
 
-    /// A request with tools left out, another model's name and a hidden round; how often it was parsed.
     #[test]
     fn a_body_is_parsed_once() {
         let path = "/v1/chat/completions";
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_rewritten_is_narrowed_and_renamed_too() {
+    fn a_body_that_passes_through_is_narrowed_and_its_model_replaced() {
         let body = r#"{"n":2,"tools":[{"name":"a"},{"name":"b"}],"functions":[{"name":"a"}], "model" : "m","messages":[]}"#;
         let visible = |names: &[&str]| names != ["a"];
         let path = "/v1/chat/completions";
@@ -326,10 +324,10 @@ mod tests {
             r#"{"n":2,"tools":[{"name":"b"}],"functions":[], "model" : "long name","messages":[]}"#;
         assert_eq!(String::from_utf8(unread.body).unwrap(), expected);
         assert_eq!(PARSES.get(), 1);
-        // A body that is not UTF-8 may still be read by another program.
+        // Another program might read a body that is not UTF-8.
         assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), ScopeViolation::NotAnObject);
         assert_eq!(read(b"[NaN]").unwrap_err(), ScopeViolation::NotAnObject);
-        // A changed choice is the one case in which a body is parsed again.
+        // If a field other than the tools changes, the body is parsed again.
         let body = r#"{"model":"m","web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
         let only_b = |names: &[&str]| names == ["b"];
         PARSES.set(0);

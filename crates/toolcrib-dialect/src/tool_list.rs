@@ -1,7 +1,7 @@
-//! The `tools` of a request, edited in place.
+//! Edits the `tools` of a request.
 //!
-//! What the client ordered stays in its order; what is the provider's own, and what we could not read,
-//! stays as it came. Only a tool that is deferred goes, or changes its text.
+//! The client's order is kept. The provider's own tools, and entries that cannot be read, stay unchanged. Only a
+//! deferred tool is removed or replaced.
 
 use toolcrib_core::disclosure::OwnTool;
 use toolcrib_text::json::{self, Fields};
@@ -9,39 +9,38 @@ use toolcrib_text::json::{self, Fields};
 use crate::limits::MAX_TOOLS;
 use crate::mode::Mode;
 
-/// What becomes of one tool of the client's.
+/// What to do with one of the client's tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolEdit<'a> {
-    /// As it came.
+    /// Send it unchanged.
     Keep,
-    /// Not sent.
+    /// Do not send it.
     Remove,
-    /// Sent, and marked as deferred for the provider.
+    /// Send it, marked as deferred for the provider.
     MarkDeferred,
-    /// Sent as this text.
+    /// Send this definition instead.
     Replace(&'a str),
 }
 
-/// What is to become of the tools of a request.
+/// The changes to the `tools` of a request.
 pub(crate) struct ToolListEdit<'a> {
-    /// How tools are deferred.
     pub(crate) mode: Mode,
     /// Whether the request only counts tokens.
-    pub(crate) counts: bool,
-    /// What becomes of a tool of this name.
-    pub(crate) keep: &'a dyn Fn(&str) -> ToolEdit<'a>,
-    /// The server or group of a tool of this name.
+    pub(crate) counts_tokens: bool,
+    /// Returns what to do with the tool of this name.
+    pub(crate) tool_edit: &'a dyn Fn(&str) -> ToolEdit<'a>,
+    /// Returns the server or group of the tool of this name.
     pub(crate) group: &'a dyn Fn(&str) -> Option<&'a str>,
-    /// Our own.
+    /// Toolcrib's own tools to add.
     pub(crate) own: &'a [OwnTool],
-    /// Definitions that were found, to stand last.
-    pub(crate) found: &'a [&'a str],
+    /// Definitions of found tools, to add at the end.
+    pub(crate) appended: &'a [&'a str],
 }
 
-/// Writes the `tools` of one API.
+/// Writes the edited `tools` in the format of one API.
 pub(crate) type WriteTools = fn(&str, &ToolListEdit<'_>) -> String;
 
-/// The name of an entry; `None` for one without, such as `{"googleSearch": {}}`.
+/// Returns the name of an entry; `None` if it has none, such as `{"googleSearch": {}}`.
 pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
     let inner = ["function", "custom"].iter().find_map(|key| fields.get(key));
     inner
@@ -51,7 +50,7 @@ pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
         .or_else(|| fields.string("name"))
 }
 
-/// The members of an entry that is a group, and the key they stand under.
+/// If an entry is a group, returns its members and the key of their list.
 pub(crate) fn members<'a>(fields: &Fields<'a>) -> Option<(&'static str, Vec<&'a str>)> {
     let keys: &[&'static str] = match fields.string("type").as_deref() {
         Some("namespace") => &["tools"],
@@ -62,7 +61,7 @@ pub(crate) fn members<'a>(fields: &Fields<'a>) -> Option<(&'static str, Vec<&'a 
     Some((key, json::items(list)?.into_iter().map(serde_json::value::RawValue::get).collect()))
 }
 
-/// The names that a client declares, whatever kind of tool they are.
+/// Returns the names of all tools in a list, including those in groups.
 pub(crate) fn names(input: &str) -> Vec<String> {
     let mut all = Vec::new();
     for item in json::items(input).unwrap_or_default() {
@@ -77,9 +76,10 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// The number of tools in a list, those in groups included; 0 for a list that cannot have more than [`MAX_TOOLS`].
-pub(crate) fn count(input: &str) -> usize {
-    // Each tool is an object. Most lists have far fewer braces, and need not be read for this.
+/// Returns the number of tools in a list, including those in groups; 0 for a list that cannot have more than
+/// [`MAX_TOOLS`].
+pub(crate) fn count_if_many(input: &str) -> usize {
+    // Each tool is an object. Most lists have far fewer braces and need not be parsed for this.
     if memchr::memchr_iter(b'{', input.as_bytes()).count() <= MAX_TOOLS {
         return 0;
     }
@@ -88,13 +88,13 @@ pub(crate) fn count(input: &str) -> usize {
     items.iter().map(|item| in_group(item.get()).unwrap_or(1)).sum()
 }
 
-/// The tools of a bridge: ours, Hermes' and those of others that took over the names.
-const BRIDGE: [&str; 4] = ["tool_search", "tool_search_regex", "tool_describe", "tool_call"];
+/// The names of bridge tools: those of Toolcrib and Hermes, and of others that use the same names.
+const BRIDGE_TOOLS: [&str; 4] = ["tool_search", "tool_search_regex", "tool_describe", "tool_call"];
 
 /// Whether a client's tools include a tool search that the client answers itself. `tool_call` without
 /// `tool_describe` is not enough: a tool of that name may do anything.
-pub(crate) fn bring_a_search(input: &str) -> bool {
-    // Most requests have none of the words, and their tools need not be read.
+pub(crate) fn has_client_search(input: &str) -> bool {
+    // Most requests contain none of these words, so their tools need not be parsed.
     let words = ["tool_search", "ToolSearch", "tool_describe"];
     if !words.iter().any(|word| input.contains(word)) {
         return false;
@@ -109,35 +109,37 @@ pub(crate) fn bring_a_search(input: &str) -> bool {
         || types.any(|kind| kind.starts_with("tool_search") || kind.ends_with(":tool_search"))
 }
 
-/// The tools of a bridge that a client has from one of its servers, such as a gateway with tool search. They
-/// stand for other tools, and deferred they would have to be searched for first.
-pub(crate) fn bridges<'a>(names: impl Iterator<Item = &'a String> + Clone) -> Vec<&'a str> {
-    let is_of = |name: &str, part: &str| {
+/// Returns the bridge tools that come from one of the client's servers, such as a gateway with tool search. They give
+/// access to other tools; if they were deferred, the model would first have to search for them.
+pub(crate) fn server_bridge_tools<'a>(
+    names: impl Iterator<Item = &'a String> + Clone,
+) -> Vec<&'a str> {
+    let has_server_prefix = |name: &str, part: &str| {
         let server = name.strip_suffix(part).unwrap_or_default();
         server.ends_with(['_', '-', '.', ':', '/'])
     };
     let mut all = names.clone();
-    if !all.any(|name| is_of(name, "tool_search")) {
+    if !all.any(|name| has_server_prefix(name, "tool_search")) {
         return Vec::new();
     }
-    let bridge = |name: &&String| BRIDGE.iter().any(|part| is_of(name, part));
+    let bridge = |name: &&String| BRIDGE_TOOLS.iter().any(|part| has_server_prefix(name, part));
     let mut bridges: Vec<&str> = names.filter(bridge).map(String::as_str).collect();
     bridges.sort_unstable();
     bridges
 }
 
-/// The entries of a client's `tools` after each was asked about; `defer` writes one that is marked. A
-/// group whose members are all gone is gone, unless it holds something else.
-pub(crate) fn kept(
+/// Returns the entries of the client's `tools` after the edit. `defer` writes an entry that is marked as deferred. A
+/// group without remaining members is removed, unless it contains something else.
+pub(crate) fn edited_entries(
     input: &str,
     edit: &ToolListEdit<'_>,
     defer: &dyn Fn(&Fields<'_>) -> String,
 ) -> Vec<String> {
     let one = |text: &str| -> Option<String> {
         let fields = Fields::read(text);
-        let called = fields.as_ref().and_then(name);
-        let (Some(fields), Some(called)) = (fields, called) else { return Some(text.to_owned()) };
-        match (edit.keep)(&called) {
+        let name = fields.as_ref().and_then(name);
+        let (Some(fields), Some(name)) = (fields, name) else { return Some(text.to_owned()) };
+        match (edit.tool_edit)(&name) {
             ToolEdit::Keep => Some(text.to_owned()),
             ToolEdit::Remove => None,
             ToolEdit::MarkDeferred => Some(defer(&fields)),
@@ -152,9 +154,9 @@ pub(crate) fn kept(
             return Some(text.to_owned());
         }
         let list = (!left.is_empty()).then(|| format!("[{}]", left.join(",")));
-        // Gemini has its own tools beside the declarations, in one entry.
-        let beside = key != "tools" && fields.iter().any(|(other, _)| other != key);
-        (list.is_some() || beside).then(|| fields.with(&[(key, list)]))
+        // In Gemini's API, one entry can have declarations and hosted tools.
+        let has_more = key != "tools" && fields.iter().any(|(other, _)| other != key);
+        (list.is_some() || has_more).then(|| fields.with(&[(key, list)]))
     };
     json::items(input).unwrap_or_default().iter().filter_map(|item| entry(item.get())).collect()
 }
@@ -164,20 +166,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_keeps_its_bytes_and_its_place() {
+    fn tools_that_are_kept_keep_their_bytes_and_their_order() {
         let input = r#"[ {"name": "a", "input_schema": {"z": 1.0}}, {"type": "web_search"},
             {"functionDeclarations": [{"name":"b"}, {"name": "c" }], "x": 1}, 7 ]"#;
         assert_eq!(names(input), ["a", "b", "c"]);
         let only = |keep: &dyn Fn(&str) -> bool| {
             let edit = ToolListEdit {
                 mode: Mode::Bridge,
-                counts: false,
-                keep: &|name| if keep(name) { ToolEdit::Keep } else { ToolEdit::Remove },
+                counts_tokens: false,
+                tool_edit: &|name| if keep(name) { ToolEdit::Keep } else { ToolEdit::Remove },
                 group: &|_| None,
                 own: &[],
-                found: &[],
+                appended: &[],
             };
-            format!("[{}]", kept(input, &edit, &|_| String::new()).join(","))
+            format!("[{}]", edited_entries(input, &edit, &|_| String::new()).join(","))
         };
         assert_eq!(
             only(&|name| name != "b"),

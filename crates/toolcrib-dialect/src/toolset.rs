@@ -1,8 +1,7 @@
-//! A client's tools, and what becomes of them.
+//! A client's tools, and what is sent to the upstream instead.
 //!
-//! All of it is a pure function of the tools, the settings and the way they are deferred: the same
-//! client gets the same bytes each time, on any replica, with nothing kept. So a [`Toolset`] is made
-//! once and shared by every request that carries the same tools.
+//! A [`Toolset`] is a pure function of the tools, the settings and the mode: the same input gives the same bytes every
+//! time and on every replica, without stored state. So it is made once and shared by every request with the same tools.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,103 +18,119 @@ use toolcrib_core::{
 use toolcrib_text::json;
 
 use crate::api::Api;
-use crate::hidden_rounds::newest;
-use crate::mode::{Mode, REFERENCES};
+use crate::hidden_rounds::unique_keeping_last;
+use crate::mode::{MAX_REFERENCES, Mode};
 use crate::passthrough::{
     DeferralReason, PassthroughReason, RequestFacts, TokenCounts, decide_passthrough,
 };
 use crate::tool_list::{self, ToolEdit, ToolListEdit, WriteTools};
 
-/// The listing's share of the tools' tokens, at most.
-const LISTING_PERCENT: usize = 7;
-/// Tokens of a hit in an answer, beside its definition. Measured.
-const HIT: usize = 45;
-/// Tokens a listing may have, however small the tools are.
-const LEAST_LISTING: usize = 120;
+/// Maximum size of the listing, in percent of the tools' tokens.
+const MAX_LISTING_PERCENT: usize = 7;
+/// Tokens of a hit in a search answer, in addition to its definition. Measured.
+const HIT_TOKENS: usize = 45;
+/// Tokens that a listing may always have, however small the tools are.
+const MIN_LISTING_TOKENS: usize = 120;
 
-/// What a toolset is made from, beside the tools.
+/// Everything that a toolset depends on, in addition to the tools.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
 pub struct ToolsetPlan {
-    /// The API it is written for.
+    /// The client's API.
     pub api: Api,
     /// How tools are deferred, if they are.
     pub mode: Mode,
-    /// The engine's settings; the disclosure is the mode's.
+    /// The engine's settings. The mode replaces their disclosure.
     pub settings: Arc<Settings>,
-    /// How tokens are counted.
+    /// Counts tokens for the model.
     pub counter: Arc<dyn TokenCounter>,
-    /// The model, as the client calls it.
+    /// The model, as the client names it.
     pub model: String,
-    /// Its context window in tokens, where it is known.
-    pub context: Option<usize>,
-    /// Whether the conversation has deferred before.
-    pub sticky: bool,
-    /// Whether the conversation knows our tools by their second names.
-    pub second_names: bool,
-    /// Whether the request is one that only counts tokens.
-    pub counts: bool,
-    /// Whether nothing is to be deferred: the tools are only needed to check calls.
-    pub passes: bool,
-    /// Tools that must be sent in full: forced, or called with nothing left to know them by.
-    pub loaded: Vec<String>,
+    /// The model's context window in tokens, if it is known.
+    pub context_window: Option<usize>,
+    /// Whether tools were deferred earlier in the conversation.
+    pub has_deferred_before: bool,
+    /// Whether the conversation uses the alternative names of Toolcrib's own tools.
+    pub uses_second_names: bool,
+    /// Whether the request only counts tokens.
+    pub counts_tokens: bool,
+    /// Whether nothing is deferred and the tools are only needed to check calls.
+    pub only_checks_calls: bool,
+    /// Tools that must be sent in full: forced by the client, or called earlier without a record that shows them.
+    pub send_in_full: Vec<String>,
 }
 
 impl ToolsetPlan {
-    /// A hash of everything that a toolset depends on but the settings: the key to keep it under, in a program
-    /// whose settings do not change.
+    /// Returns a hash of the tools and of this plan without its settings and counter, as the key of a cache in a
+    /// program whose settings do not change.
     pub fn cache_key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
-        let rest = (
-            (self.api, self.mode, &self.model, self.context),
-            (self.sticky, self.second_names, self.counts, self.passes, &self.loaded),
-        );
-        hasher.update(format!("{rest:?}").as_bytes()).update(&[0]).update(tools.as_bytes());
+        // Each part is preceded by its length, so that different plans never give the same input.
+        let mut add = |part: &[u8]| {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        };
+        let flags = [
+            self.has_deferred_before,
+            self.uses_second_names,
+            self.counts_tokens,
+            self.only_checks_calls,
+            self.context_window.is_some(),
+        ];
+        add(self.api.name().as_bytes());
+        add(self.mode.name().as_bytes());
+        add(self.mode.variant_name().as_bytes());
+        add(self.model.as_bytes());
+        add(&self.context_window.unwrap_or_default().to_le_bytes());
+        add(&flags.map(u8::from));
+        add(&self.send_in_full.len().to_le_bytes());
+        self.send_in_full.iter().for_each(|name| add(name.as_bytes()));
+        add(tools.as_bytes());
         *hasher.finalize().as_bytes()
     }
 }
 
-/// A client's tools, ready to go up.
+/// A client's tools, and what is sent instead of them.
 #[derive(Debug)]
 pub struct Toolset {
     plan: ToolsetPlan,
     write_tools: WriteTools,
     input: String,
-    /// The same on one line, where it is not; made when it is first asked for.
+    /// The same on one line, unless it already is; computed when it is first needed.
     compact: OnceLock<Option<String>>,
     crib: Crib,
     scope: Scope,
-    /// Every name the client declares.
+    /// All names that the client declares.
     declared: HashSet<String>,
-    /// Those whose definitions the model does not see.
+    /// The names of the deferred tools.
     deferred: HashSet<String>,
     own: Vec<OwnTool>,
     /// The listing as a message, if it is not part of `tools`.
     announcement: Option<String>,
-    /// `tools` before anything was found.
+    /// The `tools` to send before any tool is found.
     text: String,
-    why: DeferralReason,
+    deferral_reason: DeferralReason,
     tokens: (usize, usize),
 }
 
 impl Toolset {
-    /// Makes a toolset of a request's `tools`; `write` puts them into the words of the plan's API.
-    pub(crate) fn written_by(write: WriteTools, plan: ToolsetPlan, input: &str) -> Self {
+    /// Makes a toolset from a request's `tools`. `write` writes them in the format of the plan's API.
+    pub(crate) fn with_writer(write: WriteTools, plan: ToolsetPlan, input: &str) -> Self {
         let declared: HashSet<String> = tool_list::names(input).into_iter().collect();
         let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind().into();
         settings.own_names = OwnNames::default();
-        if plan.passes {
+        if plan.only_checks_calls {
             settings.activation.mode = policy::ActivationMode::Off;
         }
         let taken = settings.own_names.all().iter().any(|name| declared.contains(*name));
-        if taken || plan.second_names {
+        if taken || plan.uses_second_names {
             settings.own_names = OwnNames::alternative();
         }
         if matches!(plan.mode, Mode::Reference(_)) {
-            // What an answer cannot load it must not count as loaded.
-            settings.search.max_limit = settings.search.max_limit.min(REFERENCES);
-            settings.search.limit = settings.search.limit.min(REFERENCES);
+            // An answer must not count tools as loaded that it cannot load.
+            settings.search.max_limit = settings.search.max_limit.min(MAX_REFERENCES);
+            settings.search.limit = settings.search.limit.min(MAX_REFERENCES);
         }
         let catalog = catalog(input, &settings);
         let crib = Crib::new(catalog, settings.clone()).with_counter(Arc::clone(&plan.counter));
@@ -125,20 +140,21 @@ impl Toolset {
             Vec::new()
         };
         let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
-        let loaded = plan.loaded.iter().map(String::as_str);
-        // A tool whose name had to be changed is unknown to the client under the new one, so the model has
-        // to see it as the client wrote it.
+        let loaded = plan.send_in_full.iter().map(String::as_str);
+        // If the engine had to change a tool's name, the client does not know the new one. Such a tool is sent in full,
+        // as the client wrote it.
         let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
         let renamed = all.filter(|name| !declared.contains(*name));
-        let bridges = tool_list::bridges(declared.iter());
+        let bridges = tool_list::server_bridge_tools(declared.iter());
         settings.rules = settings.rules.keep_hot(names).keep_full(loaded).keep_full(renamed);
         settings.rules = settings.rules.keep_full(bridges);
-        let window = plan.context.or_else(|| settings.context_window_for(Some(&plan.model)));
-        settings.listing.tokens.get_or_insert_with(|| listing_tokens(&crib, window));
+        let window = plan.context_window.or_else(|| settings.context_window_for(Some(&plan.model)));
+        settings.listing.tokens.get_or_insert_with(|| max_listing_tokens(&crib, window));
         let crib = crib.with_settings(settings);
         let scope = Scope::all(crib.catalog());
-        let turn = CoreTurn::new(&scope).with_context_window(plan.context).with_model(&*plan.model);
-        let mut conversation = if plan.sticky {
+        let turn =
+            CoreTurn::new(&scope).with_context_window(plan.context_window).with_model(&*plan.model);
+        let mut conversation = if plan.has_deferred_before {
             Conversation::with_ledger(Ledger::from_names([], DEFAULT_MAX_REVEALS))
         } else {
             Conversation::new()
@@ -157,18 +173,20 @@ impl Toolset {
             deferred: deferred.len(),
             before,
             after,
-            answer: answer_tokens(&crib, deferred.len()),
-            margin: plan.mode.hides_tools() && crib.settings().activation.only_if_saving,
+            answer: search_answer_tokens(&crib, deferred.len()),
+            must_save_with_search: plan.mode.hides_tools()
+                && crib.settings().activation.only_if_saving,
         };
-        let (passes, why) = match decide_passthrough(RequestFacts::TokensCounted(numbers)) {
-            Some(PassthroughReason::NotDeferred(why)) => (true, why),
-            _ => (false, DeferralReason::Engine(shown.decision.reason)),
-        };
-        // Hosted search is the provider's, which has the names itself.
-        let has_search = !matches!(plan.mode, Mode::Hosted(_));
+        let (passes, deferral_reason) =
+            match decide_passthrough(RequestFacts::TokensCounted(numbers)) {
+                Some(PassthroughReason::NotDeferred(why)) => (true, why),
+                _ => (false, DeferralReason::Engine(shown.decision.reason)),
+            };
+        // The provider's hosted search knows the names itself.
+        let needs_listing = !matches!(plan.mode, Mode::Hosted(_));
         let mut own = shown.own_tools.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
-            // One place for all that is ours: a client's system prompt stays its own.
+            // The client's system prompt stays unchanged, so the instruction is part of the search tool.
             search.description = format!("{instruction} {}", search.description);
         }
         let mut toolset = Self {
@@ -181,23 +199,23 @@ impl Toolset {
             declared,
             deferred: if passes { HashSet::new() } else { deferred },
             own,
-            announcement: shown.announcement.clone().filter(|_| !passes && has_search),
+            announcement: shown.announcement.clone().filter(|_| !passes && needs_listing),
             text: String::new(),
-            why,
+            deferral_reason,
             tokens: (before, if passes { before } else { after }),
         };
         toolset.text = if passes { input.to_owned() } else { toolset.write(&[]) };
         toolset
     }
 
-    /// Whether the tools pass as they came.
+    /// Whether nothing is deferred, so that the tools are sent unchanged.
     pub fn passes_through(&self) -> bool {
         self.deferred.is_empty()
     }
 
-    /// Why they are deferred or not.
-    pub fn why(&self) -> DeferralReason {
-        self.why
+    /// Why the tools are deferred or not.
+    pub fn deferral_reason(&self) -> DeferralReason {
+        self.deferral_reason
     }
 
     /// How tools are deferred, if they are.
@@ -205,38 +223,38 @@ impl Toolset {
         self.plan.mode
     }
 
-    /// How many tools the client declares.
+    /// The number of tools that the client declares.
     pub fn len(&self) -> usize {
         self.declared.len()
     }
 
-    /// Whether it declares none.
+    /// Whether the client declares no tools.
     pub fn is_empty(&self) -> bool {
         self.declared.is_empty()
     }
 
-    /// How many are deferred.
+    /// The number of deferred tools.
     pub fn deferred(&self) -> usize {
         self.deferred.len()
     }
 
-    /// Tokens of the tools as they came, and of what goes up instead.
+    /// Tokens of the tools as the client sent them, and of what is sent instead.
     pub fn tokens(&self) -> (usize, usize) {
         self.tokens
     }
 
-    /// Bytes it takes, roughly: for who keeps many.
-    pub fn bytes(&self) -> usize {
-        // The input twice, the catalog's own copy, the index, and what is written.
+    /// Approximate memory of the toolset in bytes, for a cache.
+    pub fn memory_bytes(&self) -> usize {
+        // The input, its compact form, the catalog's copies, the index, and the text to send.
         4 * self.input.len() + self.text.len() + self.crib.index_bytes()
     }
 
-    /// The tools as they came.
+    /// The tools as the client sent them.
     pub fn input(&self) -> &str {
         &self.input
     }
 
-    /// The tools as they came, on one line.
+    /// The tools as the client sent them, on one line.
     pub(crate) fn compact(&self) -> &str {
         let made = self.compact.get_or_init(|| match json::compact(&self.input) {
             Cow::Owned(text) => Some(text),
@@ -256,7 +274,7 @@ impl Toolset {
 
     pub(crate) fn turn(&self) -> CoreTurn<'_> {
         CoreTurn::new(&self.scope)
-            .with_context_window(self.plan.context)
+            .with_context_window(self.plan.context_window)
             .with_model(&*self.plan.model)
     }
 
@@ -277,24 +295,24 @@ impl Toolset {
     }
 
     pub(crate) fn loaded(&self) -> &[String] {
-        &self.plan.loaded
+        &self.plan.send_in_full
     }
 
-    /// A tool's definition, as the client wrote it.
+    /// Returns the definition of a tool, as the client wrote it.
     pub(crate) fn definition(&self, name: &str) -> Option<&str> {
         let id = self.crib.catalog().find(name)?;
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// Whether loading a tool again may change which tools are sent in full, because with this many loaded
-    /// tools not all of them may fit.
-    pub(crate) fn renews(&self, loaded: usize) -> bool {
+    /// Whether loading a tool again may change which tools are sent in full, because not all of this many loaded
+    /// tools may fit.
+    pub(crate) fn order_matters(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded
     }
 
-    /// The `tools` of a request after these tools were found, in order. A name may occur twice: a tool that
-    /// was found again counts as found last.
+    /// Returns the `tools` of a request after these tools were found, in order. A name may occur twice: the last
+    /// occurrence counts.
     pub(crate) fn tools(&self, found: &[String]) -> Cow<'_, str> {
         if self.plan.mode.grows() && found.iter().any(|name| self.is_deferred(name)) {
             Cow::Owned(self.write(found))
@@ -306,11 +324,11 @@ impl Toolset {
     fn write(&self, found: &[String]) -> String {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
-        // Stubs and marks are the engine's to write, and which found tools are sent in full is its decision:
-        // none without `reveals`, else the last ones that find room.
+        // The engine writes stubs, and decides which found tools are sent in full: none without `reveals`, else the last
+        // ones that fit.
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
-        let found = newest(found.iter().filter(|name| self.is_deferred(name)));
+        let found = unique_keeping_last(found.iter().filter(|name| self.is_deferred(name)));
         let ledger = Ledger::from_names(found.iter().map(String::as_str), DEFAULT_MAX_REVEALS);
         let mut conversation = Conversation::with_ledger(ledger);
         let shown = (!fresh).then(|| self.crib.disclose(&self.turn(), &mut conversation));
@@ -320,7 +338,7 @@ impl Toolset {
             let shown = shown.tools.iter().find(|shown| shown.id == id)?;
             shown.definition.as_deref().filter(|_| !is_revealed(&shown.verdict))
         };
-        let keep = |name: &str| {
+        let tool_edit = |name: &str| {
             if !self.is_deferred(name) {
                 return ToolEdit::Keep;
             }
@@ -332,7 +350,7 @@ impl Toolset {
                 Mode::Reveal | Mode::Terse => stub(name).map_or(ToolEdit::Keep, ToolEdit::Replace),
             }
         };
-        let last: Vec<&str> = match (mode, &shown) {
+        let appended: Vec<&str> = match (mode, &shown) {
             (Mode::Append, Some(shown)) => {
                 let loaded = shown.tools.iter().filter(|shown| is_revealed(&shown.verdict));
                 loaded.map(|shown| catalog.tool(shown.id).definition()).collect()
@@ -340,9 +358,15 @@ impl Toolset {
             _ => Vec::new(),
         };
         let group = |name: &str| catalog.tool(catalog.find(name)?).server();
-        let counts = self.plan.counts;
-        let edit =
-            ToolListEdit { mode, counts, keep: &keep, group: &group, own: &self.own, found: &last };
+        let counts_tokens = self.plan.counts_tokens;
+        let edit = ToolListEdit {
+            mode,
+            counts_tokens,
+            tool_edit: &tool_edit,
+            group: &group,
+            own: &self.own,
+            appended: &appended,
+        };
         (self.write_tools)(&self.input, &edit)
     }
 }
@@ -351,7 +375,7 @@ fn is_revealed(verdict: &Verdict) -> bool {
     *verdict == Verdict::Full(VerdictReason::Revealed)
 }
 
-/// The catalog of a client's tools. What the engine holds back is not in it, and so is never deferred.
+/// Makes a catalog of the client's tools. Tools that the engine withholds are not in it, and so are never deferred.
 fn catalog(input: &str, settings: &Settings) -> Catalog {
     let mut builder = Catalog::builder();
     let limits: &Limits = &settings.limits;
@@ -361,21 +385,21 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
     builder.build()
 }
 
-/// Maximum size of the listing if the settings name none: a small share of what it stands for, and no more
-/// than its share of the context window. A full listing of small tools would eat the saving, and what it leaves
-/// out is found by searching.
-fn listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
-    let share = crib.definition_tokens().iter().sum::<usize>() * LISTING_PERCENT / 100;
-    let most = share.clamp(LEAST_LISTING, LISTING_TOKENS);
+/// Returns the maximum size of the listing if the settings have none: a small share of the tools' tokens, limited by
+/// its share of the context window. A full listing of small tools would use up the saving, and tools that are not
+/// listed are still found by searching.
+fn max_listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
+    let share = crib.definition_tokens().iter().sum::<usize>() * MAX_LISTING_PERCENT / 100;
+    let most = share.clamp(MIN_LISTING_TOKENS, LISTING_TOKENS);
     let percent = crib.settings().listing.context_percent;
     let of_window = window.map(|window| (window as f64 * percent / 100.0) as usize);
     of_window.map_or(most, |of_window| most.min(of_window))
 }
 
-/// Tokens of one answer of the search, if it shows tools of the usual size.
-fn answer_tokens(crib: &Crib, deferred: usize) -> usize {
+/// Estimates the tokens of one search answer from the average size of a definition.
+fn search_answer_tokens(crib: &Crib, deferred: usize) -> usize {
     let search = &crib.settings().search;
     let sizes = crib.definition_tokens();
     let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
-    ((mean + HIT) * search.limit.min(deferred)).min(search.reply_tokens)
+    ((mean + HIT_TOKENS) * search.limit.min(deferred)).min(search.reply_tokens)
 }

@@ -58,8 +58,9 @@ impl<'a> ToolcribHeaders<'a> {
         let tools = single(headers, TOOLS)?;
         let tools = tools.map(ScopeRule::read).transpose()?.map(Arc::new);
         let mode = single(headers, MODE)?;
-        let named =
-            |text| RequestedMode::named(text).ok_or_else(|| InvalidHeader::Mode(shortened(text)));
+        let named = |text| {
+            RequestedMode::from_name(text).ok_or_else(|| InvalidHeader::Mode(shortened(text)))
+        };
         let mode = mode.map(named).transpose()?;
         Ok(Self { key: single(headers, KEY)?, tools, mode })
     }

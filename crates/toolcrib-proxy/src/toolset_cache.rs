@@ -26,8 +26,9 @@ pub(crate) struct ToolsetCache {
 
 impl Default for ToolsetCache {
     fn default() -> Self {
-        let weigh =
-            |_: &[u8; 32], set: &Arc<Toolset>| u32::try_from(set.bytes()).unwrap_or(u32::MAX);
+        let weigh = |_: &[u8; 32], set: &Arc<Toolset>| {
+            u32::try_from(set.memory_bytes()).unwrap_or(u32::MAX)
+        };
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             toolsets: Cache::builder().max_capacity(MAX_BYTES).weigher(weigh).build(),

@@ -105,7 +105,7 @@ pub(crate) struct Overrides {
 fn mode() -> impl TypedValueParser<Value = RequestedMode> {
     // clap accepts only these names, so the default is never used.
     PossibleValuesParser::new(RequestedMode::NAMES)
-        .map(|name| RequestedMode::named(&name).unwrap_or_default())
+        .map(|name| RequestedMode::from_name(&name).unwrap_or_default())
 }
 
 /// Parses the name of a preset. clap lists the names in its help and errors.

@@ -1,132 +1,115 @@
-//! What upstreams have refused.
+//! Features that upstreams were found not to support.
 //!
-//! A refusal holds for a while and no longer: providers add features, and a wrong lesson should not
-//! last. The value is bounded, and it can be written out, so that replicas learn from each other.
+//! What was learned expires: providers add features, and a wrong conclusion should not last. The number of entries is
+//! bounded.
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, Serialize};
-
-use super::{UnsupportedFeature, host_of, normalise};
+use super::{UnsupportedFeature, normalise_host, normalise_model};
 use crate::api::Api;
 
-/// Hours a refusal holds, unless told otherwise.
-pub const HOURS: u64 = 24;
-/// Refusals that are kept; the oldest makes room.
-pub const REFUSALS: usize = 1_024;
-
-/// One refusal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A feature that one upstream does not support for one model.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct LearnedEntry {
     api: Api,
     host: String,
-    /// In its normal form.
+    /// The normalised id of the model.
     model: String,
-    missing: UnsupportedFeature,
-    /// Seconds, on the clock of whoever learned it.
-    at: u64,
+    feature: UnsupportedFeature,
+    /// When it was learned, in seconds on the caller's clock.
+    learned_at: u64,
 }
 
 impl LearnedEntry {
-    fn is_like(&self, other: &Self) -> bool {
-        (self.api, &self.host, &self.model, self.missing)
-            == (other.api, &other.host, &other.model, other.missing)
+    /// Whether both say the same, apart from the time.
+    fn is_same(&self, other: &Self) -> bool {
+        (self.api, &self.host, &self.model, self.feature)
+            == (other.api, &other.host, &other.model, other.feature)
     }
 }
 
-/// What upstreams have refused, oldest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<LearnedEntry>", into = "Vec<LearnedEntry>")]
+/// Features that upstreams were found not to support, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedUnsupported {
-    refused: VecDeque<LearnedEntry>,
-    /// Seconds a refusal holds.
-    holds: u64,
+    entries: VecDeque<LearnedEntry>,
+    /// How long an entry is valid, in seconds.
+    valid_for: u64,
 }
 
 impl Default for LearnedUnsupported {
     fn default() -> Self {
-        Self::new(HOURS)
+        Self::new(Self::DEFAULT_HOURS)
     }
 }
 
 impl LearnedUnsupported {
-    /// Nothing yet; what is learned holds for this many hours.
+    /// How long an entry is valid by default, in hours.
+    pub const DEFAULT_HOURS: u64 = 24;
+    /// Maximum number of entries. The oldest is dropped first.
+    pub const MAX_ENTRIES: usize = 1_024;
+
+    /// Creates an empty value whose entries are valid for this many hours.
     pub fn new(hours: u64) -> Self {
-        Self { refused: VecDeque::new(), holds: hours.saturating_mul(3_600) }
+        Self { entries: VecDeque::new(), valid_for: hours.saturating_mul(3_600) }
     }
 
-    /// Takes a refusal in. `now` is in seconds, since whenever all that share this value agree on.
+    /// Adds an unsupported feature. `now` is in seconds, on a clock that all users of this value share.
     pub fn learn(
         &mut self,
         api: Api,
         host: &str,
         model: &str,
-        missing: UnsupportedFeature,
+        feature: UnsupportedFeature,
         now: u64,
     ) {
-        let model = normalise(model).id().to_owned();
-        self.take(LearnedEntry { api, host: host_of(host), model, missing, at: now });
+        let model = normalise_model(model).id().to_owned();
+        self.add(LearnedEntry { api, host: normalise_host(host), model, feature, learned_at: now });
     }
 
-    /// What is missing there, as far as that is still to be believed.
-    pub fn missing(
+    /// Returns the features that are known to be unsupported, without expired entries.
+    pub fn unsupported(
         &self,
         api: Api,
         host: &str,
         model: &str,
         now: u64,
     ) -> impl Iterator<Item = UnsupportedFeature> {
-        let (host, model) = (host_of(host), normalise(model));
-        // A time far ahead is a broken clock's, and would hold for ever.
-        let holds = move |at: u64| now.abs_diff(at) < self.holds;
-        let here = move |refused: &&LearnedEntry| {
-            refused.api == api && refused.host == host && refused.model == model.id()
+        let (host, model) = (normalise_host(host), normalise_model(model));
+        // A time far in the future comes from a broken clock; such an entry would never expire.
+        let is_valid = move |entry: &&LearnedEntry| now.abs_diff(entry.learned_at) < self.valid_for;
+        let applies = move |entry: &&LearnedEntry| {
+            entry.api == api && entry.host == host && entry.model == model.id()
         };
-        self.refused.iter().filter(here).filter(move |r| holds(r.at)).map(|r| r.missing)
+        self.entries.iter().filter(applies).filter(is_valid).map(|entry| entry.feature)
     }
 
-    /// Takes in what another has learned.
+    /// Adds all entries of another value.
     pub fn merge(&mut self, other: Self) {
-        for refused in other.refused {
-            self.take(refused);
+        for entry in other.entries {
+            self.add(entry);
         }
     }
 
-    /// How many refusals there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.refused.len()
+        self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
-        self.refused.is_empty()
+        self.entries.is_empty()
     }
 
-    fn take(&mut self, mut refused: LearnedEntry) {
-        if let Some(at) = self.refused.iter().position(|known| known.is_like(&refused)) {
-            let known = self.refused.remove(at);
-            refused.at = known.map_or(refused.at, |known| known.at.max(refused.at));
+    fn add(&mut self, mut entry: LearnedEntry) {
+        if let Some(at) = self.entries.iter().position(|known| known.is_same(&entry)) {
+            let known = self.entries.remove(at);
+            let known_at = known.map_or(entry.learned_at, |known| known.learned_at);
+            entry.learned_at = entry.learned_at.max(known_at);
         }
-        let place = self.refused.partition_point(|known| known.at <= refused.at);
-        self.refused.insert(place, refused);
-        if self.refused.len() > REFUSALS {
-            self.refused.pop_front();
+        let at = self.entries.partition_point(|known| known.learned_at <= entry.learned_at);
+        self.entries.insert(at, entry);
+        if self.entries.len() > Self::MAX_ENTRIES {
+            self.entries.pop_front();
         }
-    }
-}
-
-impl From<Vec<LearnedEntry>> for LearnedUnsupported {
-    fn from(list: Vec<LearnedEntry>) -> Self {
-        let mut learned = Self::default();
-        for refused in list {
-            learned.take(refused);
-        }
-        learned
-    }
-}
-
-impl From<LearnedUnsupported> for Vec<LearnedEntry> {
-    fn from(learned: LearnedUnsupported) -> Self {
-        learned.refused.into()
     }
 }

@@ -1,20 +1,25 @@
-//! What an upstream can do by itself, by API, host and model.
+//! Which native features an upstream supports, by API, host and model.
 //!
-//! A name alone tells little: many servers speak a provider's dialect without its features, and a
-//! deployment may be called anything. So what is built in holds for the providers' own hosts and the
-//! clouds that are known, the configuration outweighs it, and a refusal that was met outweighs both: a
-//! feature that was configured and is refused would cost every request a round in vain.
-//! Everything else gets no native feature, which always works.
+//! A model's name alone says little: many servers speak a provider's API without its features, and a
+//! deployment can have any name. So there are three sources, each of which takes precedence over the one before:
+//!
+//! 1. Built-in rules, for the providers' own hosts and for known clouds (`rules`).
+//! 2. The configuration ([`CapabilityOverrides`]).
+//! 3. Features that the upstream rejected ([`LearnedUnsupported`], `unsupported_feature`). If the configuration took
+//!    precedence over these, every request would be sent twice.
+//!
+//! For everything else no native feature is used, which always works.
 
 mod learned;
 mod model;
 mod rules;
 mod unsupported_feature;
 
-pub use learned::{HOURS, LearnedUnsupported, REFUSALS};
-pub use model::{Family, Model, normalise};
-pub use unsupported_feature::{
-    UnsupportedFeature, detect_unsupported_feature, is_feature_misused, is_thinking_rejected,
+pub use learned::LearnedUnsupported;
+pub(crate) use model::normalise_model;
+pub use unsupported_feature::UnsupportedFeature;
+pub(crate) use unsupported_feature::{
+    detect_unsupported_feature, is_feature_misused, is_thinking_rejected,
 };
 
 use std::fmt;
@@ -25,70 +30,60 @@ use toolcrib_core::Settings;
 
 use crate::api::Api;
 
-/// Which search an upstream runs itself.
+/// The hosted searches that an upstream supports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostedSupport {
     /// None.
     #[default]
     None,
-    /// Anthropic's by patterns, not the one by words.
+    /// Anthropic's search by regular expressions, but not the one by keywords.
     Regex,
-    /// Anthropic's, by patterns and by words.
+    /// Anthropic's searches by regular expressions and by keywords.
     Both,
-    /// OpenAI's.
+    /// OpenAI's search.
     OpenAi,
 }
 
-/// What truly works natively, and why we believe so.
+/// The native features that an upstream supports for a model, and the reason for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
+#[non_exhaustive]
 pub struct Capability {
-    /// The search it runs itself.
+    /// The hosted searches.
     pub hosted: HostedSupport,
-    /// Anthropic's `defer_loading` on tools and `tool_reference` in results.
+    /// Whether Anthropic's `defer_loading` on tools and `tool_reference` in results are supported.
     pub references: bool,
-    /// OpenAI's `tool_search` that the client runs.
+    /// Whether OpenAI's `tool_search` that the client executes is supported.
     pub client_search: bool,
-    /// OpenAI's `additional_tools` items.
+    /// Whether OpenAI's `additional_tools` items are supported.
     pub additional_tools: bool,
-    /// Anthropic's `tool_addition` in a system message, by reference.
-    pub tool_addition: bool,
-    /// The same with a whole definition.
-    pub inline_tools: bool,
-    /// Whether a forced tool choice is an error. About the model, whoever serves it.
-    pub forced_choice_refused: bool,
-    /// Whether thinking blocks are bound to the very prefix they were made with. About the model,
-    /// whoever serves it; where in doubt, yes.
-    pub binds_prefix: bool,
-    /// Beta features to be asked for wherever `hosted` or `references` is used.
+    /// Beta features to request if `hosted` or `references` is used.
     pub betas: &'static [&'static str],
-    /// The beta feature to be asked for where `tool_addition` is used.
-    pub addition_beta: Option<&'static str>,
-    /// Why.
+    /// Why these features are supported, or why none is.
     pub reason: CapabilityReason,
 }
 
-/// Why a capability is what it is.
+/// Why an upstream has its capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CapabilityReason {
-    /// The configuration says so, of some of it at least.
+    /// At least one feature is set in the configuration.
     Configured,
-    /// It has been refused.
-    Refused(UnsupportedFeature),
-    /// The provider's own host, and a model that has it.
+    /// The upstream rejected this feature.
+    Unsupported(UnsupportedFeature),
+    /// The provider's own host, and a model with these features.
     FirstParty,
-    /// A cloud that serves such a model.
+    /// A cloud that serves a model with these features.
     Cloud,
-    /// The API has nothing of the kind.
+    /// The API has no such features.
     Api,
-    /// Nothing is known of the host.
+    /// The host is unknown.
     Host,
-    /// The host names deployments and not models.
+    /// On this host, names are those of deployments and do not identify a model.
     Deployment,
-    /// The model has it not, or nothing is known of it.
+    /// The model has no such features, or is unknown.
     Model,
-    /// The settings do not allow it: with `reveals = false`, nothing may load what a search finds.
+    /// The settings do not allow it: with `reveals = false`, search results must not load tools.
     NoReveals,
 }
 
@@ -96,27 +91,36 @@ impl fmt::Display for CapabilityReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Configured => "the configuration says so",
-            Self::Refused(UnsupportedFeature::Search) => "it has refused the search tool",
-            Self::Refused(UnsupportedFeature::Bm25) => "it has refused the search by words",
-            Self::Refused(UnsupportedFeature::References) => "it has refused deferred tools",
-            Self::Refused(UnsupportedFeature::AdditionalTools) => "it has refused additional tools",
-            Self::Refused(UnsupportedFeature::ToolAddition) => "it has refused added tools",
-            Self::FirstParty => "the provider's own host serves such a model so",
-            Self::Cloud => "this cloud serves such a model so",
+            Self::Unsupported(UnsupportedFeature::Search) => {
+                "the upstream has rejected the search tool"
+            }
+            Self::Unsupported(UnsupportedFeature::Bm25) => {
+                "the upstream has rejected the search by keywords"
+            }
+            Self::Unsupported(UnsupportedFeature::References) => {
+                "the upstream has rejected deferred tools"
+            }
+            Self::Unsupported(UnsupportedFeature::AdditionalTools) => {
+                "the upstream has rejected additional tools"
+            }
+            Self::FirstParty => "the provider's own host supports it for this model",
+            Self::Cloud => "this cloud supports it for this model",
             Self::Api => "the API has no such feature",
-            Self::Host => "nothing is known of the host",
-            Self::Deployment => "the host names deployments, not models: say which model it is",
+            Self::Host => "the host is not known",
+            Self::Deployment => {
+                "on this host, names are those of deployments: set `native.model` to the model"
+            }
             Self::Model => "the model has no such feature, or is not known",
             Self::NoReveals => "`reveals = false`: what a search finds is not loaded",
         })
     }
 }
 
-/// What a configuration says of a route or a model; what it leaves out is worked out.
+/// Capabilities that the configuration sets for a route. A field that is not set is determined by the built-in rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapabilityOverrides {
-    /// The model behind the name, where that is a deployment's.
+    /// The model, if requests name a deployment instead.
     pub model: Option<String>,
     /// See [`Capability::hosted`].
     pub hosted: Option<HostedSupport>,
@@ -126,18 +130,10 @@ pub struct CapabilityOverrides {
     pub client_search: Option<bool>,
     /// See [`Capability::additional_tools`].
     pub additional_tools: Option<bool>,
-    /// See [`Capability::tool_addition`].
-    pub tool_addition: Option<bool>,
-    /// See [`Capability::inline_tools`].
-    pub inline_tools: Option<bool>,
-    /// See [`Capability::forced_choice_refused`].
-    pub forced_choice_refused: Option<bool>,
-    /// See [`Capability::binds_prefix`].
-    pub binds_prefix: Option<bool>,
 }
 
-/// What an upstream can do natively: what the configuration says, else what the rules promise, of
-/// either what it has not refused. `now` is in seconds, on the clock of [`LearnedUnsupported::learn`].
+/// Returns the native features of an upstream: configured ones, else those of the built-in rules, without features
+/// that are known to be unsupported. `now` is in seconds, on the clock of [`LearnedUnsupported::learn`].
 pub fn resolve_capability(
     api: Api,
     host: &str,
@@ -147,37 +143,32 @@ pub fn resolve_capability(
     now: u64,
 ) -> Capability {
     let stated = configured.and_then(|configured| configured.model.as_deref());
-    let known = normalise(stated.unwrap_or(model));
-    let mut capability = rules::built_in(api, &host_of(host), &known, stated.is_some());
+    let known = normalise_model(stated.unwrap_or(model));
+    let mut capability = rules::built_in(api, &normalise_host(host), &known, stated.is_some());
     if let Some(configured) = configured {
-        capability.set(configured);
+        capability.override_with(configured);
     }
-    for missing in learned.missing(api, host, model, now) {
-        capability.strike(missing);
+    for feature in learned.unsupported(api, host, model, now) {
+        capability.remove(feature);
     }
     capability
 }
 
 impl Capability {
-    /// Nothing native.
+    /// No native features.
     fn none(reason: CapabilityReason) -> Self {
         Self {
             hosted: HostedSupport::None,
             references: false,
             client_search: false,
             additional_tools: false,
-            tool_addition: false,
-            inline_tools: false,
-            forced_choice_refused: false,
-            binds_prefix: false,
             betas: &[],
-            addition_beta: None,
             reason,
         }
     }
 
-    /// The same without what these settings do not allow: a reference loads a tool by its nature, so there is none
-    /// with `reveals = false`.
+    /// Removes what the settings do not allow. A reference always loads a tool, so `reveals = false` excludes
+    /// references.
     pub(crate) fn allowed_by(self, settings: &Settings) -> Self {
         let loads = self.references || self.client_search || self.additional_tools;
         if settings.reveals || !loads {
@@ -192,53 +183,45 @@ impl Capability {
         }
     }
 
-    /// Takes away what was refused, and what cannot be without it.
-    fn strike(&mut self, missing: UnsupportedFeature) {
+    /// Removes an unsupported feature, and those that depend on it.
+    fn remove(&mut self, feature: UnsupportedFeature) {
         let before = self.clone();
-        match missing {
+        match feature {
             UnsupportedFeature::Search => {
-                (self.hosted, self.client_search) = (HostedSupport::None, false)
+                (self.hosted, self.client_search) = (HostedSupport::None, false);
             }
             UnsupportedFeature::Bm25 if self.hosted == HostedSupport::Both => {
-                self.hosted = HostedSupport::Regex
+                self.hosted = HostedSupport::Regex;
             }
             UnsupportedFeature::Bm25 => {}
             UnsupportedFeature::References => {
                 (self.hosted, self.references) = (HostedSupport::None, false);
-                (self.tool_addition, self.inline_tools) = (false, false);
             }
             UnsupportedFeature::AdditionalTools => self.additional_tools = false,
-            UnsupportedFeature::ToolAddition => {
-                (self.tool_addition, self.inline_tools) = (false, false)
-            }
         }
         if *self != before {
-            self.reason = CapabilityReason::Refused(missing);
+            self.reason = CapabilityReason::Unsupported(feature);
         }
     }
 
-    fn set(&mut self, configured: &CapabilityOverrides) {
-        fn put<T>(from: Option<T>, to: &mut T) -> bool {
+    fn override_with(&mut self, configured: &CapabilityOverrides) {
+        fn set<T>(from: Option<T>, to: &mut T) -> bool {
             from.map(|value| *to = value).is_some()
         }
-        let set = [
-            put(configured.hosted, &mut self.hosted),
-            put(configured.references, &mut self.references),
-            put(configured.client_search, &mut self.client_search),
-            put(configured.additional_tools, &mut self.additional_tools),
-            put(configured.tool_addition, &mut self.tool_addition),
-            put(configured.inline_tools, &mut self.inline_tools),
-            put(configured.forced_choice_refused, &mut self.forced_choice_refused),
-            put(configured.binds_prefix, &mut self.binds_prefix),
+        let was_set = [
+            set(configured.hosted, &mut self.hosted),
+            set(configured.references, &mut self.references),
+            set(configured.client_search, &mut self.client_search),
+            set(configured.additional_tools, &mut self.additional_tools),
         ];
-        if set.contains(&true) {
+        if was_set.contains(&true) {
             self.reason = CapabilityReason::Configured;
         }
     }
 }
 
-/// A host by its name alone: in lower case, without port and final dot.
-fn host_of(host: &str) -> String {
+/// Returns a host name in lower case, without its port and final dot.
+fn normalise_host(host: &str) -> String {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,

@@ -1,14 +1,12 @@
-//! What a model's id says, whoever wrote it.
+//! Normalises model ids.
 //!
-//! One model goes by many ids: a vendor before it, a region, an ARN around it, a date or a window
-//! behind it, `4.5` or `4-5`. All become one normal form, with the family and the version read as
-//! numbers, so that a rule is a comparison and not a list of spellings.
+//! One model has many ids: with a vendor or a region as a prefix, inside an ARN, with a date or a context window as a
+//! suffix, with `4.5` or `4-5`. All of them are reduced to one normal form, with the family and the version parsed, so
+//! that a rule can compare versions instead of listing spellings.
 
-use std::fmt;
-
-/// Families whose versions decide what is native.
+/// Model families whose version determines the native features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Family {
+pub(super) enum ModelFamily {
     /// Claude Opus.
     Opus,
     /// Claude Sonnet.
@@ -21,12 +19,12 @@ pub enum Family {
     Mythos,
     /// GPT.
     Gpt,
-    /// Any other, or an id that says too little.
+    /// Any other family, or an id without a family.
     Other,
 }
 
-impl Family {
-    fn claude(word: &str) -> Option<Self> {
+impl ModelFamily {
+    fn from_claude_word(word: &str) -> Option<Self> {
         Some(match word {
             "opus" => Self::Opus,
             "sonnet" => Self::Sonnet,
@@ -38,70 +36,57 @@ impl Family {
     }
 }
 
-/// A model, by its normal form. Two ids with one normal form are one model.
+/// A normalised model id. Two ids with the same normal form mean the same model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Model {
+pub(crate) struct ModelId {
     id: String,
-    family: Family,
+    family: ModelFamily,
     version: Option<(u16, u16)>,
 }
 
-impl Model {
-    /// The normal form: `claude-opus-4-5`, `gpt-5.4-mini`, and what is left of any other id.
-    pub fn id(&self) -> &str {
+impl ModelId {
+    /// Returns the normal form: `claude-opus-4-5`, `gpt-5.4-mini`, or what remains of any other id.
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The family.
-    pub fn family(&self) -> Family {
+    pub(super) fn family(&self) -> ModelFamily {
         self.family
     }
 
-    /// Major and minor version, where the family has one.
-    pub fn version(&self) -> Option<(u16, u16)> {
+    /// Returns the major and minor version, if the id has one.
+    pub(super) fn version(&self) -> Option<(u16, u16)> {
         self.version
     }
 
-    /// Whether the version is this one or a later one.
-    pub(super) fn since(&self, major: u16, minor: u16) -> bool {
+    /// Whether the version is at least this one.
+    pub(super) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.version.is_some_and(|version| version >= (major, minor))
     }
 
-    /// Whether a word stands in the id, between its dashes.
-    pub(super) fn has(&self, word: &str) -> bool {
+    /// Whether one of the words between the id's dashes is `word`.
+    pub(super) fn has_word(&self, word: &str) -> bool {
         self.id.split('-').any(|part| part == word)
     }
 
     fn other(id: &str) -> Self {
-        Self { id: id.to_owned(), family: Family::Other, version: None }
+        Self { id: id.to_owned(), family: ModelFamily::Other, version: None }
     }
 }
 
-impl fmt::Display for Model {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.id)
-    }
-}
-
-/// The normal form of a model's id.
-///
-/// ```
-/// use toolcrib_dialect::capability::normalise;
-/// assert_eq!(normalise("us.anthropic.claude-opus-4-5-20251101-v1:0").id(), "claude-opus-4-5");
-/// assert_eq!(normalise("anthropic/claude-opus-4.5").id(), "claude-opus-4-5");
-/// assert_eq!(normalise("openai/gpt-5-4-mini").version(), Some((5, 4)));
-/// ```
-pub fn normalise(model: &str) -> Model {
+/// Normalises a model id: `us.anthropic.claude-opus-4-5-20251101-v1:0` and `anthropic/claude-opus-4.5` both become
+/// `claude-opus-4-5`.
+pub(crate) fn normalise_model(model: &str) -> ModelId {
     let id = stripped(model);
-    claude(&id).or_else(|| gpt(&id)).unwrap_or_else(|| Model::other(&id))
+    parse_claude(&id).or_else(|| parse_gpt(&id)).unwrap_or_else(|| ModelId::other(&id))
 }
 
-/// What clouds and gateways put before a name, a dot after it.
+/// Prefixes that clouds and gateways add, each with its dot.
 const PREFIXES: [&str; 10] =
     ["anthropic.", "openai.", "global.", "us.", "eu.", "apac.", "jp.", "au.", "ca.", "us-gov."];
 
-/// The id without what is not the model. The steps go on until none finds anything to do: what comes
-/// out goes in and comes out again.
+/// Removes everything from an id that does not identify the model. The steps repeat until none of them changes
+/// anything, so the result is a fixed point.
 fn stripped(model: &str) -> String {
     let mut id = model.to_ascii_lowercase();
     loop {
@@ -120,7 +105,7 @@ fn shorter(id: &str) -> Option<&str> {
     if trimmed.len() < id.len() {
         return Some(trimmed);
     }
-    // An ARN ends in the id, after a slash where it has one; a fine-tune has its base model first.
+    // An ARN ends with the id, after a slash if it has one. A fine-tuned model's id starts with its base model.
     for prefix in ["arn:", "ft:"] {
         if let Some(rest) = id.strip_prefix(prefix) {
             return Some(rest.rsplit_once('/').map_or(rest, |(_, last)| last));
@@ -129,7 +114,7 @@ fn shorter(id: &str) -> Option<&str> {
     if let Some((_, last)) = id.rsplit_once('/') {
         return Some(last);
     }
-    // A revision, a tier or a window.
+    // A revision, a service tier or a context window.
     if let Some(at) = id.find(['@', ':', '[']) {
         return Some(&id[..at]);
     }
@@ -139,7 +124,7 @@ fn shorter(id: &str) -> Option<&str> {
     id.strip_suffix("-latest").or_else(|| without_date(id)).or_else(|| without_revision(id))
 }
 
-/// Without `-20251101` or `-2025-11-01` at its end.
+/// Removes `-20251101` or `-2025-11-01` from the end.
 fn without_date(id: &str) -> Option<&str> {
     let digits =
         |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
@@ -152,34 +137,34 @@ fn without_date(id: &str) -> Option<&str> {
     (digits(year, 4) && year.starts_with("20")).then_some(rest)
 }
 
-/// Without the `-v1` that Bedrock puts behind a Claude.
+/// Removes the `-v1` that Bedrock appends to the ids of Claude models.
 fn without_revision(id: &str) -> Option<&str> {
     let (rest, last) = id.rsplit_once('-').filter(|_| id.starts_with("claude-"))?;
     let number = last.strip_prefix('v')?;
     (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(rest)
 }
 
-/// A number of a version: one or two digits. Longer ones are dates and sizes.
-fn number(word: &str) -> Option<u16> {
+/// Parses a version number of one or two digits. Longer numbers are dates and sizes.
+fn version_number(word: &str) -> Option<u16> {
     let short = matches!(word.len(), 1 | 2) && word.bytes().all(|b| b.is_ascii_digit());
     short.then(|| word.parse().ok()).flatten()
 }
 
-/// `claude-opus-4-5-…`, or with the numbers before the family as the older ones had them.
-fn claude(id: &str) -> Option<Model> {
+/// Parses `claude-opus-4-5-…`, or an older id with the numbers before the family.
+fn parse_claude(id: &str) -> Option<ModelId> {
     let rest = id.strip_prefix("claude-")?;
     let words: Vec<&str> = rest.split('-').collect();
-    let at = words.iter().position(|word| Family::claude(word).is_some())?;
-    let family = Family::claude(words[at])?;
+    let at = words.iter().position(|word| ModelFamily::from_claude_word(word).is_some())?;
+    let family = ModelFamily::from_claude_word(words[at])?;
     let before = &words[..at];
     let after = &words[at + 1..];
-    let count = after.iter().take_while(|word| number(word).is_some()).count();
+    let count = after.iter().take_while(|word| version_number(word).is_some()).count();
     let (numbers, more) = match (before.len(), count) {
         (0, 0..=2) => (&after[..count], &after[count..]),
-        (1..=2, 0) if before.iter().all(|word| number(word).is_some()) => (before, after),
+        (1..=2, 0) if before.iter().all(|word| version_number(word).is_some()) => (before, after),
         _ => return None,
     };
-    let mut numbers = numbers.iter().filter_map(|word| number(word));
+    let mut numbers = numbers.iter().filter_map(|word| version_number(word));
     let version = numbers.next().map(|major| (major, numbers.next().unwrap_or(0)));
     let name = words[at];
     let id = match version {
@@ -187,18 +172,18 @@ fn claude(id: &str) -> Option<Model> {
         Some((major, minor)) => format!("claude-{name}-{major}-{minor}"),
         None => format!("claude-{name}"),
     };
-    Some(Model { id: with_words(id, more), family, version })
+    Some(ModelId { id: with_suffixes(id, more), family, version })
 }
 
-/// `gpt-5.4-…`, with a dash for the dot where somebody had no dots.
-fn gpt(id: &str) -> Option<Model> {
+/// Parses `gpt-5.4-…`; some services write a dash instead of the dot.
+fn parse_gpt(id: &str) -> Option<ModelId> {
     let words: Vec<&str> = id.strip_prefix("gpt-")?.split('-').collect();
     let (first, mut more) = words.split_first()?;
-    let version = match (first.split_once('.'), number(first)) {
-        (Some((major, minor)), _) => (number(major)?, number(minor)?),
-        // Azure's 3.5, which must not pass for the thirty-fifth.
+    let version = match (first.split_once('.'), version_number(first)) {
+        (Some((major, minor)), _) => (version_number(major)?, version_number(minor)?),
+        // Azure writes 3.5 as 35.
         (None, Some(35)) => (3, 5),
-        (None, Some(major)) => match more.first().and_then(|word| number(word)) {
+        (None, Some(major)) => match more.first().and_then(|word| version_number(word)) {
             Some(minor) => {
                 more = &more[1..];
                 (major, minor)
@@ -207,18 +192,18 @@ fn gpt(id: &str) -> Option<Model> {
         },
         (None, None) => return None,
     };
-    // A third number is nothing we know.
-    if more.first().is_some_and(|word| number(word).is_some()) {
+    // An id with a third number has an unknown form.
+    if more.first().is_some_and(|word| version_number(word).is_some()) {
         return None;
     }
     let id = match version {
         (major, 0) => format!("gpt-{major}"),
         (major, minor) => format!("gpt-{major}.{minor}"),
     };
-    Some(Model { id: with_words(id, more), family: Family::Gpt, version: Some(version) })
+    Some(ModelId { id: with_suffixes(id, more), family: ModelFamily::Gpt, version: Some(version) })
 }
 
-fn with_words(mut id: String, words: &[&str]) -> String {
+fn with_suffixes(mut id: String, words: &[&str]) -> String {
     for word in words {
         id.push('-');
         id.push_str(word);

@@ -45,7 +45,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
             segment.fingerprint.call(Some(&id), "", "");
         }
     }
-    Some(rows.done())
+    Some(rows.finish())
 }
 
 /// Parses `tool_choice`.

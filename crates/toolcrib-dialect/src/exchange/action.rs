@@ -8,9 +8,9 @@ use toolcrib_core::{Settings, TokenCounter};
 
 use crate::api::Api;
 use crate::capability::{CapabilityOverrides, LearnedUnsupported, UnsupportedFeature};
-use crate::hidden_rounds::RecordKey;
 use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::mode::{Mode, RequestedMode};
+use crate::record_keys::RecordKey;
 use crate::response_check::WithheldReason;
 use crate::toolset::ToolsetPlan;
 use crate::translate::Untranslatable;

@@ -1,8 +1,8 @@
-//! Chooses the mode of a request, and another one if the upstream refuses it.
+//! Chooses the mode in which a request is sent, and another one if the upstream does not support it.
 //!
-//! An upstream shows that it does not know a feature when it first meets it: with the first round, or with
-//! the first answer to a search. The request is then sent again in another mode. The client sees nothing
-//! of it, and the refusal is remembered once the other mode has worked.
+//! An upstream rejects an unsupported feature the first time it receives it: in the first round, or with
+//! the first answer to a search. The request is then sent again in another mode. The client does not notice, and the
+//! unsupported feature is remembered once the other mode has worked.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::toolset::Toolset;
 
 use super::action::{DecisionReport, ModeFallback, UpstreamDescription};
 
-/// Maximum number of times that a request is sent again after a refusal.
-const FALLBACKS: usize = 4;
+/// Maximum number of times that a request is sent again in another mode.
+const MAX_FALLBACKS: usize = 4;
 
-/// The mode of a request, and what is known about others.
+/// Chooses the mode of each attempt to send a request.
 #[derive(Debug)]
 pub(super) struct Fallback {
     api: Api,
@@ -29,15 +29,15 @@ pub(super) struct Fallback {
     now: u64,
     requested: RequestedMode,
     settings: Arc<Settings>,
-    /// How the conversation deferred before.
-    begun: Option<Mode>,
-    /// What is known of refusals, with those of this request.
+    /// The mode that the conversation already uses.
+    conversation_mode: Option<Mode>,
+    /// Unsupported features, including those that this request ran into.
     learned: LearnedUnsupported,
-    /// Whether there is a refusal that is not remembered yet.
-    learns: bool,
-    /// Whether thinking is left out.
-    without_thinking: bool,
-    times: usize,
+    /// Whether `learned` has a feature that is not confirmed yet.
+    has_unconfirmed: bool,
+    /// Whether thinking blocks are removed.
+    strips_thinking: bool,
+    fallbacks: usize,
 }
 
 /// One way to send a request.
@@ -45,18 +45,18 @@ pub(super) struct Fallback {
 pub(super) struct Attempt {
     pub(super) mode: Mode,
     pub(super) reason: ModeReason,
-    /// Beta features it needs.
+    /// Beta features that the mode needs.
     pub(super) betas: &'static [&'static str],
-    pub(super) without_thinking: bool,
+    pub(super) strips_thinking: bool,
 }
 
 impl Attempt {
-    /// Nothing is deferred, so that the mode does not matter.
-    pub(super) const PLAIN: Self = Self {
+    /// Nothing is deferred, so the mode does not matter.
+    pub(super) const PASSTHROUGH: Self = Self {
         mode: Mode::Bridge,
         reason: ModeReason::Configured,
         betas: &[],
-        without_thinking: false,
+        strips_thinking: false,
     };
 }
 
@@ -74,11 +74,11 @@ impl Fallback {
             now,
             requested,
             settings,
-            begun: None,
+            conversation_mode: None,
             learned,
-            learns: false,
-            without_thinking: false,
-            times: 0,
+            has_unconfirmed: false,
+            strips_thinking: false,
+            fallbacks: 0,
         }
     }
 
@@ -86,85 +86,86 @@ impl Fallback {
         self.requested
     }
 
-    /// The conversation deferred like this before.
-    pub(super) fn continues(&mut self, begun: Option<Mode>) {
-        self.begun = begun;
+    pub(super) fn set_conversation_mode(&mut self, mode: Option<Mode>) {
+        self.conversation_mode = mode;
     }
 
-    /// What the upstream can do natively, as far as is known.
+    /// Returns the native features of the upstream, as far as they are known.
     pub(super) fn capability(&self, model: &str) -> Capability {
-        // A request in another API's words has only that API's features.
+        // A request that is translated to another API has only that API's features.
         let api = self.upstream.other_api.unwrap_or(self.api);
-        let overrides = self.upstream.overrides.as_ref();
         capability::resolve_capability(
             api,
             &self.upstream.host,
             model,
-            overrides,
+            self.upstream.overrides.as_ref(),
             &self.learned,
             self.now,
         )
     }
 
-    /// The way to send the request as things stand; `None` if nothing is to be deferred.
-    pub(super) fn attempt(&self, model: &str) -> Option<Attempt> {
+    /// Returns how to send the request, given what is known now; `None` if nothing is to be deferred.
+    pub(super) fn next_attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        // A search of the provider's loads what it finds, whatever the settings: only references are at issue.
+        // A hosted search always loads what it finds, so the setting `reveals` concerns only references.
         let capability = match self.requested {
             RequestedMode::Defer(DisclosureSetting::Hosted) => capability,
             _ => capability.allowed_by(&self.settings),
         };
         let otherwise = self.settings.fallback;
         let (mode, reason) =
-            choose_mode(self.api, self.requested, &capability, otherwise, self.begun)?;
+            choose_mode(self.api, self.requested, &capability, otherwise, self.conversation_mode)?;
         let betas = if mode.is_native() { capability.betas } else { &[] };
-        Some(Attempt { mode, reason, betas, without_thinking: self.without_thinking })
+        Some(Attempt { mode, reason, betas, strips_thinking: self.strips_thinking })
     }
 
-    /// Whether a response with this status may be a refusal that leads to another attempt.
-    pub(super) fn may_follow(&self, status: u16) -> bool {
-        matches!(status, 400 | 422) && self.times < FALLBACKS
+    /// Whether a response with this status may lead to another attempt.
+    pub(super) fn can_fall_back(&self, status: u16) -> bool {
+        matches!(status, 400 | 422) && self.fallbacks < MAX_FALLBACKS
     }
 
-    /// Takes an error in; `Some` if there is another way to try.
-    pub(super) fn refused(
+    /// Examines an error of the upstream. Returns `Some` if the request should be sent again.
+    pub(super) fn try_fallback(
         &mut self,
         mode: Mode,
         model: &str,
         status: u16,
         body: &[u8],
     ) -> Option<ModeFallback> {
-        if !self.may_follow(status) {
+        if !self.can_fall_back(status) {
             return None;
         }
         let unsupported = capability::detect_unsupported_feature(self.api, status, body)
             .filter(|_| mode.is_native());
         if let Some(feature) = unsupported {
             self.learned.learn(self.api, &self.upstream.host, model, feature, self.now);
-            self.learns = true;
+            self.has_unconfirmed = true;
         } else if mode.is_native() && capability::is_feature_misused(self.api, status, body) {
-            let plain =
-                DisclosureSetting::from(self.settings.fallback.unwrap_or(DisclosureKind::Bridge))
-                    .into();
-            (self.requested, self.begun) = (plain, None);
-        } else if !self.without_thinking && capability::is_thinking_rejected(body) {
-            self.without_thinking = true;
+            let fallback = self.settings.fallback.unwrap_or(DisclosureKind::Bridge);
+            self.requested = DisclosureSetting::from(fallback).into();
+            self.conversation_mode = None;
+        } else if !self.strips_thinking && capability::is_thinking_rejected(body) {
+            self.strips_thinking = true;
         } else {
             return None;
         }
-        self.times += 1;
+        self.fallbacks += 1;
         Some(ModeFallback { from: mode, unsupported })
     }
 
-    /// The refusals to remember, once the request has worked without what was refused.
-    pub(super) fn worked(&mut self) -> Option<LearnedUnsupported> {
-        std::mem::take(&mut self.learns).then(|| self.learned.clone())
+    /// Returns the unsupported features to remember, now that the request has succeeded without them.
+    pub(super) fn confirm_unsupported(&mut self) -> Option<LearnedUnsupported> {
+        std::mem::take(&mut self.has_unconfirmed).then(|| self.learned.clone())
     }
 }
 
 /// Whether an upstream supports the way in which a client defers tools itself.
-pub(super) fn understands(api: Api, defers: ClientDeferral, capability: &Capability) -> bool {
-    match (api, defers) {
+pub(super) fn supports_client_deferral(
+    api: Api,
+    deferral: ClientDeferral,
+    capability: &Capability,
+) -> bool {
+    match (api, deferral) {
         (_, ClientDeferral::OwnSearch) => true,
         (Api::Messages, ClientDeferral::Hosted) => capability.hosted != HostedSupport::None,
         (Api::Messages, ClientDeferral::References) => capability.references,
@@ -172,18 +173,18 @@ pub(super) fn understands(api: Api, defers: ClientDeferral, capability: &Capabil
     }
 }
 
-/// What is decided about a request that is sent in this way.
-pub(super) fn report(toolset: &Toolset, attempt: &Attempt) -> DecisionReport {
-    let why = toolset.why();
-    let (mode, why) = if toolset.passes_through() {
-        (PassthroughReason::NotDeferred(why).mode_name(), why.to_string())
+/// Reports the decision about a request that is sent in this way.
+pub(super) fn decision_report(toolset: &Toolset, attempt: &Attempt) -> DecisionReport {
+    let deferral = toolset.deferral_reason();
+    let (mode, reason) = if toolset.passes_through() {
+        (PassthroughReason::NotDeferred(deferral).mode_name(), deferral.to_string())
     } else {
-        (toolset.mode().name(), format!("{why}; {}", attempt.reason))
+        (toolset.mode().name(), format!("{deferral}; {}", attempt.reason))
     };
     let (tokens_before, tokens_after) = toolset.tokens();
     DecisionReport {
         mode,
-        reason: why,
+        reason,
         tools: toolset.len(),
         deferred: toolset.deferred(),
         tokens_before,

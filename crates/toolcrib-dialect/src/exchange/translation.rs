@@ -1,9 +1,9 @@
 //! Translates requests and responses between the client's API and the upstream's.
 //!
 //! Most upstreams speak the client's API and need no translation. Others speak another API, or an older
-//! version of the same: requests are translated for them and responses translated back, and the rest of an
-//! exchange works in the client's API throughout. Each round is translated separately, since
-//! its request has everything that is needed.
+//! version of the same one. For them, requests are translated and responses translated back; the rest of an
+//! exchange always works in the client's API. Each round is translated separately, because its request contains
+//! everything that is needed.
 
 use crate::api::Api;
 use crate::limits::{LimitExceeded, ResponseLimits};
@@ -16,67 +16,79 @@ use crate::translate::{Adapter, Untranslatable, adapter};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Translator {
     /// The client's API.
-    pub(super) api: Api,
-    /// The upstream's, if that is another.
-    pub(super) speaks: Option<Api>,
-    /// Whether namespaces and the client's own search are written as plain functions.
-    pub(super) plain: bool,
-    /// Whether thinking is left out: it was signed for a prompt that is no more.
-    pub(super) without_thinking: bool,
-    pub(super) limits: ResponseLimits,
+    api: Api,
+    /// The upstream's API, if it is another one.
+    other_api: Option<Api>,
+    /// Whether namespaces and the client's own search are replaced by plain functions.
+    pub(super) emulates_deferral: bool,
+    /// Whether thinking blocks are removed, because they were signed for another prompt.
+    pub(super) strips_thinking: bool,
+    limits: ResponseLimits,
 }
 
-/// A request as the upstream gets it.
-pub(super) struct Translated {
+/// A translated request.
+pub(super) struct TranslatedRequest {
     pub(super) body: String,
-    /// The path it goes to, if that is another.
+    /// The path, if it differs from the client's.
     pub(super) path: Option<&'static str>,
-    /// What the upstream's API has no words for.
+    /// Parts of the request that the upstream's API cannot express.
     pub(super) dropped: Vec<String>,
 }
 
-/// The way back: one round's response, in the client's API.
+/// Translates the response of one round into the client's API.
 #[derive(Debug)]
-pub(super) struct Translation {
+pub(super) struct ResponseTranslation {
     emulation: Option<DeferralEmulation>,
     adapter: Option<Adapter>,
     decoder: Decoder,
 }
 
 impl Translator {
-    /// Whether anything is translated.
-    pub(super) fn translates(self) -> bool {
-        self.speaks.is_some() || self.plain || self.without_thinking
+    pub(super) fn new(api: Api, other_api: Option<Api>, limits: ResponseLimits) -> Self {
+        Self { api, other_api, emulates_deferral: false, strips_thinking: false, limits }
     }
 
-    /// A body for the upstream, and the way back for its response.
-    pub(super) fn request(self, body: String) -> Result<(Translated, Translation), Untranslatable> {
-        let mut body = if self.without_thinking { strip_thinking(&body) } else { body };
-        let emulation = if self.plain { DeferralEmulation::read(&body) } else { None };
+    /// Whether the upstream has another API than the client.
+    pub(super) fn has_other_api(self) -> bool {
+        self.other_api.is_some()
+    }
+
+    /// Whether anything is translated.
+    pub(super) fn is_needed(self) -> bool {
+        self.other_api.is_some() || self.emulates_deferral || self.strips_thinking
+    }
+
+    /// Translates a request, and returns what translates its response.
+    pub(super) fn translate_request(
+        self,
+        body: String,
+    ) -> Result<(TranslatedRequest, ResponseTranslation), Untranslatable> {
+        let mut body = if self.strips_thinking { strip_thinking(&body) } else { body };
+        let emulation = if self.emulates_deferral { DeferralEmulation::read(&body) } else { None };
         if let Some(emulation) = &emulation {
             emulation.request().clone_into(&mut body);
         }
         let (mut path, mut dropped) = (None, Vec::new());
-        let adapter = self.speaks.and_then(|speaks| adapter(self.api, speaks));
+        let adapter = self.other_api.and_then(|other| adapter(self.api, other));
         let mut adapter = adapter.map(|adapter| adapter.with_limits(self.limits));
         if let Some(adapter) = &mut adapter {
             let adapted = adapter.request(&body)?;
             adapter.dropped().clone_into(&mut dropped);
             (body, path) = (adapted.body, Some(adapted.path));
         }
-        let back = Translation { emulation, adapter, decoder: Decoder::default() };
-        Ok((Translated { body, path, dropped }, back))
+        let response = ResponseTranslation { emulation, adapter, decoder: Decoder::default() };
+        Ok((TranslatedRequest { body, path, dropped }, response))
     }
 }
 
-impl Translation {
-    /// Whether the response must be translated back.
-    pub(super) fn changes(&self) -> bool {
+impl ResponseTranslation {
+    /// Whether the response must be translated.
+    pub(super) fn is_needed(&self) -> bool {
         self.emulation.is_some() || self.adapter.is_some()
     }
 
-    /// A complete response: its status and its body.
-    pub(super) fn whole(&mut self, status: u16, body: Vec<u8>) -> (u16, Vec<u8>) {
+    /// Translates a complete response. Returns its status and body.
+    pub(super) fn complete_response(&mut self, status: u16, body: Vec<u8>) -> (u16, Vec<u8>) {
         let (status, body) = match &mut self.adapter {
             Some(adapter) => {
                 let answer = adapter.complete_response(status, &body);
@@ -90,38 +102,38 @@ impl Translation {
         }
     }
 
-    /// Takes bytes of a streamed response; those of the client's API go to `out`.
+    /// Reads bytes of a streamed response, and appends the client's bytes to `out`.
     pub(super) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.adapter {
             Some(adapter) => {
-                let mut theirs = Vec::new();
-                adapter.bytes(bytes, &mut theirs);
-                self.events(&theirs, out);
+                let mut translated = Vec::new();
+                adapter.bytes(bytes, &mut translated);
+                self.events(&translated, out);
             }
             None => self.events(bytes, out),
         }
     }
 
-    /// The limit that the response exceeded, if it did. The client was told.
+    /// Returns the limit that the response exceeded, if it did. The error event is already written.
     pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 
-    /// Bytes of the response that are held.
+    /// Bytes of the response that are held in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.adapter.as_ref().map_or(0, Adapter::held_bytes) + self.decoder.held_bytes()
     }
 
-    /// The streamed response is over.
+    /// Ends a streamed response.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(adapter) = &mut self.adapter {
-            let mut theirs = Vec::new();
-            adapter.end(&mut theirs);
-            self.events(&theirs, out);
+            let mut translated = Vec::new();
+            adapter.end(&mut translated);
+            self.events(&translated, out);
         }
         let rest = self.decoder.take_rest();
         match &mut self.emulation {
-            // Some servers forget the blank line after the last event.
+            // Some servers omit the blank line after the last event.
             Some(emulation) if !rest.is_empty() => {
                 emulation.restore_event(&Event::from_bytes(rest), out);
             }
@@ -139,7 +151,7 @@ impl Translation {
             match self.decoder.next_event() {
                 Ok(Some(event)) => emulation.restore_event(&event, out),
                 Ok(None) => return,
-                // Too large to translate: forwarded as it is. A turn, if there is one, reports it.
+                // The event is too large to translate and is forwarded unchanged. If there is a turn, it reports the error.
                 Err(_) => return out.extend_from_slice(&self.decoder.take_rest()),
             }
         }

@@ -53,7 +53,7 @@ pub(super) fn read_conversation(text: &str, contents: &str) -> Option<ParsedHist
             .filter_map(|part| GeminiPart::read(part))
             .for_each(|part| add_to_fingerprint(segment, part));
     }
-    Some(rows.done())
+    Some(rows.finish())
 }
 
 /// The operation that a path selects.

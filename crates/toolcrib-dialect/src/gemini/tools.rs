@@ -11,10 +11,10 @@ use crate::tool_list::{self, ToolListEdit};
 /// Our tools are declared with `parametersJsonSchema`, even if the client uses the older `parameters`: each
 /// declaration can choose, and `parameters` cannot describe the free-form object that the bridge needs.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
-    let mut entries = tool_list::kept(input, edit, &|fields| fields.with(&[]));
+    let mut entries = tool_list::edited_entries(input, edit, &|fields| fields.with(&[]));
     let more = edit.own.iter().map(|own| own.definition(DefinitionFormat::Gemini));
     let more: Vec<String> =
-        more.chain(edit.found.iter().map(|found| (*found).to_owned())).collect();
+        more.chain(edit.appended.iter().map(|found| (*found).to_owned())).collect();
     let grown = entries.iter().enumerate().rev().find_map(|(at, entry)| {
         let fields = Fields::read(entry)?;
         let (key, members) = tool_list::members(&fields)?;

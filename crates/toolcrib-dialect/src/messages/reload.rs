@@ -9,7 +9,7 @@ use toolcrib_text::json;
 use super::content::write_message;
 use super::history::result_block;
 use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
-use crate::mode::REFERENCES;
+use crate::mode::MAX_REFERENCES;
 use crate::request::{Request, Speaker};
 use crate::toolset::Toolset;
 
@@ -28,7 +28,7 @@ pub(super) fn reload_tools(
     }
     let search = json::quote(toolset.names().search);
     let (mut calls, mut results) = (Vec::new(), Vec::new());
-    for tools in tools.chunks(REFERENCES) {
+    for tools in tools.chunks(MAX_REFERENCES) {
         let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
         let query = format!("select:{}", names.join(","));
         let id = search_id(request, &query);

@@ -34,7 +34,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
         let has_text = speaker == Speaker::Model || message.role == "user";
         add_to_fingerprint(&message, has_text, segment);
     }
-    Some(rows.done())
+    Some(rows.finish())
 }
 
 /// Adds a message to the fingerprint. Thinking is not part of it, since clients may drop it.

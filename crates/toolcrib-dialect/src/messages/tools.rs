@@ -16,7 +16,7 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let defer = |fields: &Fields<'_>| {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
     };
-    let mut entries = tool_list::kept(input, edit, &defer);
+    let mut entries = tool_list::edited_entries(input, edit, &defer);
     entries.extend(own_tools(edit, &entries));
     if let Some(breakpoint) = displaced_breakpoint(input, edit)
         && let Some(last) = entries.iter_mut().rev().find(|entry| is_loaded(entry))
@@ -24,7 +24,7 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     {
         *last = fields.with(&[("cache_control", Some(breakpoint))]);
     }
-    entries.extend(edit.found.iter().map(|found| without_breakpoint(found)));
+    entries.extend(edit.appended.iter().map(|found| without_breakpoint(found)));
     json_list(&entries)
 }
 
@@ -32,7 +32,7 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
     let Mode::Hosted(search) = edit.mode else {
         return edit.own.iter().map(|own| own.definition(DefinitionFormat::Anthropic)).collect();
     };
-    if !edit.counts {
+    if !edit.counts_tokens {
         let kind = match search {
             HostedSearch::Regex => "regex",
             HostedSearch::Bm25 | HostedSearch::Namespaces => "bm25",
@@ -56,7 +56,7 @@ fn displaced_breakpoint(input: &str, edit: &ToolListEdit<'_>) -> Option<String> 
     for item in items(input).unwrap_or_default() {
         let Some(fields) = Fields::read(item) else { continue };
         let Some(here) = breakpoint_of(&fields) else { continue };
-        let keep = tool_list::name(&fields).map_or(ToolEdit::Keep, |name| (edit.keep)(&name));
+        let keep = tool_list::name(&fields).map_or(ToolEdit::Keep, |name| (edit.tool_edit)(&name));
         breakpoint = match keep {
             ToolEdit::Remove | ToolEdit::MarkDeferred => Some(here.to_owned()),
             ToolEdit::Replace(text)

@@ -21,7 +21,7 @@ pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
         is_stored: body.get("store") != Some("false"),
         blockers: RewriteBlockers {
             background: given("background") == Some("true"),
-            conversation: given("conversation").is_some(),
+            stored_conversation: given("conversation").is_some(),
             ..RewriteBlockers::default()
         },
         ..RequestOutline::default()
@@ -34,7 +34,7 @@ pub(super) fn read_conversation(text: &str, input: &str) -> Option<ParsedHistory
     if let Ok(words) = serde_json::from_str::<String>(input) {
         let entry = format!(r#"{{"type":"message","role":"user","content":{}}}"#, input.trim());
         rows.add(Speaker::Client, HistoryEntry::Expanded(entry)).fingerprint.text(&words);
-        return Some(rows.done());
+        return Some(rows.finish());
     }
     let mut loads_tools = false;
     for entry in json::items(input)? {
@@ -45,7 +45,7 @@ pub(super) fn read_conversation(text: &str, input: &str) -> Option<ParsedHistory
         );
         add(&mut rows, &item, HistoryEntry::InBody(range_of(text, entry.get())));
     }
-    Some(ParsedHistory { loads_tools, ..rows.done() })
+    Some(ParsedHistory { loads_tools, ..rows.finish() })
 }
 
 fn add(rows: &mut HistoryBuilder, item: &Item<'_>, entry: HistoryEntry) {

@@ -348,12 +348,12 @@ mod tests {
             settings: Arc::default(),
             counter: Arc::new(FourCharsPerToken),
             model: "m".into(),
-            context: None,
-            sticky: false,
-            second_names: false,
-            counts: false,
-            passes: false,
-            loaded: Vec::new(),
+            context_window: None,
+            has_deferred_before: false,
+            uses_second_names: false,
+            counts_tokens: false,
+            only_checks_calls: false,
+            send_in_full: Vec::new(),
         };
         let router = CallRouter::new(
             Arc::new(Toolset::new(plan, request.tools())),

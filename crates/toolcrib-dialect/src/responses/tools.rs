@@ -17,7 +17,7 @@ const MAX_DESCRIPTION_BYTES: usize = 400;
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = match edit.mode {
         Mode::Hosted(HostedSearch::Namespaces) => group_by_server(input, edit),
-        _ => tool_list::kept(input, edit, &mark_deferred),
+        _ => tool_list::edited_entries(input, edit, &mark_deferred),
     };
     match edit.mode {
         Mode::Hosted(_) => entries.push(r#"{"type":"tool_search"}"#.to_owned()),
@@ -32,7 +32,7 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
         }
         _ => entries.extend(edit.own.iter().map(|own| own.definition(DefinitionFormat::Responses))),
     }
-    entries.extend(edit.found.iter().map(|found| (*found).to_owned()));
+    entries.extend(edit.appended.iter().map(|found| (*found).to_owned()));
     format!("[{}]", entries.join(","))
 }
 
@@ -52,14 +52,16 @@ fn group_by_server(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
         let group = Fields::read(text).and_then(|fields| {
             let name =
                 tool_list::name(&fields).filter(|_| tool_list::members(&fields).is_none())?;
-            let is_deferred = (edit.keep)(&name) == ToolEdit::MarkDeferred;
+            let is_deferred = (edit.tool_edit)(&name) == ToolEdit::MarkDeferred;
             let server = (edit.group)(&name).filter(|_| is_deferred)?;
             Some((server.to_owned(), name, mark_deferred(&fields)))
         });
         let Some((server, name, definition)) = group else {
-            // A list of one, so that `kept` handles namespaces and tools without a server.
+            // A list of one, so that `edited_entries` handles namespaces and tools without a server.
             entries.extend(
-                tool_list::kept(&format!("[{text}]"), edit, &mark_deferred).into_iter().map(Ok),
+                tool_list::edited_entries(&format!("[{text}]"), edit, &mark_deferred)
+                    .into_iter()
+                    .map(Ok),
             );
             continue;
         };

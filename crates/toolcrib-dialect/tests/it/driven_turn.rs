@@ -176,11 +176,13 @@ pub(crate) fn forcing(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
                 HostedSearch::Regex => HostedSupport::Regex,
                 HostedSearch::Bm25 => HostedSupport::Both,
                 HostedSearch::Namespaces => HostedSupport::OpenAi,
+                other => unreachable!("no test for {other:?}"),
             };
             (
                 DisclosureSetting::Hosted,
                 CapabilityOverrides { hosted: Some(hosted), ..CapabilityOverrides::default() },
             )
         }
+        other => unreachable!("no test for {other:?}"),
     }
 }

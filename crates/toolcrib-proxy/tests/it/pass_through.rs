@@ -150,7 +150,7 @@ async fn requests_that_must_not_change_pass_with_a_reason() {
             (&many, &gzip, "bypass", "the body is compressed"),
         ];
         if matches!(case.api, Api::Chat | Api::Gemini) {
-            rows.push((&several, &[], "bypass", "several answers at once"));
+            rows.push((&several, &[], "bypass", "several choices requested"));
         }
         if case.api == Api::Responses {
             rows.push((&grouped, &off, "bypass", "tool search is off"));

@@ -1,4 +1,4 @@
-//! The table: an API, a host and an id; the normal form of the id; what may be used there.
+//! A table of APIs, hosts and model ids, with the normalised id and the capability as letters.
 
 use super::*;
 use crate::api::Api::{Chat, Gemini, Messages, Responses};
@@ -6,7 +6,7 @@ use crate::api::Api::{Chat, Gemini, Messages, Responses};
 #[rustfmt::skip]
 const TABLE: &[(Api, &str, &str, &str, &str)] = &[
     // Anthropic's own host.
-    (Messages, ANTHROPIC, "claude-2.1", "claude-2-1", "p"),
+    (Messages, ANTHROPIC, "claude-2.1", "claude-2-1", ""),
     (Messages, ANTHROPIC, "claude-3-haiku-20240307", "claude-haiku-3", ""),
     (Messages, ANTHROPIC, "claude-3-5-sonnet-20241022", "claude-sonnet-3-5", ""),
     (Messages, ANTHROPIC, "claude-3-5-sonnet-latest", "claude-sonnet-3-5", ""),
@@ -27,44 +27,44 @@ const TABLE: &[(Api, &str, &str, &str, &str)] = &[
     (Messages, ANTHROPIC, "anthropic/claude-opus-4.5", "claude-opus-4-5", "bd"),
     (Messages, ANTHROPIC, "claude-opus-4-5-thinking", "claude-opus-4-5-thinking", "bd"),
     (Messages, ANTHROPIC, "claude-opus-4-7", "claude-opus-4-7", "bd"),
-    (Messages, ANTHROPIC, "claude-opus-4-8", "claude-opus-4-8", "bdai"),
-    (Messages, ANTHROPIC, "claude-opus-4-10", "claude-opus-4-10", "bdai"),
+    (Messages, ANTHROPIC, "claude-opus-4-8", "claude-opus-4-8", "bd"),
+    (Messages, ANTHROPIC, "claude-opus-4-10", "claude-opus-4-10", "bd"),
     (Messages, ANTHROPIC, "claude-sonnet-5", "claude-sonnet-5", "bd"),
-    (Messages, ANTHROPIC, "claude-sonnet-5-5", "claude-sonnet-5-5", "bdaif"),
-    (Messages, ANTHROPIC, "claude-sonnet-5-6", "claude-sonnet-5-6", "bdaifp"),
-    (Messages, ANTHROPIC, "claude-haiku-5-5", "claude-haiku-5-5", "bdai"),
-    (Messages, ANTHROPIC, "claude-opus-5", "claude-opus-5", "bdai"),
-    (Messages, ANTHROPIC, "claude-opus-5-5", "claude-opus-5-5", "bdaifp"),
-    (Messages, ANTHROPIC, "claude-opus-5-5-20261001", "claude-opus-5-5", "bdaifp"),
-    (Messages, ANTHROPIC, "claude-fable-5", "claude-fable-5", "bdaif"),
-    (Messages, ANTHROPIC, "claude-fable-5-1", "claude-fable-5-1", "bdaifp"),
-    (Messages, ANTHROPIC, "claude-mythos-preview", "claude-mythos-preview", "bdf"),
-    (Messages, ANTHROPIC, "claude-mythos-5", "claude-mythos-5", "bdaif"),
-    (Messages, ANTHROPIC, "claude-mythos-5-1", "claude-mythos-5-1", "bdaif"),
-    (Messages, ANTHROPIC, "claude-opus-4-5-6", "claude-opus-4-5-6", "p"),
-    (Messages, ANTHROPIC, "claude-saga-7", "claude-saga-7", "p"),
+    (Messages, ANTHROPIC, "claude-sonnet-5-5", "claude-sonnet-5-5", "bd"),
+    (Messages, ANTHROPIC, "claude-sonnet-5-6", "claude-sonnet-5-6", "bd"),
+    (Messages, ANTHROPIC, "claude-haiku-5-5", "claude-haiku-5-5", "bd"),
+    (Messages, ANTHROPIC, "claude-opus-5", "claude-opus-5", "bd"),
+    (Messages, ANTHROPIC, "claude-opus-5-5", "claude-opus-5-5", "bd"),
+    (Messages, ANTHROPIC, "claude-opus-5-5-20261001", "claude-opus-5-5", "bd"),
+    (Messages, ANTHROPIC, "claude-fable-5", "claude-fable-5", "bd"),
+    (Messages, ANTHROPIC, "claude-fable-5-1", "claude-fable-5-1", "bd"),
+    (Messages, ANTHROPIC, "claude-mythos-preview", "claude-mythos-preview", "bd"),
+    (Messages, ANTHROPIC, "claude-mythos-5", "claude-mythos-5", "bd"),
+    (Messages, ANTHROPIC, "claude-mythos-5-1", "claude-mythos-5-1", "bd"),
+    (Messages, ANTHROPIC, "claude-opus-4-5-6", "claude-opus-4-5-6", ""),
+    (Messages, ANTHROPIC, "claude-saga-7", "claude-saga-7", ""),
     (Messages, ANTHROPIC, "gpt-5.4", "gpt-5.4", ""),
     (Messages, "API.Anthropic.com.:443", "claude-opus-4-5", "claude-opus-4-5", "bd"),
     // Clouds.
     (Messages, BEDROCK, "us.anthropic.claude-opus-4-5-20251101-v1:0", "claude-opus-4-5", "rd"),
     (Messages, BEDROCK, "anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", "rd"),
-    (Messages, BEDROCK, "global.anthropic.claude-opus-4-8-v1", "claude-opus-4-8", "rda"),
+    (Messages, BEDROCK, "global.anthropic.claude-opus-4-8-v1", "claude-opus-4-8", "rd"),
     (Messages, BEDROCK, "anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-sonnet-3-5", ""),
     (Messages, BEDROCK, "arn:aws:bedrock:us-east-1:1234:inference-profile/us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5", "rd"),
     (Messages, BEDROCK, "arn:aws:bedrock:us-east-1:1234:application-inference-profile/ab12", "ab12", ""),
     (Messages, "bedrock-runtime.cn-north-1.amazonaws.com.cn", "claude-opus-4-5", "claude-opus-4-5", "rd"),
     (Messages, "bedrock-mantle.us-east-1.api.aws", "anthropic.claude-opus-4-8", "claude-opus-4-8", ""),
     (Messages, VERTEX, "claude-opus-4-5@20251101", "claude-opus-4-5", "bd"),
-    (Messages, VERTEX, "publishers/anthropic/models/claude-opus-4-8@default", "claude-opus-4-8", "bda"),
+    (Messages, VERTEX, "publishers/anthropic/models/claude-opus-4-8@default", "claude-opus-4-8", "bd"),
     (Messages, "aiplatform.googleapis.com", "claude-sonnet-4-6", "claude-sonnet-4-6", "bd"),
     (Messages, "aiplatform.eu.rep.googleapis.com", "claude-sonnet-4-6", "claude-sonnet-4-6", "bd"),
-    (Messages, "x.services.ai.azure.com", "claude-opus-5-5", "claude-opus-5-5", "fp"),
-    // Strangers, however they are called.
+    (Messages, "x.services.ai.azure.com", "claude-opus-5-5", "claude-opus-5-5", ""),
+    // Unknown hosts, whatever the model is called.
     (Messages, "openrouter.ai", "anthropic/claude-opus-4.8:thinking", "claude-opus-4-8", ""),
     (Messages, "api.anthropic.com.example.org", "claude-opus-4-5", "claude-opus-4-5", ""),
     (Messages, "notapi.anthropic.com", "claude-opus-4-5", "claude-opus-4-5", ""),
     (Messages, "evil-aiplatform.googleapis.com.example.org", "claude-opus-4-5", "claude-opus-4-5", ""),
-    (Messages, "localhost:8080", "claude-opus-5-5", "claude-opus-5-5", "fp"),
+    (Messages, "localhost:8080", "claude-opus-5-5", "claude-opus-5-5", ""),
     // OpenAI's own host.
     (Responses, OPENAI, "gpt-3.5-turbo", "gpt-3.5-turbo", "t"),
     (Responses, OPENAI, "gpt-4o", "gpt-4o", "t"),
@@ -96,7 +96,7 @@ const TABLE: &[(Api, &str, &str, &str, &str)] = &[
     (Responses, "openrouter.ai", "openai/gpt-5.4", "gpt-5.4", ""),
     (Responses, "api.openai.com.example.org", "gpt-5.4", "gpt-5.4", ""),
     (Responses, ANTHROPIC, "claude-opus-4-8", "claude-opus-4-8", ""),
-    // Nobody has anything there.
+    // APIs without native features.
     (Chat, OPENAI, "gpt-5.4", "gpt-5.4", ""),
     (Chat, "localhost", "qwen3:32b", "qwen3", ""),
     (Gemini, "generativelanguage.googleapis.com", "models/gemini-3-pro", "gemini-3-pro", ""),
@@ -104,11 +104,11 @@ const TABLE: &[(Api, &str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn an_id_in_any_dress_is_its_model_and_has_what_that_model_has() {
-    for (api, host, id, normal, can) in TABLE {
-        assert_eq!(normalise(id).id(), *normal, "{id}");
-        assert_eq!(short(&plain(*api, host, id)), *can, "{api} {host} {id}");
+fn every_spelling_of_an_id_has_the_capability_of_its_model() {
+    for (api, host, id, normal, letters) in TABLE {
+        assert_eq!(normalise_model(id).id(), *normal, "{id}");
+        assert_eq!(short(&plain(*api, host, id)), *letters, "{api} {host} {id}");
     }
-    // Azure's spelling of an old model is not the thirty-fifth.
-    assert_eq!(normalise("gpt-35-turbo").version(), Some((3, 5)));
+    // Azure's spelling of 3.5 is not version 35.
+    assert_eq!(normalise_model("gpt-35-turbo").version(), Some((3, 5)));
 }

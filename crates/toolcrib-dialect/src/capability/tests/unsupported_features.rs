@@ -1,4 +1,4 @@
-//! The texts, each once, and the texts that only look like them.
+//! Every error text that is recognised, and texts that only look like them.
 
 use super::*;
 use crate::api::Api::{Messages, Responses};
@@ -20,8 +20,6 @@ const TEXTS: &[(Api, &str, Option<&str>, UnsupportedFeature)] = &[
     (Messages, "tools.0: Input tag 'tool_search_tool_bm25_20251119' found using 'type' does not match any of the expected tags: 'custom', 'tool_search_tool_regex_20251119'", None, UnsupportedFeature::Bm25),
     (Messages, "tools.0: Input tag 'tool_search_tool_bm25_20251119' found using 'type' does not match any of the expected tags: 'custom', 'bash_20250124'", None, UnsupportedFeature::Search),
     (Messages, "tools.0: Input tag 'tool_search_tool_regex' found using 'type' does not match any of the expected tags: 'custom'", None, UnsupportedFeature::Search),
-    (Messages, "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter", None, UnsupportedFeature::ToolAddition),
-    (Messages, "messages.4.content.0: Input tag 'tool_addition' found using 'type' does not match any of the expected tags: 'text'", None, UnsupportedFeature::ToolAddition),
     (Responses, "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search.", Some("tools"), UnsupportedFeature::Search),
     (Responses, "Deferred tools require tools.tool_search.", None, UnsupportedFeature::Search),
     (Responses, "Invalid value: 'tool_search'. Supported values are: 'function' and 'custom'.", Some("tools[3].type"), UnsupportedFeature::Search),
@@ -34,7 +32,7 @@ const TEXTS: &[(Api, &str, Option<&str>, UnsupportedFeature)] = &[
 ];
 
 #[test]
-fn each_text_teaches_what_it_says() {
+fn each_known_text_reports_its_feature() {
     for (api, message, param, missing) in TEXTS {
         let body = body(message, *param);
         assert_eq!(detect_unsupported_feature(*api, 400, &body), Some(*missing), "{message}");
@@ -47,7 +45,7 @@ fn each_text_teaches_what_it_says() {
 }
 
 #[test]
-fn clouds_leave_the_envelope_out_and_gateways_put_another_around_it() {
+fn an_error_without_an_envelope_or_in_two_envelopes_is_recognised() {
     let bare = r#"{"message":"tools.21.custom.defer_loading: Extra inputs are not permitted"}"#;
     let around = body(&format!("{bare}. Received Model Group=x"), None);
     for body in [bare.as_bytes(), &around] {
@@ -59,7 +57,7 @@ fn clouds_leave_the_envelope_out_and_gateways_put_another_around_it() {
 }
 
 #[test]
-fn an_ordinary_error_teaches_nothing_even_if_it_quotes_one_of_those() {
+fn an_ordinary_error_reports_no_feature_even_if_it_quotes_a_known_text() {
     for message in [
         "messages.0.content.0.text: tools.3.custom.defer_loading: Extra inputs are not permitted",
         "Invalid content: `BM25 tool search is not supported on Bedrock`",
@@ -86,7 +84,7 @@ fn an_ordinary_error_teaches_nothing_even_if_it_quotes_one_of_those() {
             );
         }
     }
-    // Said of the choice, it is the client's own mistake.
+    // In the tool choice, it is the client's own mistake.
     let choice =
         r#"{"error":{"message":"Invalid value: 'tool_search'.","param":"tool_choice.type"}}"#;
     assert_eq!(detect_unsupported_feature(Api::Responses, 400, choice.as_bytes()), None);
@@ -96,7 +94,7 @@ fn an_ordinary_error_teaches_nothing_even_if_it_quotes_one_of_those() {
 }
 
 #[test]
-fn a_feature_used_wrongly_is_not_a_feature_missing() {
+fn a_misused_feature_is_not_an_unsupported_one() {
     for (api, message) in [
         (Api::Messages, "At least one tool must have defer_loading=false"),
         (Api::Messages, "All tools have defer_loading set"),
@@ -118,7 +116,7 @@ fn a_feature_used_wrongly_is_not_a_feature_missing() {
 }
 
 #[test]
-fn a_block_bound_to_another_conversation_is_known_by_its_text() {
+fn a_thinking_block_of_another_conversation_is_recognised() {
     let says = |message: &str| {
         is_thinking_rejected(
             serde_json::json!({"error": {"message": message}}).to_string().as_bytes(),

@@ -43,7 +43,10 @@ fn a_conversation_that_deferred_goes_on_when_its_tools_become_fewer() {
     let mut proxy = Proxy::start(&release(), [search("gauge_3"), done(), done()]);
     proxy.ask(&tools(15));
     let seen = proxy.go_on(&tools(2));
-    assert_eq!(seen.why(), "this conversation already defers; the conversation began so");
+    assert_eq!(
+        seen.why(),
+        "this conversation already defers; the conversation already uses this mode"
+    );
     assert_eq!(seen.schema(0, "plant__gauge_0").to_string(), STUB);
 }
 

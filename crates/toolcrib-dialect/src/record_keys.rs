@@ -1,0 +1,137 @@
+//! The keys under which the records of a conversation are stored.
+//!
+//! A key is a hash over the caller, the start of the conversation, what the model said in each turn up to this one, and
+//! the question that the turn answers. All of it is taken from what the client sends back, without the parts that
+//! clients are known to change: white space, cache markers, the formatting of arguments.
+//!
+//! Each record has two keys. The strict key includes the ids of calls. A turn with a unique id is found by its own
+//! text and ids alone, so that a client that shortens its history still finds it; any other turn is found by the whole
+//! chain. The loose key is the chain without ids, for clients that add ids to calls that had none, extend them, or
+//! replace them. Two conversations that differ only in their ids share it, so a record found by it counts only under a
+//! condition (see `has_rewritten_ids` in `hidden_rounds`).
+
+use crate::api::Api;
+use crate::fingerprint::Fingerprint;
+use crate::history_segments::Speaker;
+use crate::request::Request;
+
+/// The key of a record: a hash that reveals nothing about its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordKey(pub [u8; 32]);
+
+/// The keys of all records of a conversation.
+#[derive(Debug, Clone)]
+pub(crate) struct RecordKeys {
+    caller: [u8; 32],
+    api: Api,
+    /// The strict and the loose key of each turn of the model, in order.
+    turns: Vec<[RecordKey; 2]>,
+    /// The key of the stored response that the request continues.
+    previous: Option<RecordKey>,
+    /// The chain with ids.
+    strict: Chain,
+    /// The chain without ids.
+    loose: Chain,
+}
+
+/// Hashes of a conversation up to the turn that is about to start.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chain {
+    /// The start of the conversation and all turns of the model.
+    turns: [u8; 32],
+    /// The question that the next turn answers.
+    question: [u8; 32],
+}
+
+impl Chain {
+    fn add(&mut self, speaker: Speaker, hash: [u8; 32], is_first: bool) {
+        match speaker {
+            Speaker::Client => {
+                self.question = hash;
+                if is_first {
+                    self.turns = hash;
+                }
+            }
+            Speaker::Model => self.turns = hash_all(&[&self.turns, &hash]),
+        }
+    }
+}
+
+impl RecordKeys {
+    /// Computes the keys for the conversation of a caller's request.
+    pub(crate) fn new(request: &Request, caller: [u8; 32]) -> Self {
+        let mut keys = Self {
+            caller,
+            api: request.api,
+            turns: Vec::new(),
+            previous: None,
+            strict: Chain::default(),
+            loose: Chain::default(),
+        };
+        keys.previous = request.previous.as_ref().map(|previous| keys.of_response(&previous.id));
+        for (at, segment) in request.segments.iter().enumerate() {
+            if segment.speaker == Speaker::Model {
+                let turn = keys.of_next_turn(&segment.fingerprint);
+                keys.turns.push(turn);
+            }
+            keys.strict.add(segment.speaker, segment.fingerprint.strict, at == 0);
+            keys.loose.add(segment.speaker, segment.fingerprint.loose, at == 0);
+        }
+        keys
+    }
+
+    /// Returns every key to look up.
+    pub(crate) fn to_load(&self) -> Vec<RecordKey> {
+        self.turns.iter().flatten().copied().chain(self.previous).collect()
+    }
+
+    /// The number of turns of the model that have keys.
+    pub(crate) fn turn_count(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Whether the request continues a stored response.
+    pub(crate) fn has_previous(&self) -> bool {
+        self.previous.is_some()
+    }
+
+    /// Returns the strict and the loose key of the next turn, given what the model said in it.
+    pub(crate) fn of_next_turn(&self, turn: &Fingerprint) -> [RecordKey; 2] {
+        let chained = |chain: &Chain, hash: [u8; 32]| {
+            self.key(b"turn", &[&chain.turns, &chain.question, &hash])
+        };
+        let strict = if turn.has_unique_id {
+            self.key(b"said", &[&turn.strict])
+        } else {
+            chained(&self.strict, turn.strict)
+        };
+        [strict, chained(&self.loose, turn.loose)]
+    }
+
+    /// Returns the key of a response that the API stores.
+    pub(crate) fn of_response(&self, id: &str) -> RecordKey {
+        self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
+    }
+
+    /// Returns a hash of the conversation up to the next turn. It does not depend on the ids that the client uses.
+    pub(crate) fn call_id_seed(&self) -> [u8; 32] {
+        let previous = self.previous.map(|key| key.0).unwrap_or_default();
+        self.key(b"ids", &[&self.loose.turns, &self.loose.question, &previous]).0
+    }
+
+    fn key(&self, kind: &[u8], parts: &[&[u8; 32]]) -> RecordKey {
+        let kind = blake3::hash(kind);
+        let api = blake3::hash(self.api.name().as_bytes());
+        let mut all: Vec<&[u8; 32]> = vec![kind.as_bytes(), api.as_bytes(), &self.caller];
+        all.extend(parts);
+        RecordKey(hash_all(&all))
+    }
+}
+
+fn hash_all(parts: &[&[u8; 32]]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(*part);
+    }
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,78 @@
+//! Decides what is stored of a turn when it ends.
+
+use serde_json::value::RawValue;
+
+use super::Turn;
+use crate::hidden_rounds::{HiddenAnswer, TurnRecord};
+use crate::record_keys::RecordKey;
+use crate::upstream_history::announcement_hash;
+
+impl Turn {
+    /// Returns the records to store. `last` are the entries of the last round, `answers` the answers to its hidden
+    /// calls. Nothing is stored if the client's next request will contain everything that the upstream must see.
+    pub(super) fn records_to_store(
+        &mut self,
+        last: Vec<String>,
+        answers: Vec<HiddenAnswer>,
+    ) -> Vec<(RecordKey, Vec<u8>)> {
+        let loaded = self.toolset.loaded().to_vec();
+        let hidden = std::mem::take(&mut self.hidden);
+        let differs = self.router.is_altered()
+            || !hidden.is_empty()
+            || !self.reloaded.is_empty()
+            || loaded != self.loaded_before;
+        // A client that continues a stored response does not send the turns before it, so what is known of them is
+        // passed on from record to record.
+        let announced = self.toolset.announcement().map(announcement_hash);
+        let announces = announced.is_some() && !self.responses.is_empty();
+        if !differs && !self.has_previous_record && !announces {
+            return Vec::new();
+        }
+        if !TurnRecord::has_room(hidden.iter().chain(&last)) {
+            return Vec::new();
+        }
+        let mut entries = Vec::with_capacity(hidden.len() + last.len());
+        for entry in hidden.into_iter().chain(last) {
+            let Ok(raw) = RawValue::from_string(entry) else { return Vec::new() };
+            entries.push(raw);
+        }
+        let mut record = TurnRecord {
+            mode: self.toolset.mode(),
+            passed: self.toolset.passes_through(),
+            second_names: self.toolset.has_second_names(),
+            entries,
+            calls: self.router.forwarded_ids().to_vec(),
+            made_ids: self.router.generated_ids().to_vec(),
+            answers,
+            revealed: [&self.reloaded, self.router.revealed_tools()].concat(),
+            blind: self.router.unseen_calls().to_vec(),
+            loaded,
+            announced: None,
+            response: None,
+        };
+        let mut records: Vec<(RecordKey, Vec<u8>)> = Vec::new();
+        if differs {
+            let bytes = record.to_bytes();
+            let [strict, loose] = self.record_keys.of_next_turn(&self.router.fingerprint());
+            if loose != strict {
+                records.push((loose, bytes.clone()));
+            }
+            records.push((strict, bytes));
+        }
+        if let Some(stored) = self.responses.last() {
+            // The API has stored the entries; only what the client must not see is missing.
+            record.entries.clear();
+            record.calls.clear();
+            record.made_ids.clear();
+            if self.has_previous_record {
+                record.revealed.splice(..0, self.revealed.iter().cloned());
+            }
+            record.announced = announced;
+            record.response = Some(stored.clone());
+            let bytes = record.to_bytes();
+            let ids = self.responses.iter();
+            records.extend(ids.map(|id| (self.record_keys.of_response(id), bytes.clone())));
+        }
+        records
+    }
+}
