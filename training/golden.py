@@ -1,4 +1,4 @@
-"""Writes the cases on which `toolcrib-embed` must agree with `text.py`.
+"""Writes the test cases on which `toolcrib-embed` must agree with `text.py`.
 
 Each line of `texts.txt` is a case as it stands, in upper case, and with its blanks taken out and its words capitalised, as an
 identifier; and some are the names of one tool's parameters. In those lines `\\n`, `\\t` and `\\uXXXX` stand for the characters they name.
@@ -27,7 +27,7 @@ def main():
         identifier = "".join(word[0].upper() + word[1:] for word in text.split())
         for case in (text, text.upper(), identifier):
             texts[case] = [entries[row] for row in wordpiece.pieces(case)]
-    # More pieces than are read, and more of a run and of its humps.
+    # Longer than the limits for pieces, runs and camel-case parts.
     long = ["send message " * 400, "搜索" * 400, "Issue" * 60, "Über" * 80, "aB" * 150]
     long += [letter * 250 + "GetUrls then" for letter in "aж"]
     for text in long:
@@ -35,7 +35,7 @@ def main():
     with (GOLDEN / "pieces.jsonl").open("w", encoding="utf-8") as file:
         for text, pieces in texts.items():
             file.write(json.dumps({"text": text, "pieces": pieces}) + "\n")
-    # The ends and beginnings of neighbours would be phrases: `pull request`, `in progress`, `send message`.
+    # The last word of one text and the first of the next would form phrases: `pull request`, `in progress`, `send message`.
     fields = [["pull", "request"], ["request", "in", "progress_url"], ["userSend", "messageId", "pull_request"], ["send", "", "message"]]
     fields += [["send_message"] * 40, [*["page"] * 95, "pull_request"], ["files " * 200, "more"]]
     with (GOLDEN / "fields.jsonl").open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The table: a vector for each entry of the vocabulary, trained so that sums of them do what the teacher does.
+"""The table: a vector for each entry of the vocabulary, trained so that their sums approximate the teacher.
 
 A query is the sum of its tokens' vectors, a tool the weighted sum of its fields. A token weighs otherwise in a query ("please",
 "need") than in a tool ("returns", "specified"), so each has two weights. Trained with InfoNCE on the pairs and with the teacher's
@@ -15,7 +15,7 @@ FIELDS = 5
 
 
 class Ragged:
-    """Lists of tokens, one after another on the device."""
+    """Lists of tokens, concatenated on the device."""
 
     def __init__(self, flat, starts, device):
         self.flat = torch.from_numpy(flat.astype("int32")).to(device)
@@ -59,14 +59,14 @@ class Table(nn.Module):
         return normalize(total, dim=-1)
 
 
-# Of the tokens of a text, so many are left out at random.
+# Share of the tokens of a text that are dropped at random.
 DROPOUT = 0.1
-# How sharply the teacher tells texts apart.
+# Temperature of the teacher's similarities.
 TEMPERATURE = 0.05
 
 
 def train(table, corpus, batches, steps, rate, share):
-    """`share`: how much of the loss is the teacher's; the rest are the pairs."""
+    """`share`: weight of the distillation loss; the rest is the contrastive loss of the pairs."""
     table.train()
     optimizer = torch.optim.Adam([{"params": [table.rows], "lr": rate}, {"params": [p for n, p in table.named_parameters() if n != "rows"], "lr": 2 * rate}], betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / 100) * max(0.01, 0.5 * (1 + math.cos(math.pi * step / steps))))

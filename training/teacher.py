@@ -1,4 +1,4 @@
-"""Fine-tunes the teacher, all-MiniLM-L6-v2, on queries and the tools they ask for.
+"""Fine-tunes the teacher, all-MiniLM-L6-v2, on queries and the tools they need.
 
 InfoNCE over the batch, with a sibling from the same server beside each tool, so that it learns to tell `create` from `delete` and not
 only mail from maps. What it becomes is then averaged with what it was: fine-tuning alone wins on catalogs like those it saw and
@@ -21,7 +21,7 @@ class Teacher:
         self.device = device
 
     def read(self, texts, most):
-        """Tokens of every text, once: reading the same texts again in every step took longer than the steps."""
+        """Tokenizes every text once, because tokenizing in every step took longer than the step itself."""
         return [numpy.array(tokens, dtype="int32") for tokens in self.tokenizer(texts, truncation=True, max_length=most)["input_ids"]]
 
     def encode(self, tokens):
@@ -30,7 +30,7 @@ class Teacher:
         for row, one in zip(ids, tokens):
             row[: len(one)] = one
         ids = torch.from_numpy(ids).to(self.device, non_blocking=True)
-        # The teacher's padding is token 0, and no text has it.
+        # The teacher's padding is token 0, which no text contains.
         batch = {"input_ids": ids, "attention_mask": (ids != 0).long()}
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
             hidden = self.model(**batch).last_hidden_state.float()
@@ -49,7 +49,7 @@ class Teacher:
         return out
 
     def tune(self, text, batches, steps, rate=2e-5, temperature=0.04):
-        """`batches` gives for each step the queries' positions, a tool for each and its siblings."""
+        """`batches` yields for each step the positions of the queries, a tool for each, and its siblings."""
         asked, told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
         before = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.model.train()
@@ -75,6 +75,6 @@ class Teacher:
         return before
 
     def average(self, before, share):
-        """`share` of what was learned, the rest as it was."""
+        """Interpolates the weights: `share` of the fine-tuned ones, the rest of the original ones."""
         now = self.model.state_dict()
         self.model.load_state_dict({key: before[key] + share * (value - before[key]) if value.is_floating_point() else value for key, value in now.items()})

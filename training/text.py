@@ -1,6 +1,6 @@
-"""Text into pieces of a vocabulary, to the letter as `toolcrib-embed` does it.
+"""Splits text into pieces of a vocabulary, exactly as `toolcrib-embed` does.
 
-The rules are written down in `crates/toolcrib-embed/src/words.rs` and `wordpiece.rs`. A table is worth what the two agree on, so a
+The rules are written down in `crates/toolcrib-embed/src/split.rs` and `wordpiece.rs`. A table is worth what the two agree on, so a
 test there reads what `golden.py` beside this file wrote with this module.
 """
 
@@ -9,16 +9,16 @@ import unicodedata
 LONGEST_RUN = 256
 LONGEST = 64
 MOST_PIECES = 512
-# Pieces of a query and of the fields of a tool that count.
+# Maximum number of pieces of a query and of each field of a tool.
 QUERY_TOKENS = 64
 FIELD_TOKENS = [32, 192, 96, 192, 16]
 PARAMETER_NAMES = FIELD_TOKENS[2]
 
-# Stands where a hump begins. No text has it: it is a control character, and those part words.
+# Marks the beginning of a camel-case part. It is a control character, which is a separator in a text.
 HUMP = "\x1f"
-# BERT's ideographs: Han, but neither kana nor hangul.
+# The ideographs that BERT makes words by themselves: Han, but neither kana nor Hangul.
 IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F))
-# Letters in circles and squares are symbols by category and letters by property; Rust asks for the property.
+# Letters in circles and squares are symbols by category and letters by property; Rust checks the property.
 FRAMED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
@@ -26,28 +26,28 @@ def within(ranges, c):
     return any(first <= ord(c) <= last for first, last in ranges)
 
 
-def begins_hump(before, here, following):
+def begins_part(before, here, following):
     if not here.isupper():
         return False
     return before.islower() or unicodedata.category(before)[0] == "N" or (before.isupper() and following.islower())
 
 
 def folded(text):
-    """The characters of a text with a mark before each hump, in lower case and without accents."""
+    """The characters of a text in lower case, without accents, and with a mark before each camel-case part."""
     parted = []
     before = " "
     for here, following in zip(text, text[1:] + " "):
-        if begins_hump(before, here, following):
+        if begins_part(before, here, following):
             parted.append(HUMP)
         parted.append(" " if here == HUMP else here)
         before = here
-    # By the character, so that a sigma is the same sigma at the end of a word.
+    # Lower-cased one by one, so that a final sigma is not treated differently.
     lower = "".join(c.lower() for c in parted)
     return [c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c) != "Mn"]
 
 
 def runs(text):
-    """What blanks and the like part, each a list of its humps: `getHTTPServer now` is `[get, http, server]` and `[now]`."""
+    """Runs of letters and digits, each a list of its camel-case parts: `getHTTPServer now` is `[get, http, server]` and `[now]`."""
     found, run, length = [], [""], 0
 
     def end():
@@ -82,7 +82,7 @@ class Wordpiece:
         self.known = {}
 
     def pieces_of(self, word):
-        """The rows of one word. Words come back, so they are remembered."""
+        """The rows of one word. Cached, because words are repeated."""
         if word not in self.known:
             self.known[word] = self.read(word)
         return self.known[word]
@@ -102,7 +102,7 @@ class Wordpiece:
         return found
 
     def pieces(self, text, most=MOST_PIECES):
-        """The rows of a text, a phrase after its second word. `GitHub` is one word where the vocabulary has it."""
+        """The rows of a text; a phrase comes after its second word. `GitHub` is one word if the vocabulary has it."""
         found = []
         before = ""
         for run in runs(text):
@@ -118,7 +118,7 @@ class Wordpiece:
         return found[:most]
 
     def pieces_of_field(self, texts, most):
-        """The rows of a field that has several texts, as parameters have names: no phrase spans two of them."""
+        """The rows of a field with several texts, such as parameter names. No phrase spans two of them."""
         found = []
         for text in texts:
             found += self.pieces(text, most - len(found))

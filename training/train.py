@@ -17,11 +17,11 @@ from table import FIELDS, Ragged, Table, train
 from teacher import QUERY_TOKENS, TOOL_TOKENS, Teacher
 
 DIMS = 256
-# How the batches are mixed, by the beginning of a kind.
+# Shares of the kinds of queries in a batch, by the prefix of the kind.
 MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
-# A set with more queries counts as if it had so many.
+# Maximum number of queries that a dataset counts for.
 MOST_OF_A_SET = 1200
-# Tools nearest to a tool that stand beside it in a batch, one at a time; what is nearer than this is the same tool again.
+# Number of nearest tools from which one hard negative per tool is chosen; tools more similar than the limit count as duplicates.
 NEAREST, SAME = 12, 0.93
 
 
@@ -30,7 +30,7 @@ class Batch:
     queries: torch.Tensor
     tools: torch.Tensor
     labels: torch.Tensor
-    """Where a tool is another right answer for a query, or stands in the batch twice."""
+    """True where a tool is another right answer for a query, or is in the batch twice."""
     also: torch.Tensor
     hidden: torch.Tensor
 
@@ -43,7 +43,7 @@ class Corpus:
         self.queries = Ragged(arrays["queries"], arrays["queries_starts"], device)
         self.hides, self.gold, self.gold_starts = arrays["hides"], arrays["gold"], arrays["gold_starts"]
         self.counts = numpy.bincount(arrays["queries"], minlength=len(self.text["entries"])) * 2.0
-        # Nothing is learned from what is only measured on, not even how rare a word is.
+        # Evaluation data is not used for training, not even for document frequencies.
         self.trained = numpy.nonzero(arrays["trained"])[0]
         for at in range(FIELDS):
             flat, starts = arrays[f"field{at}"], arrays[f"field{at}_starts"]
@@ -56,7 +56,7 @@ class Corpus:
         self.device = device
 
     def teach(self, teacher):
-        """What the teacher makes of every text, and which tools it takes to be alike."""
+        """The teacher's vector of every text, and which tools it considers similar."""
         self.taught_tools = teacher.embed(self.text["prose"], TOOL_TOKENS)
         self.taught_queries = teacher.embed(self.text["queries"], QUERY_TOKENS)
         vectors = self.taught_tools.float()
@@ -122,7 +122,7 @@ def ndcg(ranked, gold, single):
 
 
 def measure(label, corpus, query_vectors, tool_vectors):
-    """nDCG@10 of vectors alone over the sets; mean over the public ones, and over those left out."""
+    """nDCG@10 of the vectors alone on each dataset; means over the public ones and over the left-out ones."""
     found = {}
     for one in corpus.text["sets"]:
         if not one["queries"]:
@@ -153,8 +153,8 @@ def measure_teacher(label, corpus, teacher):
     measure(label, corpus, lambda one: teacher.embed([q["text"] for q in one["queries"]], QUERY_TOKENS).float(), embedded)
 
 
-def begin(corpus, teacher):
-    """Each entry through the teacher, turned to its 256 strongest directions, weighted by how rare it is."""
+def initial_vectors(corpus, teacher):
+    """Initial vectors: each entry embedded by the teacher, reduced to its 256 principal components, weighted by inverse frequency."""
     entries = [entry.removeprefix("##") for entry in corpus.text["entries"]]
     vectors = teacher.embed(entries, 16).float()
     vectors = vectors - vectors.mean(0)
@@ -166,7 +166,7 @@ def begin(corpus, teacher):
 
 
 def quantised(table):
-    """Rows as signed bytes with a scale each, for queries and for tools."""
+    """Rows as signed bytes, each with a scale for queries and one for tools."""
     rows = table.rows.detach()
     most = rows.abs().amax(1).clamp(min=1e-12)
     state = {
@@ -206,7 +206,7 @@ def main():
     if arguments.measure_teacher:
         measure_teacher(f"teacher averaged {arguments.average}", corpus, teacher)
     corpus.teach(teacher)
-    start = begin(corpus, teacher)
+    start = initial_vectors(corpus, teacher)
     torch.manual_seed(6)
     print(f"embedded, {time.time() - clock:.0f} s", flush=True)
     table = Table(start).to(device)

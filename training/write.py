@@ -1,4 +1,4 @@
-"""Writes a trained table as `toolcrib-embed` reads it: `crates/toolcrib-embed/src/table.rs` has the layout."""
+"""Writes a trained table in the format of `toolcrib-embed`, which `crates/toolcrib-embed/src/table_file.rs` describes."""
 
 import argparse
 import struct
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-# Training data has no titles; one is prose about the tool like its name, and says a little less.
+# The training data has no titles. A title is prose about the tool like its name, and slightly less informative.
 TITLE = 0.6
 
 

@@ -1,4 +1,4 @@
-//! The text that is measured on: the catalog named by `TOOLCRIB_BENCH_CATALOG`, or the sample.
+//! The measured catalog: the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 use toolcrib_eval::files;
 use toolcrib_text::first_sentence;
 
-/// Words of a query.
+/// Maximum number of words in a query.
 const WORDS: usize = 12;
 
-/// The lines of the catalog that is measured on.
+/// The lines of the measured catalog.
 pub fn lines() -> Result<Vec<String>, files::FileError> {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/toolcrib/sample/catalog.jsonl");
     let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").map(PathBuf::from);
@@ -21,7 +21,7 @@ pub fn lines() -> Result<Vec<String>, files::FileError> {
     Ok(lines)
 }
 
-/// The catalog again and again, each time under other names and on other servers.
+/// The catalog repeated up to `size` tools, each time with other tool and server names.
 pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
     (0..size).filter_map(|i| {
         let (line, round) = (&lines[i % lines.len()], i / lines.len());
@@ -36,7 +36,7 @@ pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
     })
 }
 
-/// What a model would ask for that wants the tool with this description.
+/// A query for the tool with this description: its first sentence.
 pub fn sentence(description: &str) -> String {
     let sentence = first_sentence(description, 200);
     sentence.split_whitespace().take(WORDS).collect::<Vec<_>>().join(" ")

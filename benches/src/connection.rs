@@ -1,22 +1,22 @@
-//! One HTTP connection that is kept, as SDKs keep theirs, with nothing between it and the socket.
+//! A persistent HTTP connection, as SDKs use it, directly on a socket.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
-use crate::Failed;
+use crate::BenchError;
 
-/// A connection to one server.
+/// A connection to a server.
 pub struct Connection {
     stream: BufReader<TcpStream>,
     address: String,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// Its headers, their names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -29,25 +29,25 @@ impl Response {
 
 impl Connection {
     /// Connects.
-    pub fn open(address: &str) -> Result<Self, Failed> {
+    pub fn open(address: &str) -> Result<Self, BenchError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
     }
 
-    /// Sends a JSON body and awaits the whole response; any status but success is an error.
-    pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Result<Response, Failed> {
+    /// Sends a JSON body and waits for the complete response. Any status but success is an error.
+    pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Result<Response, BenchError> {
         self.stream(path, headers, body, &mut |_| {})
     }
 
-    /// The same, with each chunk of the body shown as it arrives.
+    /// The same, and calls `arrived` with each chunk of the body as it arrives.
     pub fn stream(
         &mut self,
         path: &str,
         headers: &str,
         body: &str,
         arrived: &mut dyn FnMut(&[u8]),
-    ) -> Result<Response, Failed> {
+    ) -> Result<Response, BenchError> {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    fn line(&mut self) -> Result<String, Failed> {
+    fn line(&mut self) -> Result<String, BenchError> {
         let mut line = String::new();
         if self.stream.read_line(&mut line)? == 0 {
             return Err("the server closed the connection".into());
@@ -84,17 +84,21 @@ impl Connection {
         Ok(line)
     }
 
-    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, Failed> {
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>, BenchError> {
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn chunks(&mut self, body: &mut Vec<u8>, arrived: &mut dyn FnMut(&[u8])) -> Result<(), Failed> {
+    fn chunks(
+        &mut self,
+        body: &mut Vec<u8>,
+        arrived: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), BenchError> {
         loop {
             let length = usize::from_str_radix(&self.line()?, 16)?;
             if length == 0 {
-                // Trailers, if there are any, and the blank line.
+                // Trailers, if any, and the empty line.
                 while !self.line()?.is_empty() {}
                 return Ok(());
             }

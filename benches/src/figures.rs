@@ -1,23 +1,23 @@
-//! Percentiles, and what a process takes of memory and time.
+//! Percentiles, and the memory and CPU time of a process.
 
-/// The value below which a share of all values lies. The values must be sorted.
-pub fn at(sorted: &[f64], share: f64) -> f64 {
+/// The given quantile of sorted values.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The one in the middle.
+/// The median.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    at(&values, 0.5)
+    quantile(&values, 0.5)
 }
 
-/// Resident memory of a process in megabytes, where the system tells; `"self"` is this one.
+/// Resident memory of a process in megabytes, if the system reports it; `"self"` is this process.
 pub fn resident_mb(process: &str) -> f64 {
     megabytes(process, "VmRSS:")
 }
 
-/// The most that it ever was.
+/// Peak resident memory of a process in megabytes.
 pub fn peak_mb(process: &str) -> f64 {
     megabytes(process, "VmHWM:")
 }
@@ -29,12 +29,12 @@ fn megabytes(process: &str, kind: &str) -> f64 {
     kib * 1.024e-3
 }
 
-/// Processor time of a process so far.
+/// CPU time of a process so far, in seconds.
 pub fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name may have spaces in it, and ends with the last parenthesis.
+    // The process name may contain spaces; it ends with the last parenthesis.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    // User and system time, in hundredths.
+    // User and system time, in hundredths of a second.
     let ticks = after.split_whitespace().skip(11).take(2);
     ticks.filter_map(|text| text.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

@@ -1,5 +1,5 @@
-//! What the benchmarks share: real text to measure on, the processes that are measured and a connection
-//! to them, percentiles, and what a process takes of memory and time.
+//! Shared parts of the benchmarks: real text to measure on, the measured processes and connections to them,
+//! percentiles, and the memory and CPU time of a process.
 
 mod catalog;
 mod connection;
@@ -8,7 +8,7 @@ pub mod process;
 
 pub use catalog::{lines, repeated, sentence};
 pub use connection::{Connection, Response};
-pub use figures::{at, cpu_seconds, median, peak_mb, resident_mb};
+pub use figures::{cpu_seconds, median, peak_mb, quantile, resident_mb};
 
-/// What ends a run.
-pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// An error that ends the benchmark.
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,9 +1,9 @@
-//! How fast and how large the engine is, at growing sizes, on real text.
+//! Measures speed and size of the engine at growing catalog sizes, on real text.
 //!
-//! The catalog is the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample, repeated under varied names
-//! until it is large enough. Queries are the first sentences of its own descriptions: what a model
-//! would write that knows what it wants. Times are medians and percentiles over all queries, so one
-//! interruption does not decide; compare numbers of one run only.
+//! The catalog is the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample, repeated under varied names until it is large
+//! enough. Queries are first sentences of its descriptions, as a model would write that knows what it wants. Times are
+//! medians and percentiles over all queries, so that a single interruption does not matter. Compare only numbers of
+//! one run.
 //!
 //! `cargo run --release -p toolcrib-bench -- [TOOLS]...`
 
@@ -11,12 +11,12 @@
 
 use std::time::Instant;
 
-use toolcrib_bench::{at, lines, median, repeated, resident_mb, sentence};
+use toolcrib_bench::{lines, median, quantile, repeated, resident_mb, sentence};
 use toolcrib_core::{
     Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, TurnContext, Words, ingest,
 };
 
-/// Queries per size.
+/// Number of queries per size.
 const QUERIES: usize = 2_000;
 
 fn main() {
@@ -59,7 +59,7 @@ fn measure(lines: &[String], size: usize) {
     let scope = Scope::all(words.catalog());
     let queries = queries(&words);
     let [mut by_words, mut by_both] = [Vec::new(), Vec::new()];
-    // Once to warm up, once to measure; in turns, so that both see the same machine.
+    // The first pass is a warm-up. Both rankers alternate, so that they see the same state of the machine.
     for _ in 0..2 {
         for (crib, times) in [(&words, &mut by_words), (&hybrid, &mut by_both)] {
             times.clear();
@@ -75,11 +75,11 @@ fn measure(lines: &[String], size: usize) {
         "| {} | {ingest_ms:.0} | {build_ms:.0} | {:.1} | {held:.0} | {:.0} | {:.0} | {embed_ms:.0} | {:.1} | {:.0} | {:.0} | {:.1} |",
         words.catalog().len(),
         index as f64 / 1e6,
-        at(&by_words, 0.5),
-        at(&by_words, 0.99),
+        quantile(&by_words, 0.5),
+        quantile(&by_words, 0.99),
         (hybrid.index_bytes() - index) as f64 / 1e6,
-        at(&by_both, 0.5),
-        at(&by_both, 0.99),
+        quantile(&by_both, 0.5),
+        quantile(&by_both, 0.99),
         same_disclosure(&words, &scope),
     );
 }
@@ -96,7 +96,7 @@ fn queries(crib: &Crib) -> Vec<Words> {
         .collect()
 }
 
-/// A disclosure pass when nothing has changed since the last one, in microseconds.
+/// Time of a disclosure if nothing has changed since the last one, in microseconds.
 fn same_disclosure(crib: &Crib, scope: &Scope) -> f64 {
     let turn = TurnContext::new(scope);
     let mut conversation = Conversation::new();

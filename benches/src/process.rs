@@ -1,4 +1,4 @@
-//! The processes that are measured: found beside this one, ended with it.
+//! The measured processes: located next to this one, and ended with it.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
@@ -7,41 +7,41 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::Failed;
+use crate::BenchError;
 
-/// Builds what is measured, as it is measured.
-pub fn build() -> Result<(), Failed> {
+/// Builds the measured programs in release mode.
+pub fn build() -> Result<(), BenchError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["build", "--quiet", "--release", "-p", "toolcrib", "-p", "toolcrib-testkit"];
     let built = Command::new(cargo).args(args).status()?;
     if built.success() { Ok(()) } else { Err("the gateway cannot be built".into()) }
 }
 
-/// A program of this workspace.
-pub fn program(name: &str) -> Result<PathBuf, Failed> {
+/// The path of a program of this workspace.
+pub fn program(name: &str) -> Result<PathBuf, BenchError> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(format!("`{}` is missing", path.display()).into()) }
 }
 
-/// A process that ends with its owner.
+/// A process that is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Process(pub Child);
 
 impl Process {
-    /// Its id.
+    /// The process id.
     pub fn id(&self) -> String {
         self.0.id().to_string()
     }
 
-    /// The address that it says it listens on.
-    pub fn address(&mut self) -> Result<String, Failed> {
+    /// Reads the address that the process prints when it listens.
+    pub fn address(&mut self) -> Result<String, BenchError> {
         let output = self.0.stderr.take().ok_or("no standard error")?;
         let mut lines = BufReader::new(output).lines();
         let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
             let said = line.split_once("listening on http://")?.1.split(['/', ' ']).next()?;
             Some(said.trim_end_matches(':').to_owned())
         });
-        // It may go on to write, and must not be held up by that.
+        // Keep reading, so that further output does not block the process.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         said.ok_or_else(|| "the server does not listen".into())
     }
@@ -54,20 +54,20 @@ impl Drop for Process {
     }
 }
 
-/// A gateway before it runs: its config, and a place of its own for what it remembers.
+/// The setup of a gateway: its config, and a temporary folder for its state.
 #[derive(Debug)]
-pub struct Setting {
+pub struct GatewaySetup {
     folder: TempDir,
     config: String,
 }
 
-impl Setting {
-    /// One without servers.
-    pub fn new() -> Result<Self, Failed> {
+impl GatewaySetup {
+    /// A setup without servers.
+    pub fn new() -> Result<Self, BenchError> {
         Ok(Self { folder: tempfile::tempdir()?, config: String::new() })
     }
 
-    /// A server that is a program.
+    /// Adds a stdio server.
     pub fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
         let program = program.display().to_string();
         let _ = writeln!(
@@ -76,18 +76,18 @@ impl Setting {
         );
     }
 
-    /// A server that is an address.
+    /// Adds an HTTP server.
     pub fn address(&mut self, name: &str, address: &str) {
         let _ = writeln!(self.config, "[servers.{name}]\nurl = \"http://{address}/mcp\"");
     }
 
-    /// Its place.
+    /// The temporary folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// `toolcrib` with this config, to be given its streams.
-    pub fn toolcrib(&self, args: &[&str]) -> Result<Command, Failed> {
+    /// A `toolcrib` command with this config; the caller sets its streams.
+    pub fn toolcrib(&self, args: &[&str]) -> Result<Command, BenchError> {
         let file = self.folder.path().join("toolcrib.toml");
         std::fs::write(&file, &self.config)?;
         let mut command = Command::new(program("toolcrib")?);
@@ -96,8 +96,8 @@ impl Setting {
         Ok(command)
     }
 
-    /// The gateway and the proxy over HTTP, with these arguments beside, and where they listen.
-    pub fn serve(&self, args: &[&str]) -> Result<(Process, String), Failed> {
+    /// Starts gateway and proxy over HTTP with these additional arguments, and returns their address.
+    pub fn serve(&self, args: &[&str]) -> Result<(Process, String), BenchError> {
         let mut command = self.toolcrib(&["serve", "--listen", "127.0.0.1:0"])?;
         command.args(args);
         let mut process = Process(command.stderr(Stdio::piped()).spawn()?);

@@ -1,16 +1,16 @@
-//! A server with the tools of a file, so that what is searched has real text in it.
+//! An MCP server with the tools of a file, so that the searched text is real.
 
 use std::io::{BufRead as _, Write as _};
 
 use serde_json::{Value, json};
 
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 
-/// The argument that makes this program one.
+/// The argument that makes this program run as that server.
 pub(crate) const ROLE: &str = "catalog-server";
 
 /// Serves the tools of a file, a JSON array, on standard input and output.
-pub(crate) fn serve(file: &str) -> Result<(), Failed> {
+pub(crate) fn serve(file: &str) -> Result<(), BenchError> {
     let tools: Value = serde_json::from_slice(&std::fs::read(file)?)?;
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {

@@ -1,4 +1,4 @@
-//! What is asked, whatever the wire: one request at a time, many on a schedule, or as many as go.
+//! The client side, independent of the transport: single requests, requests on a schedule, or as many as possible.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 
-/// One call of a tool, the same every time.
+/// A call of a tool, repeated unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -20,7 +20,7 @@ impl Call {
         Self { name: name.to_owned(), arguments }
     }
 
-    /// By way of the bridge.
+    /// The same call through the bridge.
     pub(crate) fn bridged(name: &str, arguments: &Value) -> Self {
         Self::new("tool_call", json!({"name": name, "arguments": arguments}))
     }
@@ -30,7 +30,7 @@ impl Call {
     }
 }
 
-/// When the calls of an open loop are due: at a fixed rate, whatever became of those before.
+/// When the calls of an open loop are due: at a fixed rate, independent of earlier calls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rate: u32,
@@ -44,29 +44,29 @@ impl Schedule {
     }
 }
 
-/// Sleeps until a time.
+/// Sleeps until the given time.
 pub(crate) fn wait(until: Instant) {
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
 }
 
-/// Milliseconds since a time.
+/// Milliseconds since the given time.
 pub(crate) fn since(begin: Instant) -> f64 {
     begin.elapsed().as_secs_f64() * 1e3
 }
 
-/// A client of one server.
+/// A client of a server.
 pub(crate) trait Client {
-    /// One request and its result.
-    fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed>;
+    /// Sends one request and returns its result.
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, BenchError>;
 
-    /// Milliseconds from the time each call was due to its answer.
-    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, Failed>;
+    /// The time from when each call was due to its response, in milliseconds.
+    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, BenchError>;
 
-    /// Calls as fast as answers come, a few always under way; calls a second.
-    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, Failed>;
+    /// Calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
+    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError>;
 
-    /// Calls a tool until it answers without an error, as it does once its server is there.
-    fn until_it_works(&self, call: &Call) -> Result<(), Failed> {
+    /// Repeats a call until it succeeds, which it does once its server is connected.
+    fn retry_until_success(&self, call: &Call) -> Result<(), BenchError> {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(30) {
             let result = self.ask("tools/call", &call.params());
@@ -79,7 +79,7 @@ pub(crate) trait Client {
     }
 }
 
-/// An answer, as far as it must be read.
+/// The parts of a response that must be parsed.
 #[derive(Deserialize)]
 pub(crate) struct Answer<'a> {
     id: Option<u64>,
@@ -88,8 +88,8 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The id of the request that a message answers; `None` for any other message.
-    pub(crate) fn id(message: &[u8]) -> Result<Option<u64>, Failed> {
+    /// The id of the request that a message responds to; `None` if the message is not a response.
+    pub(crate) fn id(message: &[u8]) -> Result<Option<u64>, BenchError> {
         let answer: Answer = serde_json::from_slice(message)?;
         let Some(id) = answer.id else { return Ok(None) };
         let result = answer.result.map_or("", RawValue::get);

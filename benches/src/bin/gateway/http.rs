@@ -1,4 +1,4 @@
-//! A client over HTTP, in either era: a session after a handshake, or each request for itself.
+//! An HTTP client, for both kinds of MCP clients: with a session after a handshake, or stateless.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -6,34 +6,34 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call, Client, Schedule, since, wait};
-use toolcrib_bench::{Connection, Failed};
+use toolcrib_bench::{BenchError, Connection};
 
-/// Connections that carry the calls of a schedule, or keep a server busy.
+/// Number of connections for scheduled calls and for saturating a server.
 const CONNECTIONS: u32 = 16;
 
 const PATH: &str = "/mcp";
 const ACCEPT: &str = "Accept: application/json, text/event-stream\r\n";
 
-/// How a client says who it is.
+/// How a client identifies itself.
 #[derive(Debug, Clone)]
-enum Era {
-    /// By the session that its handshake began.
+enum Identification {
+    /// With the session that its handshake opened.
     Session(String),
     /// With every request.
     Stateless,
 }
 
-/// A client of one server.
-pub(crate) struct Http {
+/// A client of a server.
+pub(crate) struct HttpClient {
     address: String,
-    era: Era,
-    /// Of the next request: within a session no two may be under way with the same.
+    era: Identification,
+    /// The id of the next request. Concurrent requests of a session must have different ids.
     next: AtomicU32,
 }
 
-impl Http {
-    /// A client that shakes hands.
-    pub(crate) fn session(address: &str) -> Result<Self, Failed> {
+impl HttpClient {
+    /// A client that opens a session.
+    pub(crate) fn session(address: &str) -> Result<Self, BenchError> {
         let mut connection = Connection::open(address)?;
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25",
@@ -42,27 +42,27 @@ impl Http {
         }});
         let session = connection.post(PATH, ACCEPT, &hello.to_string())?;
         let session = session.header("mcp-session-id").ok_or("no session")?.to_owned();
-        let client = Self::new(address, Era::Session(session));
+        let client = Self::new(address, Identification::Session(session));
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         connection.post(PATH, &client.headers("", None), &ready.to_string())?;
         Ok(client)
     }
 
-    /// A client that does not.
+    /// A stateless client.
     pub(crate) fn stateless(address: &str) -> Self {
-        Self::new(address, Era::Stateless)
+        Self::new(address, Identification::Stateless)
     }
 
-    fn new(address: &str, era: Era) -> Self {
+    fn new(address: &str, era: Identification) -> Self {
         Self { address: address.to_owned(), era, next: AtomicU32::new(1) }
     }
 
     fn headers(&self, method: &str, name: Option<&str>) -> String {
         match &self.era {
-            Era::Session(session) => {
+            Identification::Session(session) => {
                 format!("{ACCEPT}MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
             }
-            Era::Stateless => {
+            Identification::Stateless => {
                 let name = name.map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
                 format!(
                     "{ACCEPT}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}"
@@ -71,11 +71,11 @@ impl Http {
         }
     }
 
-    /// A request, and the headers that go with it.
+    /// A request and its headers.
     fn request(&self, method: &str, params: &Value) -> (String, String) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut params = params.clone();
-        if matches!(self.era, Era::Stateless) {
+        if matches!(self.era, Identification::Stateless) {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                 "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
@@ -87,17 +87,17 @@ impl Http {
         (headers, body.to_string())
     }
 
-    /// Runs one thread for each connection and puts together what they bring.
-    fn together<T: Send>(
+    /// Runs one thread per connection and combines their results.
+    fn run_on_all_connections<T: Send>(
         &self,
-        work: impl Fn(u32, Connection) -> Result<T, Failed> + Sync,
-    ) -> Result<Vec<T>, Failed> {
+        work: impl Fn(u32, Connection) -> Result<T, BenchError> + Sync,
+    ) -> Result<Vec<T>, BenchError> {
         let work = &work;
         std::thread::scope(|threads| {
             let threads: Vec<_> = (0..CONNECTIONS)
                 .map(|i| threads.spawn(move || work(i, Connection::open(&self.address)?)))
                 .collect();
-            let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<T, Failed>>| {
+            let ended = |thread: std::thread::ScopedJoinHandle<'_, Result<T, BenchError>>| {
                 thread.join().map_err(|_| "a connection ended")?
             };
             threads.into_iter().map(ended).collect()
@@ -105,8 +105,8 @@ impl Http {
     }
 }
 
-impl Client for Http {
-    fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed> {
+impl Client for HttpClient {
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, BenchError> {
         let (headers, body) = self.request(method, params);
         let response = Connection::open(&self.address)?.post(PATH, &headers, &body)?;
         let mut answer: Value = serde_json::from_slice(message(&response.body)?)?;
@@ -116,10 +116,10 @@ impl Client for Http {
         }
     }
 
-    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, Failed> {
+    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, BenchError> {
         let params = call.params();
         let begin = Instant::now();
-        let took = self.together(|first, mut connection| {
+        let took = self.run_on_all_connections(|first, mut connection| {
             let mut took = Vec::new();
             for i in (first..schedule.calls).step_by(CONNECTIONS as usize) {
                 let (headers, body) = self.request("tools/call", &params);
@@ -134,10 +134,10 @@ impl Client for Http {
         Ok(took.concat())
     }
 
-    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, Failed> {
+    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError> {
         let params = call.params();
         let begin = Instant::now();
-        self.together(|_, mut connection| {
+        self.run_on_all_connections(|_, mut connection| {
             for _ in 0..calls / CONNECTIONS {
                 let (headers, body) = self.request("tools/call", &params);
                 let response = connection.post(PATH, &headers, &body)?;
@@ -149,8 +149,8 @@ impl Client for Http {
     }
 }
 
-/// The message of a body: the last event that has one, or all of it.
-fn message(body: &[u8]) -> Result<&[u8], Failed> {
+/// The JSON message of a body: the last event that has one, or the entire body.
+fn message(body: &[u8]) -> Result<&[u8], BenchError> {
     let events = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
     let last = events.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());
     let message = last.unwrap_or(body);

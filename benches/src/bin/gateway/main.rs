@@ -1,8 +1,7 @@
-//! How fast and how large the gateway is, as its clients see it.
+//! Measures speed and size of the gateway, as its clients see it.
 //!
-//! Real processes on both sides and no library between: the same hand-made client speaks to a server
-//! directly and through the gateway, in turns, so that whatever else the machine does falls on both.
-//! Compare figures of one run only.
+//! Both sides are real processes, without a library in between. The same minimal client talks to a server directly and
+//! through the gateway, alternating, so that other load on the machine affects both. Compare only figures of one run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
 
@@ -19,10 +18,10 @@ mod stdio;
 
 use std::process::ExitCode;
 
-use toolcrib_bench::{Failed, process};
+use toolcrib_bench::{BenchError, process};
 
-/// A part of the benchmark, by its name on the command line.
-type Section = (&'static str, fn() -> Result<(), Failed>);
+/// A section of the benchmark, by its name on the command line.
+type Section = (&'static str, fn() -> Result<(), BenchError>);
 
 const SECTIONS: [Section; 4] = [
     ("overhead", overhead::measure),
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(wanted: &[String]) -> Result<(), Failed> {
+fn run(wanted: &[String]) -> Result<(), BenchError> {
     let known = |name: &String| SECTIONS.iter().any(|(section, _)| section == name);
     if let Some(odd) = wanted.iter().find(|name| !known(name)) {
         return Err(format!("there is no part `{odd}`: overhead, search, start, load").into());

@@ -1,22 +1,22 @@
-//! Searching five thousand tools, and what it takes to hold them.
+//! Searching five thousand tools, and the memory that they take.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcrib_bench::{at, lines, repeated, resident_mb, sentence};
+use toolcrib_bench::{lines, quantile, repeated, resident_mb, sentence};
 
 use crate::catalog_server::ROLE;
 use crate::client::{Call, Client, since};
-use crate::http::Http;
-use crate::stdio::Pipe;
-use toolcrib_bench::Failed;
-use toolcrib_bench::process::Setting;
+use crate::http::HttpClient;
+use crate::stdio::StdioClient;
+use toolcrib_bench::BenchError;
+use toolcrib_bench::process::GatewaySetup;
 
 const SERVERS: usize = 5;
 const TOOLS_EACH: usize = 1_000;
 const SEARCHES: usize = 1_000;
 
-pub(crate) fn measure() -> Result<(), Failed> {
+pub(crate) fn measure() -> Result<(), BenchError> {
     let lines = lines()?;
     let tools: Vec<Value> = repeated(&lines, SERVERS * TOOLS_EACH).collect();
     let text = |tool: &Value| sentence(tool["description"].as_str().unwrap_or_default());
@@ -29,28 +29,32 @@ pub(crate) fn measure() -> Result<(), Failed> {
     );
     println!("|---|---:|---:|---:|---:|---:|---:|");
     let setting = setting(&tools)?;
-    let pipe = || Pipe::start(setting.toolcrib(&["mcp"])?);
+    let pipe = || StdioClient::start(setting.toolcrib(&["mcp"])?);
     let first = pipe()?;
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());
     drop(first);
-    // What was known is remembered now, and is there before the servers are.
+    // The lists of the servers are saved now, and available before the servers connect.
     let again = pipe()?;
-    searched(&again, &queries)?;
+    search_times(&again, &queries)?;
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));
     drop(again);
     for (name, stateless) in [("HTTP session", false), ("HTTP stateless", true)] {
         let (process, address) = setting.serve(&[])?;
-        let client = if stateless { Http::stateless(&address) } else { Http::session(&address)? };
+        let client = if stateless {
+            HttpClient::stateless(&address)
+        } else {
+            HttpClient::session(&address)?
+        };
         let row = self::row(&client, &queries)?;
         println!("| {name} | {row} | | {:.0} |", resident_mb(&process.id()));
     }
     Ok(())
 }
 
-/// The tools, some to each server, under names that are not its own twice.
-fn setting(tools: &[Value]) -> Result<Setting, Failed> {
-    let mut setting = Setting::new()?;
+/// Distributes the tools over the servers.
+fn setting(tools: &[Value]) -> Result<GatewaySetup, BenchError> {
+    let mut setting = GatewaySetup::new()?;
     let ourselves = std::env::current_exe()?;
     for (i, tools) in tools.chunks(TOOLS_EACH).enumerate() {
         let tools: Vec<Value> = tools.iter().enumerate().map(|(i, tool)| mcp(i, tool)).collect();
@@ -62,7 +66,7 @@ fn setting(tools: &[Value]) -> Result<Setting, Failed> {
     Ok(setting)
 }
 
-/// A tool of a catalog, as MCP lists it. Two servers of a catalog may use one name.
+/// A tool of the catalog as MCP lists it. The number makes the name unique within a server.
 fn mcp(i: usize, tool: &Value) -> Value {
     json!({
         "name": format!("{}_{i}", tool["name"].as_str().unwrap_or_default()),
@@ -71,25 +75,29 @@ fn mcp(i: usize, tool: &Value) -> Value {
     })
 }
 
-fn row(client: &dyn Client, queries: &[String]) -> Result<String, Failed> {
-    searched(client, queries)?;
-    let mut took = searched(client, queries)?;
+fn row(client: &dyn Client, queries: &[String]) -> Result<String, BenchError> {
+    search_times(client, queries)?;
+    let mut took = search_times(client, queries)?;
     took.sort_by(f64::total_cmp);
     let begin = Instant::now();
     let list = client.ask("tools/list", &json!({}))?;
     let (list_ms, bytes) = (since(begin), list.to_string().len());
-    Ok(format!("{:.2} | {:.2} | {list_ms:.2} | {bytes}", at(&took, 0.5), at(&took, 0.99)))
+    Ok(format!(
+        "{:.2} | {:.2} | {list_ms:.2} | {bytes}",
+        quantile(&took, 0.5),
+        quantile(&took, 0.99)
+    ))
 }
 
-/// Milliseconds of each search.
-fn searched(client: &dyn Client, queries: &[String]) -> Result<Vec<f64>, Failed> {
+/// The time of each search, in milliseconds.
+fn search_times(client: &dyn Client, queries: &[String]) -> Result<Vec<f64>, BenchError> {
     let ask = |query: &str| {
         let call = Call::new("tool_search", json!({"query": query}));
         let begin = Instant::now();
         let result = client.ask("tools/call", &call.params())?;
-        Ok::<_, Failed>((since(begin), result))
+        Ok::<_, BenchError>((since(begin), result))
     };
-    // All servers have answered when nothing is said to be connecting.
+    // When no server is reported as connecting, all have answered.
     while ask(&queries[0])?.1["structuredContent"].get("connecting").is_some() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

@@ -1,4 +1,4 @@
-//! A client on the standard streams of a server.
+//! A client of a stdio server.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -8,14 +8,14 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call, Client, Schedule, since, wait};
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 use toolcrib_bench::process::Process;
 
-/// Calls under way when a server is to be kept busy.
+/// Number of concurrent calls when a server is saturated.
 const AT_ONCE: u32 = 32;
 
-/// A server and the pipes to it.
-pub(crate) struct Pipe {
+/// A server process and the pipes to it.
+pub(crate) struct StdioClient {
     pub(crate) process: Process,
     wire: Mutex<Wire>,
 }
@@ -27,15 +27,15 @@ struct Wire {
 }
 
 impl Wire {
-    /// A block of ids that nobody has used.
+    /// Reserves a block of unused ids.
     fn ids(&mut self, count: u32) -> u64 {
         self.next += u64::from(count);
         self.next - u64::from(count)
     }
 }
 
-/// The next answer: its id.
-fn answer(output: &mut BufReader<ChildStdout>, line: &mut Vec<u8>) -> Result<u64, Failed> {
+/// Reads the next response and returns its id.
+fn answer(output: &mut BufReader<ChildStdout>, line: &mut Vec<u8>) -> Result<u64, BenchError> {
     loop {
         line.clear();
         if output.read_until(b'\n', line)? == 0 {
@@ -51,9 +51,9 @@ fn request(id: u64, method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n"
 }
 
-impl Pipe {
-    /// Starts a server and shakes hands with it.
-    pub(crate) fn start(mut command: Command) -> Result<Self, Failed> {
+impl StdioClient {
+    /// Starts a server and performs the handshake.
+    pub(crate) fn start(mut command: Command) -> Result<Self, BenchError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process(command.spawn()?);
         let input = process.0.stdin.take().ok_or("no standard input")?;
@@ -75,8 +75,8 @@ impl Pipe {
     }
 }
 
-impl Client for Pipe {
-    fn ask(&self, method: &str, params: &Value) -> Result<Value, Failed> {
+impl Client for StdioClient {
+    fn ask(&self, method: &str, params: &Value) -> Result<Value, BenchError> {
         let mut wire = self.wire();
         let id = wire.ids(1);
         wire.input.write_all(request(id, method, params).as_bytes())?;
@@ -96,7 +96,7 @@ impl Client for Pipe {
         }
     }
 
-    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, Failed> {
+    fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, BenchError> {
         let mut wire = self.wire();
         let first = wire.ids(schedule.calls);
         let params = call.params();
@@ -106,7 +106,7 @@ impl Client for Pipe {
         let begin = Instant::now();
         let Wire { input, output, .. } = &mut *wire;
         std::thread::scope(|threads| {
-            let reading = threads.spawn(move || -> Result<Vec<f64>, Failed> {
+            let reading = threads.spawn(move || -> Result<Vec<f64>, BenchError> {
                 let (mut took, mut line) = (Vec::new(), Vec::new());
                 for _ in 0..schedule.calls {
                     let id = answer(output, &mut line)?;
@@ -123,7 +123,7 @@ impl Client for Pipe {
         })
     }
 
-    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, Failed> {
+    fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError> {
         let mut wire = self.wire();
         let first = wire.ids(calls);
         let params = call.params();

@@ -1,7 +1,7 @@
-//! Requests as the four APIs' own clients write them.
+//! Requests as the clients of the four APIs write them.
 
 use serde_json::{Value, json};
-use toolcrib_bench::{Failed, lines, repeated};
+use toolcrib_bench::{BenchError, lines, repeated};
 use toolcrib_testkit::provider::Dialect;
 
 pub(crate) const APIS: [Dialect; 4] =
@@ -11,7 +11,7 @@ pub(crate) const APIS: [Dialect; 4] =
 const SYSTEM: &str =
     "You are the office's assistant. Use tools where they help, and say what you did. ";
 
-/// One request, ready to be sent any number of times.
+/// A request that can be sent any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// What an API is called in tables.
+/// The name of an API in the tables.
 pub(crate) fn name(api: Dialect) -> &'static str {
     match api {
         Dialect::Chat => "Chat Completions",
@@ -29,13 +29,13 @@ pub(crate) fn name(api: Dialect) -> &'static str {
     }
 }
 
-/// Tools of the catalog that is measured on; `from` leaves some out, for others than before.
-pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, Failed> {
+/// Tools of the measured catalog, beginning at `from`, so that other tools than before can be used.
+pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, BenchError> {
     Ok(repeated(&lines()?, from + count).skip(from).collect())
 }
 
-/// What a user asks who wants a tool called: the scripted model reads it. The tool is one that may be called
-/// without arguments, so that a search is all it takes.
+/// A user message that makes the scripted model call a tool. The tool needs no arguments, so that one search is all it
+/// takes.
 pub(crate) fn goal(tools: &[Value]) -> String {
     let bare =
         |tool: &&Value| tool["input_schema"]["required"].as_array().is_none_or(Vec::is_empty);

@@ -1,29 +1,31 @@
-//! Requests with tools that were never seen: read, indexed and counted before anything goes up.
+//! Requests with tools that the proxy has not seen: they are parsed, indexed and counted before anything is sent.
 
 use std::time::Instant;
 
-use toolcrib_bench::{Connection, Failed, median};
+use toolcrib_bench::{BenchError, Connection, median};
 use toolcrib_testkit::provider::Dialect;
 
 use crate::client::{Request, tools};
-use crate::scene::Scene;
-use crate::upstream::Pair;
+use crate::recorded_exchange::RecordedExchange;
+use crate::upstream::UpstreamAndProxy;
 
-/// Proxies that are started for each figure.
+/// Number of proxies that are started for each figure.
 const STARTS: usize = 5;
 
-pub(crate) fn measure() -> Result<(), Failed> {
+pub(crate) fn measure() -> Result<(), BenchError> {
     println!("Chat Completions, exact counts; the median of {STARTS} proxies, ms.\n");
     println!("| tools | first request of a process | other tools later | the same again |");
     println!("|---:|---:|---:|---:|");
-    let record = Pair::record(None)?;
+    let record = UpstreamAndProxy::record(None)?;
     for size in [200, 2_000] {
-        let scene = |from| Scene::record(&record, Dialect::Chat, &tools(from, size)?, "Hi.", false);
+        let scene = |from| {
+            RecordedExchange::record(&record, Dialect::Chat, &tools(from, size)?, "Hi.", false)
+        };
         let scenes = [scene(0)?, scene(size)?];
         let order = [&scenes[0], &scenes[1], &scenes[1]];
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..STARTS {
-            let play = Pair::play()?;
+            let play = UpstreamAndProxy::play()?;
             let mut connection = Connection::open(&play.through)?;
             for (scene, times) in order.iter().zip(&mut times) {
                 play.will(&scene.through);

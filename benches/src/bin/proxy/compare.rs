@@ -1,47 +1,47 @@
-//! The same request by several ways, in rotation.
+//! The same request over several routes, in rotation.
 
 use std::time::Instant;
 
-use toolcrib_bench::{Connection, Failed, Response, at, cpu_seconds, median};
+use toolcrib_bench::{BenchError, Connection, Response, cpu_seconds, median, quantile};
 use toolcrib_testkit::provider::ExactResponse;
 
 use crate::client::Request;
-use crate::scene::Scene;
-use crate::upstream::Pair;
+use crate::recorded_exchange::RecordedExchange;
+use crate::upstream::UpstreamAndProxy;
 
-/// Turns that each way gets, and requests of one turn, one after the other.
-const TURNS: usize = 20;
+/// Number of rounds for each route, and number of sequential requests in one round.
+const ROUNDS: usize = 20;
 const REQUESTS: usize = 100;
-/// Requests before it counts.
-const WARM: usize = 50;
+/// Number of warm-up requests.
+const WARM_UP_REQUESTS: usize = 50;
 
-/// One way to an answer.
-struct Way<'a> {
+/// A route to a response.
+struct Route<'a> {
     connection: Connection,
     request: &'a Request,
     answers: &'a [ExactResponse],
-    /// Milliseconds, sorted, by turn.
+    /// Times in milliseconds, sorted, by round.
     turns: Vec<Vec<f64>>,
 }
 
-/// Times of a scene by three ways: directly, directly with the few tools that the proxy sends, and
-/// through the proxy. `content` is what is waited for; without it, the whole response.
+/// Times over three routes: directly, directly with the few tools that the proxy sends, and through the proxy.
+/// `content` is the text to wait for; without it, the complete response.
 pub(crate) struct Times {
     direct: Vec<Vec<f64>>,
     small: Vec<Vec<f64>>,
     through: Vec<Vec<f64>>,
-    /// The proxy's processor time for one request, in milliseconds.
+    /// CPU time of the proxy for one request, in milliseconds.
     cpu: f64,
 }
 
 impl Times {
     pub(crate) fn measure(
-        pair: &Pair,
-        scene: &Scene,
+        pair: &UpstreamAndProxy,
+        scene: &RecordedExchange,
         content: Option<&str>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, BenchError> {
         let way = |address: &str, request, answers| {
-            Ok::<_, Failed>(Way {
+            Ok::<_, BenchError>(Route {
                 connection: Connection::open(address)?,
                 request,
                 answers,
@@ -49,25 +49,25 @@ impl Times {
             })
         };
         let direct = std::slice::from_ref(&scene.direct);
-        let mut ways = [
+        let mut routes = [
             way(&pair.direct, &scene.request, direct)?,
             way(&pair.direct, &scene.small, &scene.through[..1])?,
             way(&pair.through, &scene.request, &scene.through)?,
         ];
-        for way in &mut ways {
-            for _ in 0..WARM {
+        for way in &mut routes {
+            for _ in 0..WARM_UP_REQUESTS {
                 way.once(pair, content)?;
             }
         }
-        let seen = ways[2].once(pair, content)?.1;
+        let seen = routes[2].once(pair, content)?.1;
         if contains(&seen.body, "tool_search") {
             return Err("the client saw a search".into());
         }
         let id = pair.proxy.id();
         let before = cpu_seconds(&id);
-        for turn in 0..TURNS {
-            for i in 0..ways.len() {
-                let way = &mut ways[(i + turn) % 3];
+        for turn in 0..ROUNDS {
+            for i in 0..routes.len() {
+                let way = &mut routes[(i + turn) % 3];
                 let mut took = Vec::with_capacity(REQUESTS);
                 for _ in 0..REQUESTS {
                     took.push(way.once(pair, content)?.0);
@@ -76,22 +76,22 @@ impl Times {
                 way.turns.push(took);
             }
         }
-        let cpu = (cpu_seconds(&id) - before) * 1e3 / (TURNS * REQUESTS) as f64;
-        let [direct, small, through] = ways.map(|way| way.turns);
+        let cpu = (cpu_seconds(&id) - before) * 1e3 / (ROUNDS * REQUESTS) as f64;
+        let [direct, small, through] = routes.map(|way| way.turns);
         Ok(Self { direct, small, through, cpu })
     }
 
-    /// The row of a table.
+    /// Prints the row of a table.
     pub(crate) fn print(&self, name: &str) {
         let p = |turns: &[Vec<f64>], share| {
             let mut all = turns.concat();
             all.sort_by(f64::total_cmp);
-            at(&all, share)
+            quantile(&all, share)
         };
         let (direct, through) = (&self.direct, &self.through);
         let by_turn = |share| {
             let pairs = through.iter().zip(direct);
-            median(pairs.map(|(a, b)| at(a, share) - at(b, share)).collect())
+            median(pairs.map(|(a, b)| quantile(a, share) - quantile(b, share)).collect())
         };
         println!(
             "| {name} | {:.2} | {:.2} | {:.2} | {:.2} | {:+.2} | {:+.2} | {:+.2} | {:+.2} | {:.2} | {:.2} |",
@@ -109,10 +109,10 @@ impl Times {
     }
 }
 
-/// The head of the table that [`Times::print`] fills.
+/// Prints the head of the table that [`Times::print`] fills.
 pub(crate) fn head() {
     println!(
-        "{TURNS} turns of {REQUESTS} requests each way, in rotation, on kept connections; ms.\n"
+        "{ROUNDS} turns of {REQUESTS} requests each way, in rotation, on kept connections; ms.\n"
     );
     println!(
         "| request | direct p50 | p99 | through p50 | p99 | p50 more | by turn | p99 more | by turn | direct, few tools p50 | proxy's processor time |"
@@ -120,9 +120,13 @@ pub(crate) fn head() {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
 }
 
-impl Way<'_> {
-    /// Milliseconds that it took, and what came.
-    fn once(&mut self, pair: &Pair, content: Option<&str>) -> Result<(f64, Response), Failed> {
+impl Route<'_> {
+    /// Sends the request once. Returns the time in milliseconds and the response.
+    fn once(
+        &mut self,
+        pair: &UpstreamAndProxy,
+        content: Option<&str>,
+    ) -> Result<(f64, Response), BenchError> {
         pair.will(self.answers);
         let Request { path, headers, body } = self.request;
         let (mut first, begin) = (None, Instant::now());

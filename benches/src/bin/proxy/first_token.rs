@@ -1,27 +1,27 @@
-//! How much later the first word of a stream reaches a client.
+//! How much later the first token of a stream reaches a client.
 
 use std::time::Duration;
 
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 use toolcrib_testkit::provider::BodyPart;
 
 use crate::client::{APIS, name, tools};
 use crate::compare::{Times, head};
 use crate::overhead::TOOLS;
-use crate::scene::Scene;
-use crate::upstream::Pair;
+use crate::recorded_exchange::RecordedExchange;
+use crate::upstream::UpstreamAndProxy;
 
-/// The first word of the scripted model.
+/// The first text of the scripted model.
 const WORD: &str = "Hello.";
-/// After it nothing comes for a while, so that it travels alone.
-const ALONE: Duration = Duration::from_millis(2);
+/// Pause after the first text, so that it is sent alone.
+const PAUSE_AFTER_FIRST: Duration = Duration::from_millis(2);
 
-pub(crate) fn measure() -> Result<(), Failed> {
-    let (record, play) = (Pair::record(None)?, Pair::play()?);
+pub(crate) fn measure() -> Result<(), BenchError> {
+    let (record, play) = (UpstreamAndProxy::record(None)?, UpstreamAndProxy::play()?);
     let tools = tools(0, TOOLS)?;
     head();
     for api in APIS {
-        let scene = Scene::record(&record, api, &tools, "Hi.", true)?.with_parts(alone);
+        let scene = RecordedExchange::record(&record, api, &tools, "Hi.", true)?.with_parts(alone);
         Times::measure(&play, &scene, Some(WORD))?.print(name(api));
     }
     Ok(())
@@ -34,7 +34,7 @@ fn alone(parts: Vec<BodyPart>) -> Vec<BodyPart> {
         let says = matches!(&part, BodyPart::Bytes(bytes) if String::from_utf8_lossy(bytes).contains(WORD));
         out.push(part);
         if says && !said {
-            out.push(BodyPart::Pause(ALONE));
+            out.push(BodyPart::Pause(PAUSE_AFTER_FIRST));
             said = true;
         }
     }

@@ -1,8 +1,7 @@
-//! What the LLM proxy costs, as its clients see it.
+//! Measures the overhead of the LLM proxy, as its clients see it.
 //!
-//! The proxy runs as a process, between a hand-made client and a scripted upstream; the same client asks
-//! the same upstream directly, in turns, so that whatever else the machine does falls on both. Compare
-//! figures of one run only.
+//! The proxy runs as a process between a minimal client and a scripted upstream. The same client also asks the same
+//! upstream directly, alternating, so that other load on the machine affects both. Compare only figures of one run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin proxy -- [overhead|first-token|streams|cold|all]...`
 
@@ -13,16 +12,16 @@ mod cold;
 mod compare;
 mod first_token;
 mod overhead;
-mod scene;
+mod recorded_exchange;
 mod streams;
 mod upstream;
 
 use std::process::ExitCode;
 
-use toolcrib_bench::{Failed, process};
+use toolcrib_bench::{BenchError, process};
 
-/// A part of the benchmark, by its name on the command line.
-type Section = (&'static str, fn() -> Result<(), Failed>);
+/// A section of the benchmark, by its name on the command line.
+type Section = (&'static str, fn() -> Result<(), BenchError>);
 
 const SECTIONS: [Section; 4] = [
     ("overhead", overhead::measure),
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(wanted: &[String]) -> Result<(), Failed> {
+fn run(wanted: &[String]) -> Result<(), BenchError> {
     let known =
         |name: &String| name == "all" || SECTIONS.iter().any(|(section, _)| section == name);
     if let Some(odd) = wanted.iter().find(|name| !known(name)) {

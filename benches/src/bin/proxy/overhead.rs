@@ -1,22 +1,22 @@
-//! What the way through the proxy costs a request with 200 tools whose answer comes as a whole.
+//! The overhead of the proxy for a request with 200 tools and a response that is not streamed.
 
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 
 use crate::client::{APIS, goal, name, tools};
 use crate::compare::{Times, head};
-use crate::scene::Scene;
-use crate::upstream::Pair;
+use crate::recorded_exchange::RecordedExchange;
+use crate::upstream::UpstreamAndProxy;
 
 pub(crate) const TOOLS: usize = 200;
 
-pub(crate) fn measure() -> Result<(), Failed> {
-    let (record, play) = (Pair::record(None)?, Pair::play()?);
+pub(crate) fn measure() -> Result<(), BenchError> {
+    let (record, play) = (UpstreamAndProxy::record(None)?, UpstreamAndProxy::play()?);
     let tools = tools(0, TOOLS)?;
     head();
     let mut sizes = Vec::new();
     for (says, kind, rounds) in [("Hi.", "", 1), (&goal(&tools), ", with one search", 2)] {
         for api in APIS {
-            let scene = Scene::record(&record, api, &tools, says, false)?;
+            let scene = RecordedExchange::record(&record, api, &tools, says, false)?;
             if scene.through.len() != rounds {
                 return Err(format!("{} rounds, not {rounds}", scene.through.len()).into());
             }

@@ -1,41 +1,41 @@
-//! Five hundred streams at a time.
+//! Five hundred concurrent streams.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use toolcrib_bench::{Connection, Failed, at, cpu_seconds, peak_mb, resident_mb};
+use toolcrib_bench::{BenchError, Connection, cpu_seconds, peak_mb, quantile, resident_mb};
 use toolcrib_testkit::provider::{BodyPart, ExactResponse, Pace};
 
 use crate::client::{APIS, name, tools};
 use crate::overhead::TOOLS;
-use crate::scene::Scene;
-use crate::upstream::Pair;
+use crate::recorded_exchange::RecordedExchange;
+use crate::upstream::UpstreamAndProxy;
 
 const STREAMS: usize = 500;
-/// Words of one stream, and the time between them.
+/// Number of deltas of one stream, and the time between them.
 const DELTAS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
-/// Times that all streams run, on the same connections.
+/// How often all streams run, on the same connections.
 const PASSES: usize = 3;
-/// How the streams of a pass begin: in the same instant, or one after the other while all before go on.
+/// How the streams of a pass begin: all at once, or one after another while the earlier ones continue.
 const SPREADS: [(&str, Duration); 2] =
     [("at once", Duration::ZERO), ("within a second", Duration::from_millis(2))];
-/// What a stream says again and again.
+/// The text of each delta.
 const WORD: &str = "token by ";
-/// A reader needs little; 500 of the usual stacks would be a gigabyte of addresses.
+/// Stack size of a reader thread, in bytes. 500 default stacks would reserve a gigabyte of address space.
 const STACK: usize = 256 << 10;
 
-/// What became of all streams.
+/// The results of all streams.
 struct Run {
     errors: usize,
     seconds: f64,
-    /// Milliseconds to the first word, sorted.
+    /// Milliseconds to the first delta, sorted.
     first: Vec<f64>,
 }
 
-pub(crate) fn measure() -> Result<(), Failed> {
-    let record = Pair::record(Some(Pace { deltas: DELTAS, pause: Duration::ZERO }))?;
+pub(crate) fn measure() -> Result<(), BenchError> {
+    let record = UpstreamAndProxy::record(Some(Pace { deltas: DELTAS, pause: Duration::ZERO }))?;
     let tools = tools(0, TOOLS)?;
     println!(
         "{STREAMS} streams together, {PASSES} times, each with {DELTAS} words, {PAUSE:?} apart.\n"
@@ -46,16 +46,17 @@ pub(crate) fn measure() -> Result<(), Failed> {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (begun, gap) in SPREADS {
         for api in APIS {
-            let scene = Scene::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
+            let scene =
+                RecordedExchange::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
             row(&format!("{}, begun {begun}", name(api)), &scene, gap)?;
         }
     }
     Ok(())
 }
 
-fn row(name: &str, scene: &Scene, gap: Duration) -> Result<(), Failed> {
-    // A proxy of its own each time: a peak never goes down again.
-    let play = Pair::play()?;
+fn row(name: &str, scene: &RecordedExchange, gap: Duration) -> Result<(), BenchError> {
+    // A new proxy for each row, because peak memory never decreases.
+    let play = UpstreamAndProxy::play()?;
     let id = play.proxy.id();
     let direct = run(&play, &play.direct, scene, std::slice::from_ref(&scene.direct), gap)?;
     let before = cpu_seconds(&id);
@@ -66,8 +67,8 @@ fn row(name: &str, scene: &Scene, gap: Duration) -> Result<(), Failed> {
         through.errors + direct.errors,
         direct.seconds,
         through.seconds,
-        at(&direct.first, 0.5),
-        at(&through.first, 0.5),
+        quantile(&direct.first, 0.5),
+        quantile(&through.first, 0.5),
         (cpu_seconds(&id) - before) / words * 1e6,
         peak_mb(&id),
         resident_mb(&id),
@@ -80,12 +81,12 @@ fn paced(parts: Vec<BodyPart>) -> Vec<BodyPart> {
 }
 
 fn run(
-    pair: &Pair,
+    pair: &UpstreamAndProxy,
     address: &str,
-    scene: &Scene,
+    scene: &RecordedExchange,
     answers: &[ExactResponse],
     gap: Duration,
-) -> Result<Run, Failed> {
+) -> Result<Run, BenchError> {
     for _ in 0..STREAMS * PASSES {
         pair.will(answers);
     }
@@ -97,10 +98,10 @@ fn run(
         std::thread::sleep(late);
         let mut firsts = Vec::new();
         for _ in 0..PASSES {
-            let said = connection
-                .as_mut()
-                .map_err(|error| error.to_string())
-                .and_then(|connection| said(connection, scene).map_err(|error| error.to_string()));
+            let said =
+                connection.as_mut().map_err(|error| error.to_string()).and_then(|connection| {
+                    read_stream(connection, scene).map_err(|error| error.to_string())
+                });
             match said {
                 Ok((first, DELTAS)) => firsts.push(first),
                 Ok((_, words)) => fail(errors, &format!("{words} words")),
@@ -127,12 +128,15 @@ fn run(
     })
 }
 
-/// Reads one stream: when its first word came, and how many there were.
-fn said(connection: &mut Connection, scene: &Scene) -> Result<(f64, usize), Failed> {
+/// Reads one stream. Returns when its first delta arrived, and the number of deltas.
+fn read_stream(
+    connection: &mut Connection,
+    scene: &RecordedExchange,
+) -> Result<(f64, usize), BenchError> {
     let request = &scene.request;
     let (mut first, mut words, begin) = (f64::NAN, 0, Instant::now());
     connection.stream(&request.path, &request.headers, &request.body, &mut |chunk| {
-        // Events that sum up have all words at once.
+        // Summary events contain all text at once.
         let text = String::from_utf8_lossy(chunk);
         let came = text.lines().filter(|line| line.matches(WORD).count() == 1).count();
         if words == 0 && came > 0 {
@@ -144,7 +148,7 @@ fn said(connection: &mut Connection, scene: &Scene) -> Result<(f64, usize), Fail
 }
 
 fn fail(errors: &AtomicUsize, why: &str) {
-    // One says as much as five hundred.
+    // Only the first error is printed.
     if errors.fetch_add(1, Ordering::Relaxed) == 0 {
         println!("a stream failed: {why}");
     }

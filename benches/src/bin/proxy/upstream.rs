@@ -1,50 +1,50 @@
-//! The upstream, and the proxy before it.
+//! The upstream, and the proxy in front of it.
 //!
-//! A scripted provider that reads 200 tools takes longer over them than the proxy does, and through the
-//! proxy it would have few to read: what was measured would be the provider. So each answer is recorded
-//! once, and played back without a look at the request.
+//! A scripted provider takes longer to parse 200 tools than the proxy does, and through the proxy it would have few to
+//! parse, so the measurement would be of the provider. Therefore each response is recorded once and played back without
+//! parsing the request.
 
-use toolcrib_bench::process::{Process, Setting};
-use toolcrib_bench::{Connection, Failed};
+use toolcrib_bench::process::{GatewaySetup, Process};
+use toolcrib_bench::{BenchError, Connection};
 use toolcrib_testkit::provider::{
     BodyPart, CannedResponse, ExactResponse, Options, Pace, Provider,
 };
 
 use crate::client::Request;
 
-/// An upstream, and a proxy that knows no other.
-pub(crate) struct Pair {
+/// An upstream, and a proxy that uses it as its only upstream.
+pub(crate) struct UpstreamAndProxy {
     pub(crate) upstream: Provider,
     /// Host and port of each.
     pub(crate) direct: String,
     pub(crate) through: String,
     pub(crate) proxy: Process,
-    _setting: Setting,
+    _setting: GatewaySetup,
 }
 
-impl Pair {
-    pub(crate) fn start(options: Options) -> Result<Self, Failed> {
+impl UpstreamAndProxy {
+    pub(crate) fn start(options: Options) -> Result<Self, BenchError> {
         let upstream = Provider::start(options)?;
         let url = upstream.url.as_str();
-        let setting = Setting::new()?;
+        let setting = GatewaySetup::new()?;
         let (proxy, through) =
             setting.serve(&["--openai", url, "--anthropic", url, "--gemini", url])?;
         let direct = upstream.address().to_string();
         Ok(Self { upstream, direct, through, proxy, _setting: setting })
     }
 
-    /// One that plays back.
-    pub(crate) fn play() -> Result<Self, Failed> {
+    /// An upstream that plays back recorded responses.
+    pub(crate) fn play() -> Result<Self, BenchError> {
         Self::start(Options { keep_requests: false, ..Options::default() })
     }
 
-    /// One to record from; `pace` makes it say so many deltas, whatever it is asked.
-    pub(crate) fn record(pace: Option<Pace>) -> Result<Self, Failed> {
+    /// An upstream to record from; `pace` makes it send a fixed number of deltas.
+    pub(crate) fn record(pace: Option<Pace>) -> Result<Self, BenchError> {
         Self::start(Options { pace, ..Options::default() })
     }
 
-    /// What the upstream says to a request.
-    pub(crate) fn answer(&self, request: &Request) -> Result<ExactResponse, Failed> {
+    /// The upstream's response to a request.
+    pub(crate) fn answer(&self, request: &Request) -> Result<ExactResponse, BenchError> {
         let mut parts = Vec::new();
         let response = Connection::open(&self.direct)?.stream(
             &request.path,
@@ -56,8 +56,8 @@ impl Pair {
         Ok(ExactResponse { status: 200, headers: vec![("content-type".into(), kind)], parts })
     }
 
-    /// What the proxy asks the upstream, to answer a request.
-    pub(crate) fn rounds(&self, request: &Request) -> Result<Vec<Request>, Failed> {
+    /// The requests that the proxy sends to the upstream to answer a request.
+    pub(crate) fn rounds(&self, request: &Request) -> Result<Vec<Request>, BenchError> {
         self.upstream.clear();
         let response = Connection::open(&self.through)?.post(
             &request.path,

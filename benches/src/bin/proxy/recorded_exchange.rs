@@ -1,34 +1,34 @@
-//! One request and what the upstream says to it, directly and through the proxy.
+//! A request and the upstream's responses to it, directly and through the proxy.
 
 use serde_json::Value;
-use toolcrib_bench::Failed;
+use toolcrib_bench::BenchError;
 use toolcrib_testkit::provider::{BodyPart, Dialect, ExactResponse};
 
 use crate::client::Request;
-use crate::upstream::Pair;
+use crate::upstream::UpstreamAndProxy;
 
-/// A request, recorded.
+/// A recorded request.
 #[derive(Debug)]
-pub(crate) struct Scene {
+pub(crate) struct RecordedExchange {
     pub(crate) api: Dialect,
     /// What the client sends.
     pub(crate) request: Request,
-    /// What the upstream says to it.
+    /// What the upstream responds to it.
     pub(crate) direct: ExactResponse,
-    /// What the proxy sends first instead: the same with few tools.
+    /// What the proxy sends first: the same request with few tools.
     pub(crate) small: Request,
-    /// What the upstream says to the proxy, round by round.
+    /// What the upstream responds to the proxy, round by round.
     pub(crate) through: Vec<ExactResponse>,
 }
 
-impl Scene {
+impl RecordedExchange {
     pub(crate) fn record(
-        from: &Pair,
+        from: &UpstreamAndProxy,
         api: Dialect,
         tools: &[Value],
         says: &str,
         stream: bool,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, BenchError> {
         let request = Request::new(api, tools, says, stream);
         let rounds = from.rounds(&request)?;
         let through = rounds.iter().map(|round| from.answer(round)).collect::<Result<_, _>>()?;
@@ -36,7 +36,7 @@ impl Scene {
         Ok(Self { api, direct: from.answer(&request)?, request, small, through })
     }
 
-    /// Changes all answers.
+    /// Changes all responses.
     pub(crate) fn with_parts(mut self, change: impl Fn(Vec<BodyPart>) -> Vec<BodyPart>) -> Self {
         for answer in self.through.iter_mut().chain([&mut self.direct]) {
             answer.parts = change(std::mem::take(&mut answer.parts));
