@@ -333,11 +333,9 @@ impl Crib {
 }
 
 fn build_ranker(catalog: &Catalog, settings: &Settings, plugins: &Plugins) -> Arc<dyn Ranker> {
-    match &plugins.ranker {
-        Some(ranker) => Arc::new(CheckedRanker(Arc::clone(ranker))),
-        None => {
-            let has_table = settings.vector_table.is_available();
-            rank::build(catalog, &settings.rank, &settings.limits, has_table)
-        }
+    if let Some(ranker) = &plugins.ranker {
+        return Arc::new(CheckedRanker(Arc::clone(ranker)));
     }
+    let has_table = settings.vector_table.is_available();
+    rank::build(catalog, &settings.rank, &settings.limits, has_table)
 }

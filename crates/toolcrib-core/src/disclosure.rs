@@ -1,7 +1,7 @@
 //! What the model sees in one turn, as a value, and the ways to show deferred tools.
 //!
-//! The settings choose the way, [`Crib::disclose`](crate::Crib::disclose) computes the [`Disclosure`], and a
-//! conversation keeps the last one, to repeat it while nothing changes.
+//! The settings choose the way, [`Crib::disclose`](crate::Crib::disclose) computes the [`Disclosure`] (in
+//! `compute_disclosure`), and a conversation keeps the last one, to repeat it while nothing changes.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ use toolcrib_text::json::quote;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureSetting {
-    /// The provider's references where they work, the bridge everywhere else.
+    /// The provider's tool references if it supports them, else the bridge.
     #[default]
     Auto,
     /// [`DisclosureKind::Bridge`].
@@ -32,10 +32,10 @@ pub enum DisclosureSetting {
     Terse,
     /// [`DisclosureKind::Append`].
     Append,
-    /// The provider's references where they work, and [`DisclosureKind::Append`] everywhere else: in both, a found
-    /// tool is called by its own name.
+    /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. With both, a found tool is
+    /// called by its own name.
     Reference,
-    /// The provider's own search where it has one, and the bridge everywhere else.
+    /// The provider's own tool search if it has one, else the bridge.
     Hosted,
 }
 
@@ -51,7 +51,7 @@ impl DisclosureSetting {
         Self::Hosted,
     ];
 
-    /// Its name.
+    /// Its name in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -64,7 +64,7 @@ impl DisclosureSetting {
         }
     }
 
-    /// What the engine does without a provider's help.
+    /// The kind that the engine uses if no provider feature is used.
     pub fn kind(self) -> DisclosureKind {
         match self {
             Self::Auto | Self::Bridge | Self::Hosted => DisclosureKind::Bridge,
@@ -93,28 +93,29 @@ impl From<DisclosureKind> for DisclosureSetting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {
-    /// Three stable tools, search, describe and call; the rest is a listing.
+    /// Three tools that never change: search, describe and call. Deferred tools are only listed.
     Bridge,
-    /// Name, description and a stub schema, replaced by the real one once revealed.
+    /// Name, description and a stub schema, which the real schema replaces once the tool is loaded.
     Reveal,
-    /// Name and parameters, the description withheld.
+    /// Name and parameters without the description.
     Terse,
-    /// A listing; a definition is appended once found, in order of discovery.
+    /// A listing. The definition of a found tool is appended to the tools, in order of discovery.
     Append,
 }
 
-/// What stands for a schema that is not shown.
+/// What replaces a schema that is not shown.
 ///
-/// Always an object with `properties`, even if empty: grammar converters of local servers refuse a
-/// bare object. Always open: capable models often guess right, and a valid guess is run.
+/// It always has `properties`, even if they are empty, because grammar converters of local servers reject an object
+/// without them. It always allows additional properties: capable models often guess arguments right, and valid
+/// arguments are accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Stub {
-    /// Nothing more: a sentence per tool would grow with the catalog and eat the saving.
+    /// An empty schema. A sentence in each would grow with the catalog and use up the saving.
     #[default]
     Open,
-    /// Naming the query that loads the tool, for models that need to be told each time.
+    /// A schema whose description names the query that loads the tool, for models that need the reminder.
     Hint,
 }
 
@@ -132,12 +133,12 @@ impl Stub {
     }
 }
 
-/// How hard the model is told to search.
+/// How strongly the model is told to search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Guidance {
-    /// By the model's name: strong unless its family is known to search without being told.
+    /// Depends on the model's name: strong, unless models of that family are known to search without it.
     #[default]
     Auto,
     /// Two sentences.
@@ -153,7 +154,7 @@ impl Guidance {
         match self {
             Self::Short => false,
             Self::Strong => true,
-            // Both vendors ship tool search themselves and train for it.
+            // Both vendors offer tool search themselves and train their models for it.
             Self::Auto => !is_of(model, &["claude", "gpt-5", "gpt-6"]),
             Self::Provider => !is_of(model, &["claude"]),
         }
@@ -165,78 +166,79 @@ fn is_of(model: Option<&str>, families: &[&str]) -> bool {
     families.iter().any(|family| model.contains(family))
 }
 
-/// A tool of ours, ready to be written in any shape.
+/// One of our own tools. It can be written in any format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnTool {
     /// Its name.
     pub name: &'static str,
-    /// Its description, the listing included where there is one.
+    /// Its description, including the listing if there is one.
     pub description: String,
     /// Its input schema, as JSON text.
     pub schema: &'static str,
 }
 
 impl OwnTool {
-    /// The definition in a provider's shape.
+    /// The definition in a provider's format.
     pub fn definition(&self, format: DefinitionFormat) -> String {
         format.write(self.name, &self.description, self.schema)
     }
 }
 
-/// One tool as it is shown.
+/// How one tool is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DisclosedTool {
-    /// Which tool.
+    /// The tool.
     pub id: ToolId,
-    /// Its definition in its own shape; `None` for a tool that is only listed.
+    /// Its definition in its own format; `None` for a tool that is only listed.
     pub definition: Option<String>,
-    /// What was decided about it, and why.
+    /// The verdict and its reason.
     pub verdict: Verdict,
 }
 
-/// What the model sees this turn.
+/// What the model sees in one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Disclosure {
     /// Whether anything is deferred, and why.
     pub decision: Decision,
-    /// How, if so.
+    /// How deferred tools are shown.
     pub kind: DisclosureKind,
-    /// The tools in scope, in the order their definitions are to stand in.
+    /// The tools in scope, in the order in which their definitions are sent.
     pub tools: Vec<DisclosedTool>,
     /// Our own tools.
     pub own_tools: Vec<OwnTool>,
-    /// For the system prompt, once.
+    /// An instruction for the system prompt. It is the same in every turn.
     pub instruction: Option<String>,
-    /// The table of contents, part of the search tool's description.
+    /// The listing of deferred tools, which is part of the search tool's description unless the settings place it in a
+    /// message.
     pub listing: Option<Listing>,
-    /// Tools that came or went since the listing was frozen: for a message, not for the prompt.
+    /// A message about changes since the listing was frozen, to be sent before the model's turn.
     pub announcement: Option<String>,
-    /// Tokens of the tools as they came.
+    /// Tokens of all tools in full.
     pub tokens_before: usize,
-    /// Tokens of what is shown instead, the instruction included.
+    /// Tokens of what is shown instead, including the instruction.
     pub tokens_after: usize,
 }
 
 impl Disclosure {
-    /// Whether the tools pass as they came.
+    /// Whether the tools are passed through unchanged.
     pub fn passes_through(&self) -> bool {
         self.decision.deferral == Deferral::Nothing
     }
 
-    /// The definitions to send, for who puts an array together: each tool in its own shape, ours in
-    /// `shape`, and appended ones last. [`Crib::tools_json`](crate::Crib::tools_json) edits an array
-    /// that came in.
-    pub fn definitions(&self, shape: DefinitionFormat) -> Vec<Cow<'_, str>> {
+    /// The definitions to send, for callers that build the array of tools themselves: each tool in its own format, our
+    /// own tools in `format`, appended tools last. [`Crib::tools_json`](crate::Crib::tools_json) edits an existing array
+    /// instead.
+    pub fn definitions(&self, format: DefinitionFormat) -> Vec<Cow<'_, str>> {
         let appended = |shown: &&DisclosedTool| {
             self.kind == DisclosureKind::Append
                 && shown.verdict == Verdict::Full(VerdictReason::Revealed)
         };
         let definition = |shown: &'_ DisclosedTool| shown.definition.clone().map(Cow::Owned);
         let first = self.tools.iter().filter(|shown| !appended(shown)).filter_map(definition);
-        let own = self.own_tools.iter().map(|own| Cow::Owned(own.definition(shape)));
+        let own = self.own_tools.iter().map(|own| Cow::Owned(own.definition(format)));
         let last = self.tools.iter().filter(appended).filter_map(definition);
         first.chain(own).chain(last).collect()
     }

@@ -1,51 +1,57 @@
-//! How large a foreign thing may be before it is cut or held.
+//! Limits on untrusted input.
 //!
-//! Every number a stranger could blow up has one place here and can be changed. Over a limit the
-//! answer is a named [`Finding`](crate::Finding) or a note in the reply, and whatever stands beside
-//! the offender is unaffected.
+//! Everything whose size a server, client or model could inflate has a configurable limit here. A tool over a
+//! limit is reported as a [`Finding`](crate::Finding), a query as a note in the reply, and nothing else is
+//! affected.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on catalogs, queries and patterns. The defaults suit catalogs from strangers.
+/// Limits on catalogs, queries and patterns. The defaults suit catalogs from untrusted servers.
+///
+/// ```
+/// let mut limits = toolcrib_core::Limits::default();
+/// limits.query_words = 64;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of a tool's name, server prefix included. Over it the tool is held.
+    /// Maximum length of a tool's name with its server prefix, in bytes. Tools with longer names are withheld.
     pub name_bytes: usize,
-    /// Bytes of a description that are kept; the rest is cut, and the cut is reported.
+    /// Maximum length of a description, in bytes. Longer ones are truncated, which is reported.
     pub description_bytes: usize,
-    /// Bytes of a description that reach the index. A longer text gains nothing by its length.
+    /// Maximum number of bytes of a description that are indexed, so that a long text gains nothing by its length.
     pub indexed_description_bytes: usize,
-    /// Bytes of one whole definition. Over it the tool is held.
+    /// Maximum size of one definition, in bytes. Tools with larger ones are withheld.
     pub definition_bytes: usize,
-    /// Bytes of one input schema. Over it the tool is held, never cut: a cut schema is a wrong one.
+    /// Maximum size of one input schema, in bytes. Tools with larger ones are withheld, because a truncated schema
+    /// would be wrong.
     pub schema_bytes: usize,
-    /// Nesting of one input schema. Over it the tool is held.
+    /// Maximum nesting depth of one input schema. Tools with deeper ones are withheld.
     pub schema_depth: usize,
-    /// JSON values in one input schema. Over it the tool is held.
+    /// Maximum number of JSON values in one input schema. Tools with more are withheld.
     pub schema_nodes: usize,
-    /// Values in one `enum`. Over it the tool is held.
+    /// Maximum number of values in one `enum`. Tools with longer ones are withheld.
     pub enum_values: usize,
-    /// Words of one tool that reach the index, over all its fields.
+    /// Maximum number of indexed words of one tool, over all its fields.
     pub indexed_words: usize,
-    /// Bytes of a query that are read; the rest is cut, and the reply says so.
+    /// Maximum length of a query, in bytes. Longer ones are truncated, and the reply says so.
     pub query_bytes: usize,
-    /// Distinct words of a query that are scored; the rest is cut, and the reply says so.
+    /// Maximum number of distinct words of a query. Further words are ignored, and the reply says so.
     pub query_words: usize,
-    /// Queries in one call; the rest is left out, and the reply says so.
+    /// Maximum number of queries in one call. Further queries are ignored, and the reply says so.
     pub asks: usize,
-    /// Names in one call; the rest is left out, and the reply says so.
+    /// Maximum number of names in one call. Further names are ignored, and the reply says so.
     pub names: usize,
-    /// Bytes of a `tool_search_regex` pattern.
+    /// Maximum length of a `tool_search_regex` pattern, in bytes.
     pub pattern_bytes: usize,
-    /// Compiled size of a pattern, in bytes.
+    /// Maximum size of a compiled pattern, in bytes.
     ///
-    /// The engine is linear in the text, but linear in (pattern × text): at the crate's own default
-    /// of 10 MiB a 14-byte pattern needs minutes over 5,000 tools. At 256 KiB such a pattern is
-    /// refused while it compiles.
+    /// Matching takes time proportional to the compiled pattern times the text: at the default of the `regex`
+    /// crate, 10 MiB, a 14-byte pattern needs minutes over 5,000 tools. At 256 KiB such a pattern is rejected
+    /// when it is compiled.
     pub pattern_compiled_bytes: usize,
-    /// Bytes of catalog text one pattern may read before it stops with a partial answer.
+    /// Maximum number of bytes of catalog text that one pattern reads. After that the answer is partial.
     pub pattern_scan_bytes: usize,
 }
 

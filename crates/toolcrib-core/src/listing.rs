@@ -1,9 +1,9 @@
-//! The table of contents: what the model sees of the tools it has not loaded.
+//! The listing: what the model sees of the tools that it has not loaded.
 //!
-//! Names must be visible: a model that sees a bare count uses the wrong tool or says that there is
-//! none. So the listing keeps as much as its budget allows and degrades in steps: names with their
-//! first sentences, names alone, names of the smaller servers with the largest ones folded up, the
-//! servers, a count. Groups and names are sorted, so equal catalogs give equal bytes.
+//! Names must be visible, because a model that only sees a count uses the wrong tool or says that there is none. So the
+//! listing keeps as much as its budget allows and degrades step by step: names with their first sentences, names alone,
+//! names of the smaller servers and sizes of the larger ones, servers with their sizes, a count. Servers and names are
+//! sorted, so equal catalogs give equal bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,28 +16,28 @@ use crate::wire_name;
 use toolcrib_text::first_sentence;
 use toolcrib_text::json::data;
 
-/// Maximum size of the listing in tokens, if the settings name none: about 150 tools with their sentences,
-/// 500 by name.
+/// Default for the maximum size of the listing, in tokens: about 150 tools with their sentences, or 500 names.
 pub const DEFAULT_TOKENS: usize = 4_000;
 
-/// How much room the listing has.
+/// How and where the listing is written, and its maximum size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ListingSettings {
-    /// The most telling form it may have.
+    /// The most detailed form that it may have.
     pub form: ListingForm,
-    /// Where it stands.
+    /// Where it is placed.
     #[serde(rename = "place")]
     pub placement: ListingPlacement,
-    /// Maximum size in tokens. If not set, [`DEFAULT_TOKENS`], or less where the caller knows better.
+    /// Maximum size in tokens. If not set, [`DEFAULT_TOKENS`], or less if the context window is small or the caller lowers
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
     /// Maximum share of the context window, in percent, if `tokens` is not set and the window is known.
     pub context_percent: f64,
-    /// Characters at most: some clients cut a tool's description.
+    /// Maximum length in characters, because some clients truncate descriptions of tools.
     pub chars: usize,
-    /// Characters of a tool's first sentence.
+    /// Maximum length of a tool's first sentence, in characters.
     pub sentence_chars: usize,
 }
 
@@ -54,22 +54,21 @@ impl Default for ListingSettings {
     }
 }
 
-/// Where the listing stands.
+/// Where the listing is placed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListingPlacement {
-    /// In the search tool's description, where it stays as it is for a whole conversation; what
-    /// comes later is announced.
+    /// In the search tool's description. It does not change during a conversation; later tools are announced.
     #[default]
     Description,
-    /// There too, but made anew each turn, at the price of a changed prompt.
+    /// In the search tool's description, written again each turn, which can change the cached prompt.
     Fresh,
-    /// In a message, as the first announcement: the tools of the request never change then.
+    /// In a message, the first announcement. The array of tools then never changes.
     Message,
 }
 
-/// How far the listing had to degrade.
+/// How detailed the listing is, from the most to the least detailed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -78,30 +77,30 @@ pub enum ListingForm {
     Full,
     /// Names.
     Names,
-    /// Names of some servers, sizes of the others.
+    /// Names of the tools of some servers, and the sizes of the others.
     Mixed,
     /// Servers and their sizes.
     Groups,
-    /// How many tools there are.
+    /// The number of tools.
     Count,
-    /// No word of them.
+    /// Nothing.
     None,
 }
 
-/// The listing as the model gets it.
+/// A listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// How far it had to degrade.
+    /// How detailed it is.
     pub form: ListingForm,
     /// The text.
     pub text: String,
-    /// Its size.
+    /// Its size in tokens.
     pub tokens: usize,
 }
 
 impl Listing {
-    /// The most telling listing of `ids` that is wanted and fits; `None` where none is wanted.
+    /// Writes the most detailed listing of `ids` that the settings allow and that fits; `None` if the settings want none.
     pub fn fit(
         catalog: &Catalog,
         ids: impl IntoIterator<Item = ToolId>,
@@ -115,7 +114,7 @@ impl Listing {
         let groups = Groups::of(catalog, ids);
         let share =
             context.map(|window| (window as f64 * settings.context_percent / 100.0) as usize);
-        let room = Room {
+        let budget = Budget {
             tokens: settings
                 .tokens
                 .unwrap_or_else(|| share.map_or(DEFAULT_TOKENS, |share| share.min(DEFAULT_TOKENS))),
@@ -124,30 +123,30 @@ impl Listing {
         };
         let wanted = |form: ListingForm| settings.form <= form;
         let fits = |form: ListingForm, text: &dyn Fn() -> String| {
-            if wanted(form) { room.fits(form, &text()) } else { None }
+            if wanted(form) { budget.fits(form, &text()) } else { None }
         };
         let fitting = fits(ListingForm::Full, &|| groups.full(settings.sentence_chars))
             .or_else(|| fits(ListingForm::Names, &|| groups.names()))
-            .or_else(|| if wanted(ListingForm::Mixed) { groups.mixed(&room) } else { None })
+            .or_else(|| if wanted(ListingForm::Mixed) { groups.mixed(&budget) } else { None })
             .or_else(|| fits(ListingForm::Groups, &|| groups.sizes()));
         Some(fitting.unwrap_or_else(|| {
-            // A count always fits: whoever leaves no room for it still needs to know.
+            // A count is returned even if it does not fit: the model must know that there are tools.
             let text = groups.count();
             Self { form: ListingForm::Count, tokens: counter.count(&text), text }
         }))
     }
 }
 
-struct Room<'a> {
+struct Budget<'a> {
     tokens: usize,
     chars: usize,
     counter: &'a dyn TokenCounter,
 }
 
-impl Room<'_> {
+impl Budget<'_> {
     fn fits(&self, form: ListingForm, text: &str) -> Option<Listing> {
-        // No vocabulary has tokens of more than a few dozen characters on tool text; a text far over
-        // budget is refused without counting it.
+        // No vocabulary has tokens of more than a few dozen characters for such text, so a text far over the budget is
+        // rejected without counting it.
         if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
             return None;
         }
@@ -156,7 +155,7 @@ impl Room<'_> {
     }
 }
 
-/// Tools by server, both sorted.
+/// Tools grouped by server. Servers and tools are sorted by name.
 struct Groups<'a> {
     catalog: &'a Catalog,
     by_server: BTreeMap<&'a str, Vec<ToolId>>,
@@ -197,34 +196,36 @@ impl<'a> Groups<'a> {
         self.by_server.iter().map(|(server, ids)| self.line(server, ids)).collect()
     }
 
-    /// Folds up the largest servers, one after the other, until the rest fits.
+    /// Replaces the names of the largest servers by their sizes, one server after the other, until the text fits.
     ///
-    /// Whether it may fit is first told by its length, so that a catalog of a thousand servers is
-    /// written out a few times and not a thousand.
-    fn mixed(&self, room: &Room<'_>) -> Option<Listing> {
-        let open: Vec<String> = self.by_server.iter().map(|(s, ids)| self.line(s, ids)).collect();
-        let shut: Vec<String> =
-            self.by_server.iter().map(|(s, ids)| folded_line(s, ids.len())).collect();
-        let mut largest_first: Vec<usize> = (0..open.len()).collect();
-        largest_first.sort_by_key(|i| std::cmp::Reverse(open[*i].len()));
-        let mut folded = vec![false; open.len()];
-        let mut chars: usize = open.iter().map(|line| line.chars().count()).sum();
-        let mut most = room.chars;
-        // The last one would make it the next form.
-        for &next in largest_first.iter().take(open.len().saturating_sub(1)) {
-            folded[next] = true;
-            chars = chars + shut[next].chars().count() - open[next].chars().count();
-            if chars > most {
+    /// Whether a text may fit is first estimated from its length, so that a catalog with a thousand servers is counted a few
+    /// times and not a thousand.
+    fn mixed(&self, budget: &Budget<'_>) -> Option<Listing> {
+        let expanded: Vec<String> =
+            self.by_server.iter().map(|(s, ids)| self.line(s, ids)).collect();
+        let collapsed: Vec<String> =
+            self.by_server.iter().map(|(s, ids)| collapsed_line(s, ids.len())).collect();
+        let mut largest_first: Vec<usize> = (0..expanded.len()).collect();
+        largest_first.sort_by_key(|i| std::cmp::Reverse(expanded[*i].len()));
+        let mut is_collapsed = vec![false; expanded.len()];
+        let mut chars: usize = expanded.iter().map(|line| line.chars().count()).sum();
+        let mut max_chars = budget.chars;
+        // With every server replaced it would be the next form.
+        for &next in largest_first.iter().take(expanded.len().saturating_sub(1)) {
+            is_collapsed[next] = true;
+            chars = chars + collapsed[next].chars().count() - expanded[next].chars().count();
+            if chars > max_chars {
                 continue;
             }
-            let lines = (0..open.len()).map(|i| if folded[i] { &shut[i] } else { &open[i] });
+            let lines = (0..expanded.len())
+                .map(|i| if is_collapsed[i] { &collapsed[i] } else { &expanded[i] });
             let text: String = lines.map(String::as_str).collect();
-            if let Some(listing) = room.fits(ListingForm::Mixed, &text) {
+            if let Some(listing) = budget.fits(ListingForm::Mixed, &text) {
                 return Some(listing);
             }
-            // As many characters a token as this text has, and a little less, must do.
-            let tokens = room.counter.count(&text).max(1);
-            most = (chars * room.tokens / tokens).min(chars.saturating_sub(1));
+            // The next text must be shorter than this one's ratio of characters to tokens allows.
+            let tokens = budget.counter.count(&text).max(1);
+            max_chars = (chars * budget.tokens / tokens).min(chars.saturating_sub(1));
         }
         None
     }
@@ -254,7 +255,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-fn folded_line(server: &str, tools: usize) -> String {
+fn collapsed_line(server: &str, tools: usize) -> String {
     format!("{} ({tools} tools, names not listed)\n", label(server))
 }
 
@@ -262,7 +263,7 @@ fn label(server: &str) -> String {
     if server.is_empty() { "other".into() } else { shown_name(&toolcrib_text::shorten(server, 64)) }
 }
 
-/// A name as it is where it cannot be mistaken for anything else, quoted otherwise.
+/// The name, quoted if it could be mistaken for something else.
 fn shown_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     if wire_name::is_valid(name) || name.chars().all(plain) { name.to_owned() } else { data(name) }

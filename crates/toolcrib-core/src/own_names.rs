@@ -1,22 +1,22 @@
-//! What our own tools are called.
+//! The names of our own tools.
 //!
-//! A client may already own a tool called `tool_search`. Then ours go by a second set of names, for
-//! the whole conversation, and the client's tool is a tool like any other. Both sets are as long as
-//! each other, so that no budget changes with the choice.
+//! A client may already have a tool called `tool_search`. Then ours use an alternative set of names for the whole
+//! conversation, and the client's tool is a tool like any other. Corresponding names have the same length, so the
+//! choice does not change any budget.
 
 /// The name of the search tool.
 pub const SEARCH: &str = "tool_search";
 /// The name of the pattern search tool.
 pub const SEARCH_REGEX: &str = "tool_search_regex";
-/// The name of the tool that shows one schema.
+/// The name of the tool that returns one schema.
 pub const DESCRIBE: &str = "tool_describe";
 /// The name of the tool that runs another.
 pub const CALL: &str = "tool_call";
 
-/// Names of the providers' own search tools. They are reserved like ours.
+/// Names of the providers' own search tools. They are reserved, as ours are.
 pub const PROVIDER_SEARCH_NAMES: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
-/// One of our tools, by what it does.
+/// One of our own tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OwnToolKind {
@@ -24,7 +24,7 @@ pub enum OwnToolKind {
     Search,
     /// Finds tools by a pattern.
     SearchRegex,
-    /// Shows one schema.
+    /// Returns the schema of one tool.
     Describe,
     /// Runs another tool.
     Call,
@@ -37,7 +37,7 @@ pub struct OwnNames {
     pub search: &'static str,
     /// The pattern search tool.
     pub search_regex: &'static str,
-    /// The tool that shows one schema.
+    /// The tool that returns one schema.
     pub describe: &'static str,
     /// The tool that runs another.
     pub call: &'static str,
@@ -50,7 +50,7 @@ impl Default for OwnNames {
 }
 
 impl OwnNames {
-    /// The names to use where the first ones are taken.
+    /// The names to use if the client already uses one of the default names.
     pub fn alternative() -> Self {
         Self {
             search: "crib_search",
@@ -60,12 +60,12 @@ impl OwnNames {
         }
     }
 
-    /// All four.
+    /// All four names.
     pub fn all(&self) -> [&'static str; 4] {
         [self.search, self.search_regex, self.describe, self.call]
     }
 
-    /// Which of ours goes by exactly this name.
+    /// The kind of our tool with exactly this name.
     pub fn kind_of(&self, name: &str) -> Option<OwnToolKind> {
         let owns = [
             OwnToolKind::Search,
@@ -76,7 +76,7 @@ impl OwnNames {
         self.all().iter().position(|own| *own == name).map(|at| owns[at])
     }
 
-    /// Whether no other tool may have this name, in whatever case: it is ours, or a provider's own.
+    /// Whether a name is one of ours or a provider's, compared case-insensitively. No other tool may have it.
     pub fn is_reserved(&self, name: &str) -> bool {
         self.all()
             .iter()
@@ -91,7 +91,7 @@ mod tests {
     use crate::wire_name;
 
     #[test]
-    fn every_provider_accepts_both_sets_and_they_share_nothing() {
+    fn every_provider_accepts_both_sets_and_they_have_no_name_in_common() {
         let (first, second) = (OwnNames::default(), OwnNames::alternative());
         for (one, other) in first.all().into_iter().zip(second.all()) {
             assert!(wire_name::is_valid(one) && wire_name::is_valid(other));

@@ -1,8 +1,7 @@
-//! What people can choose, as plain values.
+//! Everything that can be configured, as plain values.
 //!
-//! Each part of the engine declares its own settings; this module puts them together and checks their
-//! ranges. A preset is nothing but another value of [`Settings`]. How they are written in a file is in
-//! `settings_toml`.
+//! Each part of the engine declares its own settings; this module combines them and checks their ranges. A preset is a
+//! value of [`Settings`]. `settings_toml` reads settings from a file.
 
 mod fingerprint;
 
@@ -20,50 +19,58 @@ use crate::reply::ReplyFormat;
 use toolcrib_text::clean;
 
 /// The settings of an engine.
+///
+/// ```
+/// use toolcrib_core::Settings;
+/// let mut settings = Settings::default();
+/// settings.search.limit = 8;
+/// settings.rules = settings.rules.never_defer(["read_*"]);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// When deferral sets in.
+    /// When a conversation begins to defer tools.
     pub activation: Activation,
-    /// The model's context window in tokens, for turns that do not say it.
+    /// The model's context window in tokens, for turns that do not set it.
     pub context_window: Option<usize>,
-    /// The context windows of models, by patterns of their names, for turns that do not say theirs.
+    /// Context windows in tokens by patterns of model names, for turns that do not set theirs.
     pub context_windows: Vec<(Glob, usize)>,
-    /// Which tools it spares.
+    /// Which tools are never or always deferred.
     pub rules: Rules,
     /// Whether the proxy, which sees all of a client's tools, keeps a short list of frequently used ones in
     /// full: [`policy::hot_list`](crate::policy::hot_list).
     pub keeps_hot_tools: bool,
-    /// How deferred tools are shown.
+    /// How deferred tools are shown to the model, and how it calls them.
     pub disclosure: DisclosureSetting,
     /// Replaces a disclosure that needs a provider's API if the provider does not support it. If not set, the
     /// kind is [`DisclosureSetting::kind`].
     pub fallback: Option<DisclosureKind>,
-    /// Whether a tool that was found is shown in full from the next turn on, where the disclosure
-    /// shows tools one by one. Off, its schema is in the reply and nowhere else.
+    /// Whether a tool that was found is shown in full from the next turn on, with the kinds of disclosure that show
+    /// tools one by one. If not, its schema is only in the reply.
     pub reveals: bool,
-    /// Maximum number of loaded tools that are shown in full at a time, the most recently loaded first;
+    /// Maximum number of loaded tools that are shown in full at a time; the most recently loaded ones count first.
     /// 0: as many as a conversation remembers.
     pub max_revealed: usize,
-    /// Maximum size of their definitions together, in bytes; 0: any.
+    /// Maximum total size of the definitions of these tools, in bytes; 0: no limit.
     pub max_revealed_bytes: usize,
-    /// What stands for a schema that is not shown.
+    /// What replaces a schema that is not shown.
     pub stub: Stub,
-    /// What stands for a description that is not shown.
+    /// What replaces a description that is not shown.
     pub mark: String,
-    /// How hard the model is told to search.
+    /// How strongly the model is told to search.
     pub guidance: Guidance,
     /// The table of contents.
     pub listing: ListingSettings,
     /// How tools are ranked.
     pub rank: RankSettings,
-    /// Where vectors come from. No file says it: a table is loaded, and a file can only name it.
+    /// The table that vectors are computed with. Not read from a file: a file can only name a table, and the program
+    /// must load it.
     pub vector_table: VectorTable,
     /// Searches and their replies.
     pub search: SearchSettings,
-    /// Bounds on what comes in.
+    /// Limits on untrusted input.
     pub limits: Limits,
-    /// What our own tools are called. No file says it: it follows from the tools that a caller has.
+    /// The names of our own tools. Not read from a file: they depend on the names of the caller's tools.
     pub own_names: OwnNames,
 }
 
@@ -94,7 +101,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How the engine shows deferred tools without a provider's help.
+    /// How the engine shows deferred tools if no provider feature is used.
     pub fn disclosure_kind(&self) -> DisclosureKind {
         let needs_provider = matches!(
             self.disclosure,
@@ -103,12 +110,12 @@ impl Settings {
         self.fallback.filter(|_| needs_provider).unwrap_or_else(|| self.disclosure.kind())
     }
 
-    /// The context window for a turn that does not say it: what the settings say of this model, then of
-    /// every model, then what is known of it.
+    /// The context window for a turn that does not set it: the configured one for this model, else the configured one
+    /// for all models, else the known one of this model.
     pub fn context_window_for(&self, model: Option<&str>) -> Option<usize> {
         let named = model.and_then(|model| {
             let windows = self.context_windows.iter().filter(|(glob, _)| glob.is(model));
-            // The longest pattern says the most about the model.
+            // The longest pattern is the most specific.
             windows.max_by_key(|(glob, _)| glob.to_string().len()).map(|(_, size)| *size)
         });
         named.or(self.context_window).or_else(|| context_window::of_model(model?))
@@ -125,7 +132,7 @@ impl Settings {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 
-    /// Whether hits carry their schemas. Without the bridge there is no `tool_describe` to get one.
+    /// Whether hits include their schemas. Only the bridge has `tool_describe` to get one otherwise.
     pub(crate) fn shows_schemas(&self) -> bool {
         self.search.schemas || self.disclosure_kind() != DisclosureKind::Bridge
     }
@@ -134,48 +141,50 @@ impl Settings {
 /// Searches and their replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
 #[non_exhaustive]
 pub struct SearchSettings {
-    /// Results when the model names no number.
+    /// Number of results if the model does not ask for a number.
     pub limit: usize,
-    /// Results at most.
+    /// Maximum number of results.
     pub max_limit: usize,
-    /// Results scoring below this share of the best are dropped.
+    /// Results whose score is below this fraction of the best score are dropped.
     pub cutoff: f32,
-    /// Whether a query that no tool fits is told so and given none. Off, it gets what is nearest.
+    /// Whether a search that no tool fits returns no tools and says so. If not, it returns the nearest ones.
     pub refuse: bool,
-    /// Tokens of one reply. Schemas beyond it become signatures, tools beyond those become names.
+    /// Maximum size of one reply, in tokens. Schemas that do not fit become signatures, and tools whose signatures do not
+    /// fit are only named.
     pub reply_tokens: usize,
-    /// Names that a browse or a miss may list; beyond it servers and their sizes.
+    /// Maximum number of names in the answer to an empty query or to one that finds nothing. If there are more tools, the
+    /// servers and their sizes are listed.
     pub names: usize,
     /// How replies are written.
     #[serde(rename = "form")]
     pub format: ReplyFormat,
-    /// What the search tool takes.
+    /// Which parameters the search tool declares.
     pub input: SearchInput,
-    /// Whether `tool_search_regex` is offered too.
+    /// Whether `tool_search_regex` is offered, too.
     pub regex: bool,
     /// Which tools are searched.
     #[serde(rename = "among")]
     pub searched: SearchedTools,
-    /// Whether hits carry their schemas; off, under the bridge, `tool_describe` is the way to one.
+    /// Whether hits include their schemas. If not, the model gets them with `tool_describe`, which only the bridge has.
     pub schemas: bool,
-    /// Whether tools the model already has come last, and without their schemas.
+    /// Whether tools that the model already has come last, without their schemas.
     pub known_last: bool,
-    /// Whether `+word` speaks of the name alone.
+    /// Whether `+word` applies to names only.
     pub must_in_name: bool,
 }
 
-/// What the search tool says it takes. It understands all of it, whatever it says.
+/// The parameters that the search tool declares. It accepts all of them in any case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SearchInput {
-    /// `query`, `queries`, `limit`, and what a query may hold.
+    /// `query`, `queries` and `limit`, with the query language.
     #[default]
     Full,
-    /// `query` alone.
+    /// Only `query`.
     Query,
     /// `query` and `limit`.
     Limit,
@@ -188,10 +197,10 @@ pub enum SearchInput {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SearchedTools {
-    /// All in scope.
+    /// All tools in scope.
     #[default]
     All,
-    /// Those that may be deferred. The others can still be asked for by name.
+    /// Only tools that may be deferred. The others can still be requested by name.
     Deferrable,
 }
 
@@ -215,16 +224,16 @@ impl Default for SearchSettings {
     }
 }
 
-/// Characters of a mark: it stands in every tool.
-pub(crate) const MARK: usize = 64;
+/// Maximum length of a mark, in characters: it is repeated in every deferred tool.
+pub(crate) const MAX_MARK_CHARS: usize = 64;
 
-/// Whether a text can stand for a description.
+/// Whether a text can replace a description.
 pub(crate) fn is_mark(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().nth(MARK).is_none() && clean::is_clean(text)
+    !text.trim().is_empty() && text.chars().nth(MAX_MARK_CHARS).is_none() && clean::is_clean(text)
 }
 
 impl Settings {
-    /// Whether every number is within its range.
+    /// Checks that every value is within its range.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let percent = 0.0..=100.0;
         let search = &self.search;
@@ -256,7 +265,7 @@ impl Settings {
             (
                 "rank.embedding_model",
                 self.rank.embedding_model.is_none() || self.rank.ranker == RankerKind::Hybrid,
-                "set where `rank.by` is \"hybrid\"; no other ranker asks for vectors",
+                "set only if `rank.by` is \"hybrid\"; no other ranker uses vectors",
             ),
             ("search.cutoff", (0.0..=1.0).contains(&search.cutoff), "0 to 1"),
             ("search.max_limit", (1..=50).contains(&search.max_limit), "1 to 50"),

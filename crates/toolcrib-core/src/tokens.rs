@@ -1,24 +1,24 @@
-//! Sizes in tokens.
+//! Counting tokens.
 //!
-//! Everything that enters the model's context has a budget in tokens. How tokens are counted is the
-//! caller's affair: exact counters live in `toolcrib-tokens`, and without one the usual estimate
-//! stands in, labelled as such wherever it is shown.
+//! Everything that enters the model's context has a budget in tokens. The caller chooses how they are counted: the
+//! crate `toolcrib-tokens` has exact counters; without one, tokens are estimated, and the number is labelled as an
+//! estimate wherever it is shown.
 
 use std::fmt;
 
 /// Counts the tokens of a text.
 pub trait TokenCounter: fmt::Debug + Send + Sync {
-    /// How many tokens `text` is.
+    /// The number of tokens in `text`.
     fn count(&self, text: &str) -> usize;
 
-    /// What to call the number: the vocabulary, or the rule of an estimate.
+    /// A label for the number: the vocabulary, or how it was estimated.
     fn label(&self) -> &str;
 
     /// Whether the count is exact for its vocabulary.
     fn is_exact(&self) -> bool;
 }
 
-/// Four characters a token, rounded up: the rule of thumb that needs no vocabulary.
+/// Estimates one token per four characters, rounded up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FourCharsPerToken;
 

@@ -3,7 +3,7 @@
 //! A run with several camel-case parts is one word if the vocabulary has it as a word, and one word per part
 //! otherwise. So `GitHub` and `github` are the same word, while `createIssue` is two words.
 //!
-//! A word is split greedily, longest piece first, as in BERT's WordPiece, with one difference: if no piece
+//! A word is split greedily, longest piece first, as in BERT's `WordPiece`, with one difference: if no piece
 //! fits, one character is skipped instead of the entire word. Two adjacent words that form a phrase of the
 //! vocabulary produce the row of the phrase in addition to their own rows.
 

@@ -1,4 +1,4 @@
-//! Putting a disclosure together.
+//! Computes a disclosure: verdicts, replacements for deferred tools, and announcements.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -20,24 +20,23 @@ use crate::tool::{DeferPolicy, DefinitionFormat};
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::{compact, data};
 
-/// Names in one announcement.
-const ANNOUNCED: usize = 50;
+/// Maximum number of names in one announcement.
+const MAX_ANNOUNCED: usize = 50;
 
 impl Crib {
-    /// Our own tools as they are before anything is known to be deferred, for whoever must show them
-    /// at once.
+    /// Our own tools without a listing, for callers that must show them before it is known what is deferred.
     pub fn own_tools(&self) -> Vec<OwnTool> {
         own_tools::tools(self.settings(), None)
     }
 
-    /// The instruction that goes with [`own_tools`](Self::own_tools). It holds whether or not anything turns
-    /// out to be deferred.
+    /// The instruction for [`own_tools`](Self::own_tools). It is worded to be correct whether or not anything turns out to
+    /// be deferred.
     pub fn own_instruction(&self) -> String {
         let instruction = own_tools::instruction(self.settings(), None, None);
         format!("If you have the tool `{}`: {instruction}", self.settings().own_names.search)
     }
 
-    /// What the model sees this turn.
+    /// Computes what the model sees in this turn.
     pub fn disclose(
         &self,
         turn: &TurnContext<'_>,
@@ -51,11 +50,11 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        // Deferring what must always be deferred decides nothing about the rest.
+        // Deferring only tools with the policy `always` does not commit the conversation to deferring the others.
         if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }
-        // An announcement is said once; the same disclosure without it is what to repeat.
+        // An announcement is sent once, so later turns repeat the disclosure without it.
         let repeat = if disclosure.announcement.is_some() {
             Arc::new(Disclosure { announcement: None, ..(*disclosure).clone() })
         } else {
@@ -65,15 +64,15 @@ impl Crib {
         disclosure
     }
 
-    /// Everything a disclosure depends on, in one number.
+    /// A hash of everything that a disclosure depends on.
     fn key(&self, turn: &TurnContext<'_>, conversation: &Conversation) -> u64 {
         let mut hasher = FxHasher::default();
         (self.fingerprint(), turn.scope, turn.context_window, turn.model).hash(&mut hasher);
         (turn.connecting.is_empty(), turn.incomplete, turn.search_allowed).hash(&mut hasher);
         conversation.ledger.deferred().hash(&mut hasher);
-        // A stable disclosure does not change with what was revealed.
-        let shows = self.settings().shows_revealed();
-        for reveal in conversation.ledger.reveals().filter(|_| shows) {
+        // Without this setting a disclosure does not depend on the loaded tools.
+        let shows_revealed = self.settings().shows_revealed();
+        for reveal in conversation.ledger.reveals().filter(|_| shows_revealed) {
             (&reveal.name, reveal.fingerprint).hash(&mut hasher);
         }
         hasher.finish()
@@ -86,7 +85,7 @@ impl Crib {
         let deferrable = || policies.iter().filter(|(_, defer)| *defer != DeferPolicy::Never);
         let sizes = self.definition_tokens();
         let tokens_before = policies.iter().map(|(id, _)| sizes[id.index()]).sum();
-        let mut facts = ActivationInputs {
+        let mut inputs = ActivationInputs {
             tools: policies.len(),
             deferrable: deferrable().count(),
             always: policies.iter().filter(|(_, defer)| *defer == DeferPolicy::Always).count(),
@@ -99,32 +98,32 @@ impl Crib {
             deferred_before: conversation.ledger.deferred(),
         };
         let activation = &self.settings().activation;
-        // What would stand in the tools' place is worked out only where its cost decides.
-        let mut decision = activation.decide(&facts);
+        // The replacement is computed for its cost only if the cost can change the decision.
+        let mut decision = activation.decide(&inputs);
         if matches!(
             decision.reason,
             ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
         ) {
             let fresh = self.replace(turn, kind, decision, &Ledger::new(0), None);
-            facts.replacement_tokens = self.count(&fresh);
-            decision = activation.decide(&facts);
+            inputs.replacement_tokens = self.count(&fresh);
+            decision = activation.decide(&inputs);
         }
         if decision.deferral == Deferral::Nothing {
-            let stands = conversation.listing_message == ListingMessage::Sent;
-            let announcement = stands.then(|| own_tools::WITHDRAWN.to_owned());
-            if stands {
+            let was_sent = conversation.listing_message == ListingMessage::Sent;
+            let announcement = was_sent.then(|| own_tools::WITHDRAWN.to_owned());
+            if was_sent {
                 (conversation.listing_message, conversation.frozen) =
                     (ListingMessage::Withdrawn, None);
             }
             let disclosure = self.pass_through(turn, decision, tokens_before);
             return Disclosure { announcement, ..disclosure };
         }
-        let kept = |frozen: &FrozenListing| {
+        let is_current = |frozen: &FrozenListing| {
             self.settings().listing.placement != ListingPlacement::Fresh
                 && frozen.deferral == decision.deferral
-                && self.still_true(frozen, turn)
+                && self.is_still_true(frozen, turn)
         };
-        conversation.frozen = conversation.frozen.take().filter(kept);
+        conversation.frozen = conversation.frozen.take().filter(is_current);
         let frozen = conversation.frozen.as_ref();
         let mut parts = self.replace(turn, kind, decision, &conversation.ledger, frozen);
         let announcement = self.freeze(&parts, decision.deferral, conversation);
@@ -151,8 +150,8 @@ impl Crib {
     ) -> Disclosure {
         let tools = turn.scope.ids().map(|id| {
             let tool = self.catalog().tool(id);
-            let grounds = VerdictInputs { in_scope: true, decision, revealed: false };
-            let verdict = verdict(tool, &self.settings().rules, grounds);
+            let inputs = VerdictInputs { in_scope: true, decision, revealed: false };
+            let verdict = verdict(tool, &self.settings().rules, inputs);
             DisclosedTool { id, definition: Some(tool.shown_definition().into_owned()), verdict }
         });
         Disclosure {
@@ -168,7 +167,7 @@ impl Crib {
         }
     }
 
-    /// What stands for the deferred tools.
+    /// Computes what replaces the deferred tools.
     fn replace(
         &self,
         turn: &TurnContext<'_>,
@@ -190,11 +189,11 @@ impl Crib {
         let mut listed = Vec::new();
         for id in turn.scope.ids() {
             let tool = catalog.tool(id);
-            let grounds =
+            let inputs =
                 VerdictInputs { in_scope: true, decision, revealed: is_revealed.contains(&id) };
-            let verdict = verdict(tool, &self.settings().rules, grounds);
+            let verdict = verdict(tool, &self.settings().rules, inputs);
             let definition = match (&verdict, kind) {
-                // Only tools in scope are asked about.
+                // Does not happen: only tools in scope are visited.
                 (Verdict::Hidden, _) => continue,
                 (Verdict::Full(_), _) => Some(tool.shown_definition().into_owned()),
                 (Verdict::Deferred(_), DisclosureKind::Reveal) => {
@@ -206,8 +205,8 @@ impl Crib {
                 }
                 (Verdict::Deferred(_), DisclosureKind::Bridge | DisclosureKind::Append) => None,
             };
-            // A loaded tool keeps its line in the table of contents: the model forgets schemas,
-            // never names.
+            // A loaded tool stays in the listing: a schema can disappear from the conversation, but its name must
+            // not.
             let loaded = verdict == Verdict::Full(VerdictReason::Revealed);
             if definition.is_none() || (kind == DisclosureKind::Append && loaded) {
                 listed.push(id);
@@ -242,8 +241,8 @@ impl Crib {
         }
     }
 
-    /// The loaded tools that are shown in full: the newest ones that fit within the limits. A tool that does
-    /// not fit is skipped, and an older one may still fit.
+    /// The loaded tools that are shown in full: the newest ones that fit within the limits. A tool that does not fit is
+    /// skipped, and an older one may still fit.
     fn within_bounds(&self, revealed: Vec<ToolId>) -> Vec<ToolId> {
         let settings = self.settings();
         if !settings.limits_revealed() {
@@ -253,7 +252,7 @@ impl Crib {
         let (mut tools, mut bytes) =
             (bound(settings.max_revealed), bound(settings.max_revealed_bytes));
         let fits = |id: &ToolId| {
-            // Tools that are never deferred take no room from those that were found.
+            // Tools that are never deferred do not count towards the limits.
             if self.policy(*id) == DeferPolicy::Never {
                 return true;
             }
@@ -270,22 +269,22 @@ impl Crib {
     }
 
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
-        // The search tool's own words stand before the listing, in the same description.
+        // The description of the search tool begins with its own text, so the listing gets what remains.
         let mut settings = self.settings().listing.clone();
         settings.chars = settings.chars.saturating_sub(own_tools::PREFACE_CHARS);
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
     }
 
-    /// The listing as a message of its own.
+    /// The listing as a message.
     fn message(&self, listing: &Listing) -> String {
         own_tools::message(listing, self.settings().own_names)
     }
 
     fn count(&self, parts: &Parts) -> usize {
         let counter = self.counter();
-        let shape = DefinitionFormat::Own;
+        let format = DefinitionFormat::Own;
         let own: usize =
-            parts.own_tools.iter().map(|own| counter.count(&own.definition(shape))).sum();
+            parts.own_tools.iter().map(|own| counter.count(&own.definition(format))).sum();
         let stubs: usize = parts.stubs().map(|text| counter.count(&compact(text))).sum();
         let message = if self.settings().listing.placement == ListingPlacement::Message {
             parts.listing.as_ref().map_or(0, |listing| counter.count(&self.message(listing)))
@@ -295,9 +294,9 @@ impl Crib {
         own + stubs + message + counter.count(&parts.instruction)
     }
 
-    /// Whether a frozen listing still speaks only of tools that are there for this caller. One that
-    /// does not is made anew: a changed prompt costs money, a name out of scope costs trust.
-    fn still_true(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
+    /// Whether a frozen listing names only tools that this caller may still know of. If not, it is written again: a
+    /// changed prompt costs tokens, but a name out of scope would be a leak.
+    fn is_still_true(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
         let catalog = self.catalog();
         frozen.known.iter().all(|name| {
             catalog
@@ -306,7 +305,7 @@ impl Crib {
         })
     }
 
-    /// Freezes the first listing; later says what came since.
+    /// Freezes the first listing. Later, returns an announcement of the tools that were added since.
     fn freeze(
         &self,
         parts: &Parts,
@@ -317,36 +316,36 @@ impl Crib {
         let listing = parts.listing.as_ref().filter(|_| placement != ListingPlacement::Fresh)?;
         let Some(frozen) = &mut conversation.frozen else {
             let (listing, known) = (listing.clone(), parts.names.clone());
-            let said = (placement == ListingPlacement::Message).then(|| self.message(&listing));
-            if said.is_some() {
+            let message = (placement == ListingPlacement::Message).then(|| self.message(&listing));
+            if message.is_some() {
                 conversation.listing_message = ListingMessage::Sent;
             }
             let frozen =
                 FrozenListing { listing, deferral, listed: known.clone(), known, placement };
             conversation.frozen = Some(frozen);
-            return said;
+            return message;
         };
         let added: Vec<&String> = parts.names.difference(&frozen.known).collect();
-        let shown: Vec<String> = added.iter().take(ANNOUNCED).map(|name| data(name)).collect();
+        let shown: Vec<String> = added.iter().take(MAX_ANNOUNCED).map(|name| data(name)).collect();
         let more = match added.len() - shown.len() {
             0 => String::new(),
             more => format!(" and {more} more, to be found by searching"),
         };
         let announcement = (!added.is_empty())
             .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-        // Never fewer than the listing names: what it says must stay checked.
+        // Names are only added: those in the frozen listing must be checked every turn.
         frozen.known.extend(parts.names.iter().cloned());
         announcement
     }
 }
 
-/// The pieces of a disclosure that defers.
+/// The parts of a disclosure that defers tools.
 struct Parts {
     tools: Vec<DisclosedTool>,
     own_tools: Vec<OwnTool>,
     instruction: String,
     listing: Option<Listing>,
-    /// Every name the model is to know without its definition.
+    /// The names of the tools that the model knows without their definitions.
     names: BTreeSet<String>,
 }
 

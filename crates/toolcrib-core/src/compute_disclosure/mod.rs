@@ -1,9 +1,8 @@
-//! Working out what the model sees this turn.
+//! Computing what the model sees in a turn.
 //!
-//! [`Crib::disclose`](crate::Crib::disclose) puts together the catalog, the policy, what was revealed
-//! and the budget. Below activation the answer is "as it came", and whoever writes the request then
-//! forwards its own bytes. Above it, each tool has a verdict, and the disclosure says what stands for
-//! the deferred ones. When nothing has changed since the last turn, nothing is computed.
+//! [`Crib::disclose`](crate::Crib::disclose) combines the catalog, the policy, the loaded tools and the budget. Below
+//! activation, the result is a pass-through, and callers send their own bytes. Otherwise each tool has a verdict, and the
+//! disclosure says what replaces the deferred ones. If nothing has changed since the last turn, nothing is computed.
 
 mod compute;
 mod own_tools;

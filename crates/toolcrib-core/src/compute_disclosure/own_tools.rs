@@ -1,8 +1,8 @@
-//! The tools that are ours, and the one instruction that goes with them.
+//! The texts of our own tools, and the instruction for the system prompt.
 //!
-//! Their text is short because every turn pays for it, and it names no number and no date because a
-//! prompt cache forgives neither. The listing stands last in the description of the search tool: what
-//! may differ from catalog to catalog comes after what never does.
+//! They are short, because every turn pays for them, and contain no numbers or dates, because a change invalidates the
+//! prompt cache. The listing is last in the description of the search tool, so that text that differs between catalogs
+//! comes after text that never changes.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::listing::{Listing, ListingForm, ListingPlacement};
 use crate::own_names::OwnNames;
 use crate::settings::{SearchInput, Settings};
 
-/// Characters that the search tool's description has before the listing, at most.
+/// Maximum length of the search tool's description before the listing, in characters.
 pub(super) const PREFACE_CHARS: usize = 300;
 
 const SEARCH_SCHEMA: &str = r#"{"type":"object","properties":{"query":{"type":"string","description":"What the tool should do, in a few words, or select:NAME,NAME to load by name. +word: must have; -word: must not. Empty: list names."},"queries":{"type":"array","items":{"type":"string"},"description":"Several queries at once."},"limit":{"type":"integer","minimum":1}},"required":[],"additionalProperties":false}"#;
@@ -22,7 +22,7 @@ const REGEX_SCHEMA: &str = r#"{"type":"object","properties":{"pattern":{"type":"
 const DESCRIBE_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}"#;
 const CALL_SCHEMA: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object","description":"The tool's own arguments.","properties":{},"additionalProperties":true}},"required":["name","arguments"]}"#;
 
-/// Our tools for a disclosure, the listing in place.
+/// Our own tools, with the listing in the search tool's description.
 pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTool> {
     let (kind, names) = (settings.disclosure_kind(), settings.own_names);
     let mut search = match kind {
@@ -67,7 +67,7 @@ pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTo
     tools
 }
 
-/// What stands before a listing.
+/// The text before a listing.
 fn preface(listing: &Listing) -> String {
     let how = match listing.form {
         ListingForm::Full | ListingForm::Names => "; a listed name can be loaded without searching",
@@ -91,8 +91,8 @@ pub(super) fn message(listing: &Listing, names: OwnNames) -> String {
 pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
                                     holds, and the tools you have are all defined in full.";
 
-/// The instruction, for the system prompt: once, whatever the number of tools. `listed` is the form
-/// of the listing that goes with it.
+/// The instruction for the system prompt. Its length does not depend on the number of tools. `listed` is the form of the
+/// listing.
 pub(super) fn instruction(
     settings: &Settings,
     listed: Option<ListingForm>,
@@ -110,12 +110,12 @@ pub(super) fn instruction(
     text
 }
 
-/// Whether a listing has names in it.
+/// Whether a listing contains names.
 fn has_names(listed: Option<ListingForm>) -> bool {
     listed.is_some_and(|form| form < ListingForm::Groups)
 }
 
-/// What the model has before it.
+/// The beginning of the instruction: which tools are deferred.
 fn situation(settings: &Settings, listed: Option<ListingForm>) -> String {
     let search = settings.own_names.search;
     match settings.disclosure_kind() {
@@ -143,7 +143,7 @@ fn situation(settings: &Settings, listed: Option<ListingForm>) -> String {
     }
 }
 
-/// How a tool becomes callable.
+/// How the model makes a tool callable.
 fn way(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
     let OwnNames { call, describe, .. } = settings.own_names;
     let way = match settings.disclosure_kind() {
@@ -179,7 +179,7 @@ fn way(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
     Cow::Borrowed(way)
 }
 
-/// What a model that was not trained on deferred tools is told besides.
+/// An addition for models that were not trained on deferred tools.
 fn prohibition(settings: &Settings) -> String {
     let OwnNames { search, describe, call, .. } = settings.own_names;
     match settings.disclosure_kind() {

@@ -5,34 +5,34 @@ use std::collections::BTreeSet;
 use crate::listing::{Listing, ListingPlacement};
 use crate::policy::Deferral;
 
-/// The listing that a conversation has seen. It never changes, because it is part of the cached prefix;
-/// later changes of the catalog are announced in a message.
+/// The listing that a conversation has seen. It never changes, because it is part of the cached prompt prefix. Later
+/// changes of the catalog are announced in a message.
 #[derive(Debug, Clone)]
 pub(crate) struct FrozenListing {
     pub(crate) listing: Listing,
-    /// How much was deferred when it was made.
+    /// Which tools were deferred when it was written.
     pub(crate) deferral: Deferral,
-    /// The names it was made of.
+    /// The names of the tools in it, including those that its form does not spell out.
     pub(crate) listed: BTreeSet<String>,
-    /// The names the model knows of by now, listed or announced.
+    /// The names that the model knows, from the listing or an announcement.
     pub(crate) known: BTreeSet<String>,
     pub(crate) placement: ListingPlacement,
 }
 
-/// Whether the conversation has a message with the listing.
+/// Whether the listing was sent in a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ListingMessage {
     /// No such message was sent.
     #[default]
     NotSent,
-    /// It was sent, and holds.
+    /// It was sent and is still valid.
     Sent,
-    /// It was withdrawn by a later message.
+    /// A later message withdrew it.
     Withdrawn,
 }
 
 impl FrozenListing {
-    /// Whether it is a message, and not a part of the prompt.
+    /// Whether it was sent as a message rather than as part of a tool description.
     pub(crate) fn is_message(&self) -> bool {
         self.placement == ListingPlacement::Message
     }

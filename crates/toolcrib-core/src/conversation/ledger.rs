@@ -1,7 +1,7 @@
-//! What one conversation has been shown, in order.
+//! The record of the schemas that a conversation was shown, in order.
 //!
-//! The ledger is why a loaded tool stays loaded, why it is not sent twice, and why a changed schema
-//! *is* sent again. It is bounded; what falls out of it costs one more search and nothing else.
+//! Because of it a loaded tool stays loaded, its schema is not sent twice, and a changed schema is sent again. It is
+//! bounded; forgetting an entry costs one more search and nothing else.
 
 use std::collections::VecDeque;
 
@@ -15,21 +15,21 @@ use crate::tool::{Fingerprint, Tool};
 pub struct Reveal {
     /// The tool's name.
     pub name: String,
-    /// The definition that was shown; `None` where only the name is known, from a transcript.
+    /// The fingerprint of the definition that was shown; `None` if only the name is known, from a transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
 }
 
-/// The bounded, ordered record of reveals.
+/// A bounded, ordered record of reveals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledger {
     reveals: VecDeque<Reveal>,
-    cap: usize,
-    /// Whether the conversation has deferred: it belongs to what must travel with it.
+    capacity: usize,
+    /// Whether the conversation has deferred tools. Exported with the reveals.
     deferred: bool,
 }
 
-/// The exported form. The version is there so that a later one can be told apart.
+/// The exported form, with its version.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exported {
@@ -42,9 +42,9 @@ struct Exported {
 const VERSION: u32 = 1;
 
 impl Ledger {
-    /// An empty ledger that keeps the last `cap` reveals.
-    pub fn new(cap: usize) -> Self {
-        Self { reveals: VecDeque::new(), cap, deferred: false }
+    /// An empty ledger that keeps the last `capacity` reveals.
+    pub fn new(capacity: usize) -> Self {
+        Self { reveals: VecDeque::new(), capacity, deferred: false }
     }
 
     /// Whether the conversation has deferred tools.
@@ -52,13 +52,13 @@ impl Ledger {
         self.deferred
     }
 
-    /// Records that it has.
+    /// Records that the conversation has deferred tools.
     pub fn set_deferred(&mut self) {
         self.deferred = true;
     }
 
-    /// Records that a tool's schema was shown. A tool keeps its place in the order; the oldest makes
-    /// room for a new one.
+    /// Records that a tool's schema was shown. A known tool keeps its position; a new one replaces the oldest if the
+    /// ledger is full.
     pub fn reveal(&mut self, tool: &Tool) {
         let fingerprint = Some(tool.fingerprint());
         if let Some(known) = self.reveals.iter_mut().find(|r| r.name == tool.name()) {
@@ -75,16 +75,16 @@ impl Ledger {
     }
 
     fn push(&mut self, reveal: Reveal) {
-        if self.cap == 0 {
+        if self.capacity == 0 {
             return;
         }
-        if self.reveals.len() == self.cap {
+        if self.reveals.len() == self.capacity {
             self.reveals.pop_front();
         }
         self.reveals.push_back(reveal);
     }
 
-    /// Whether the model has been shown this tool as it is now.
+    /// Whether the model was shown the current definition of this tool.
     pub fn has(&self, tool: &Tool) -> bool {
         let known = self.reveals.iter().find(|reveal| reveal.name == tool.name());
         known.is_some_and(|reveal| {
@@ -92,7 +92,7 @@ impl Ledger {
         })
     }
 
-    /// Whether a tool of this name was shown, as it is now or as it was.
+    /// Whether any definition of a tool with this name was shown.
     pub fn has_name(&self, name: &str) -> bool {
         self.reveals.iter().any(|reveal| reveal.name == name)
     }
@@ -102,32 +102,32 @@ impl Ledger {
         self.reveals.iter()
     }
 
-    /// How many there are.
+    /// The number of reveals.
     pub fn len(&self) -> usize {
         self.reveals.len()
     }
 
-    /// Whether nothing was revealed.
+    /// Whether there are no reveals.
     pub fn is_empty(&self) -> bool {
         self.reveals.is_empty()
     }
 
-    /// The ledger as JSON, to be stored and given to [`import`](Self::import) elsewhere.
+    /// The ledger as JSON, for [`import`](Self::import).
     pub fn export(&self) -> String {
         let reveals = self.reveals.iter().cloned().collect();
         let exported = Exported { version: VERSION, deferred: self.deferred, reveals };
         serde_json::to_string(&exported).unwrap_or_default()
     }
 
-    /// Reads an exported ledger; only the newest `cap` reveals are kept.
-    pub fn import(text: &str, cap: usize) -> Result<Self, Error> {
+    /// Reads an exported ledger. Only the newest `capacity` reveals are kept.
+    pub fn import(text: &str, capacity: usize) -> Result<Self, Error> {
         let exported: Exported = serde_json::from_str(text)
             .map_err(|error| Error::Ledger { problem: error.to_string() })?;
         if exported.version != VERSION {
             let problem = format!("version {}, this program reads {VERSION}", exported.version);
             return Err(Error::Ledger { problem });
         }
-        let mut ledger = Self { deferred: exported.deferred, ..Self::new(cap) };
+        let mut ledger = Self { deferred: exported.deferred, ..Self::new(capacity) };
         for reveal in exported.reveals {
             if !ledger.has_name(&reveal.name) {
                 ledger.push(reveal);
@@ -136,19 +136,19 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Rebuilds the ledger of a resumed conversation from what the transcript shows: the texts of
-    /// our own replies and the names of the tools that were called, in order.
+    /// Rebuilds the ledger of a resumed conversation from its transcript: the texts of our own replies and the names of the
+    /// called tools, in order.
     ///
-    /// A tool that has changed since is found out when it is called: the transcript tells its name,
-    /// not its definition.
+    /// The transcript has names but no definitions, so a tool that has changed in the meantime is noticed only when it is
+    /// called.
     pub fn from_transcript<'a>(
         entries: impl IntoIterator<Item = TranscriptEntry<'a>>,
-        cap: usize,
+        capacity: usize,
     ) -> Self {
-        let mut ledger = Self::new(cap);
+        let mut ledger = Self::new(capacity);
         for entry in entries {
             let names = match entry {
-                // Whoever was answered by our search tool had deferred tools.
+                // A reply of our search tool means that tools were deferred.
                 TranscriptEntry::Reply(text) => {
                     let names = crate::reply::names_in(text);
                     ledger.deferred |= names.is_some();
@@ -163,10 +163,10 @@ impl Ledger {
         ledger
     }
 
-    /// Rebuilds the ledger of a conversation that has deferred, from the names of the tools it was
-    /// shown, in order. Each counts as shown the way it is now: a name tells no definition.
-    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, cap: usize) -> Self {
-        let mut ledger = Self { deferred: true, ..Self::new(cap) };
+    /// Rebuilds the ledger of a conversation that has deferred, from the names of the tools that it was shown, in order. Their
+    /// current definitions count as shown, because a name does not identify a definition.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, capacity: usize) -> Self {
+        let mut ledger = Self { deferred: true, ..Self::new(capacity) };
         for name in names {
             ledger.reveal_name(name.to_owned());
         }
@@ -180,11 +180,11 @@ impl Ledger {
     }
 }
 
-/// A piece of a transcript that tells what was shown.
+/// An entry of a transcript from which a ledger is rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TranscriptEntry<'a> {
-    /// The text of a reply of ours, in any of its forms.
+    /// The text of one of our replies, in any format.
     Reply(&'a str),
     /// The name of a tool that was called.
     Call(&'a str),

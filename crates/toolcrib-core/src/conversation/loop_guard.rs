@@ -1,33 +1,32 @@
-//! Stops a model that goes in circles.
+//! Detects a model that repeats itself.
 //!
-//! Weak models search nine times without calling anything, or send the same invalid call thirty
-//! times. The guard counts, and says when a reply should nudge and when it should stop asking and
-//! hand over the answer.
+//! Weak models search nine times without calling anything, or send the same invalid call thirty times. The guard counts
+//! searches and failures, and decides when a reply should warn the model and when it should describe the best hit.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-/// Searches in a row after which a reply nudges.
+/// Number of searches in a row after which replies contain a warning.
 const NUDGE_AFTER: u32 = 3;
-/// Searches in a row after which the best hit is described without being asked.
+/// Number of searches in a row after which replies also describe the best hit.
 const DESCRIBE_AFTER: u32 = 5;
-/// Queries and failures that are remembered.
-const REMEMBERED: usize = 8;
+/// Maximum number of queries, and of failures, that are remembered.
+const MAX_REMEMBERED: usize = 8;
 
-/// What a reply should add.
+/// What a reply should add. The number is that of searches in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopWarning {
     /// Nothing.
     None,
-    /// A word that searching goes nowhere.
+    /// A note that searching leads nowhere.
     Nudge(u32),
-    /// That, and the full schema of the best hit.
+    /// The note and the full schema of the best hit.
     Describe(u32),
 }
 
-/// Counts of one conversation.
+/// Counts the searches and failures of one conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LoopGuard {
     searches: u32,
@@ -36,10 +35,10 @@ pub(crate) struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// A search was made; loading by name is no search.
+    /// Counts a search. Loading a tool by name does not count.
     pub(crate) fn searched(&mut self, query: &str) -> LoopWarning {
         self.searches = self.searches.saturating_add(1);
-        if self.queries.len() == REMEMBERED {
+        if self.queries.len() == MAX_REMEMBERED {
             self.queries.pop_front();
         }
         self.queries.push_back(toolcrib_text::shorten(query, 80).into_owned());
@@ -50,18 +49,18 @@ impl LoopGuard {
         }
     }
 
-    /// The queries of the current streak, oldest first.
+    /// The queries since the last call, oldest first.
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.queries.iter().map(String::as_str)
     }
 
-    /// A tool was called: the streak is over.
+    /// Resets the count of searches because a tool was called.
     pub(crate) fn called(&mut self) {
         self.searches = 0;
         self.queries.clear();
     }
 
-    /// A call failed; returns how often this very call has.
+    /// Counts a failed call. Returns how often the same call has failed.
     pub(crate) fn failed(&mut self, name: &str, arguments: &str) -> u32 {
         let mut hasher = FxHasher::default();
         (name, arguments).hash(&mut hasher);
@@ -69,7 +68,7 @@ impl LoopGuard {
         let seen = self.failures.iter().position(|(known, _)| *known == key);
         let times =
             seen.and_then(|at| self.failures.remove(at)).map_or(1, |(_, n)| n.saturating_add(1));
-        if self.failures.len() == REMEMBERED {
+        if self.failures.len() == MAX_REMEMBERED {
             self.failures.pop_front();
         }
         self.failures.push_back((key, times));

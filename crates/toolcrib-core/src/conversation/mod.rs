@@ -1,8 +1,7 @@
-//! What is remembered of a conversation, and of how many.
+//! The state of a conversation, and a bounded set of conversations.
 //!
-//! One [`Conversation`] belongs to one caller and never meets another's: reveals cannot leak because
-//! there is no shared set for them to leak through. [`Conversations`] keeps the most recently used
-//! of them.
+//! A [`Conversation`] belongs to one caller. No state is shared between conversations, so what one has loaded cannot leak
+//! into another. [`Conversations`] keeps the most recently used ones.
 
 mod frozen_listing;
 mod ledger;
@@ -19,21 +18,21 @@ use rustc_hash::FxHashMap;
 
 use crate::disclosure::Disclosure;
 
-/// Reveals a conversation keeps by default.
+/// Default for the maximum number of reveals that a conversation keeps.
 pub const DEFAULT_MAX_REVEALS: usize = 64;
-/// Conversations that are kept by default.
+/// Default for the maximum number of conversations that are kept.
 pub const DEFAULT_MAX_CONVERSATIONS: usize = 4_096;
 
-/// Everything a turn needs to know about the turns before it.
+/// What a turn needs to know about the turns before it.
 #[derive(Debug, Clone)]
 pub struct Conversation {
     pub(crate) ledger: Ledger,
     pub(crate) guard: LoopGuard,
-    /// The listing the model has seen, which stays as it is.
+    /// The listing that the model has seen. It does not change any more.
     pub(crate) frozen: Option<FrozenListing>,
-    /// What became of a list that was said in a message.
+    /// Whether the listing was sent in a message.
     pub(crate) listing_message: ListingMessage,
-    /// The last disclosure and what it was made from: nothing changed, nothing computed.
+    /// The last disclosure and the hash of its inputs. While the inputs do not change, it is repeated.
     pub(crate) last: Option<(u64, Arc<Disclosure>)>,
 }
 
@@ -44,12 +43,12 @@ impl Default for Conversation {
 }
 
 impl Conversation {
-    /// A conversation that begins.
+    /// A new conversation.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A conversation that goes on: with an imported ledger, or one rebuilt from a transcript.
+    /// A conversation that is continued, with an imported ledger or one that was rebuilt from a transcript.
     pub fn with_ledger(ledger: Ledger) -> Self {
         Self {
             ledger,
@@ -60,8 +59,8 @@ impl Conversation {
         }
     }
 
-    /// Lets the next disclosure announce anew what was announced, whole lists included: for a
-    /// request that was not sent, and after a compaction. What stands in the prompt stays.
+    /// Makes the next disclosure repeat earlier announcements, including complete listings. For a request that was not
+    /// sent, and after a compaction. What is part of the prompt does not change.
     pub fn announce_again(&mut self) {
         self.last = None;
         if self.listing_message == ListingMessage::Withdrawn {
@@ -74,20 +73,20 @@ impl Conversation {
         }
     }
 
-    /// What it has been shown.
+    /// The tools that the model was shown.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 }
 
-/// A bounded set of conversations, the least recently used out first.
+/// A bounded set of conversations. The least recently used one is evicted first.
 ///
-/// By use and not by age: a long conversation that is still going should not lose its tools to a
-/// thousand short ones that are over.
+/// Rejected: evicting the oldest, because a long conversation that is still active would lose its tools to a thousand
+/// short ones that are over.
 #[derive(Debug)]
 pub struct Conversations {
-    cap: usize,
-    reveals: usize,
+    capacity: usize,
+    max_reveals: usize,
     clock: u64,
     by_key: FxHashMap<String, (u64, Conversation)>,
     by_use: BTreeMap<u64, String>,
@@ -100,25 +99,25 @@ impl Default for Conversations {
 }
 
 impl Conversations {
-    /// Keeps `cap` conversations of at most `reveals` reveals each.
-    pub fn new(cap: usize, reveals: usize) -> Self {
+    /// Keeps at most `capacity` conversations with at most `max_reveals` reveals each.
+    pub fn new(capacity: usize, max_reveals: usize) -> Self {
         Self {
-            cap: cap.max(1),
-            reveals,
+            capacity: capacity.max(1),
+            max_reveals,
             clock: 0,
             by_key: FxHashMap::default(),
             by_use: BTreeMap::new(),
         }
     }
 
-    /// The conversation under this key, new if it was not there or was evicted.
+    /// The conversation with this key; a new one if there is none, or if it was evicted.
     pub fn get(&mut self, key: &str) -> &mut Conversation {
         self.clock += 1;
         match self.by_key.get(key) {
             Some((used, _)) => {
                 self.by_use.remove(used);
             }
-            None if self.by_key.len() == self.cap => {
+            None if self.by_key.len() == self.capacity => {
                 if let Some((_, oldest)) = self.by_use.pop_first() {
                     self.by_key.remove(&oldest);
                 }
@@ -126,23 +125,23 @@ impl Conversations {
             None => {}
         }
         self.by_use.insert(self.clock, key.to_owned());
-        let fresh = || (0, Conversation::with_ledger(Ledger::new(self.reveals)));
+        let fresh = || (0, Conversation::with_ledger(Ledger::new(self.max_reveals)));
         let (used, conversation) = self.by_key.entry(key.to_owned()).or_insert_with(fresh);
         *used = self.clock;
         conversation
     }
 
-    /// Puts a conversation that was kept elsewhere under this key.
+    /// Stores a conversation under this key.
     pub fn put(&mut self, key: &str, conversation: Conversation) {
         *self.get(key) = conversation;
     }
 
-    /// How many are kept.
+    /// The number of conversations.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether none is.
+    /// Whether there are no conversations.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }

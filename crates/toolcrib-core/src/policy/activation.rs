@@ -1,19 +1,19 @@
-//! Whether a conversation defers, and why.
+//! Whether a conversation defers tools, and why.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::activation_reason::{ActivationReason, ThresholdSource};
 
-/// Whether deferral is up to the numbers.
+/// Whether tools are deferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationMode {
-    /// The numbers decide.
+    /// Depends on the thresholds.
     #[default]
     Auto,
-    /// Defer whatever may be deferred.
+    /// Every tool that may be deferred is.
     On,
-    /// Defer nothing.
+    /// Nothing is deferred.
     Off,
 }
 
@@ -22,14 +22,14 @@ impl<'de> Deserialize<'de> for ActivationMode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum ModeValue {
             Flag(bool),
             Word(String),
         }
-        match Written::deserialize(deserializer)? {
-            Written::Flag(true) => Ok(Self::Auto),
-            Written::Flag(false) => Ok(Self::Off),
-            Written::Word(word) => match word.to_ascii_lowercase().as_str() {
+        match ModeValue::deserialize(deserializer)? {
+            ModeValue::Flag(true) => Ok(Self::Auto),
+            ModeValue::Flag(false) => Ok(Self::Off),
+            ModeValue::Word(word) => match word.to_ascii_lowercase().as_str() {
                 "auto" => Ok(Self::Auto),
                 "on" => Ok(Self::On),
                 "off" => Ok(Self::Off),
@@ -41,29 +41,29 @@ impl<'de> Deserialize<'de> for ActivationMode {
     }
 }
 
-/// When deferral sets in.
+/// When a conversation begins to defer tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
 #[non_exhaustive]
 pub struct Activation {
-    /// On, off, or by the numbers.
+    /// Whether tools are deferred always, never, or depending on the thresholds below.
     pub mode: ActivationMode,
-    /// At this many tools, counted over all of them; 0 for never by count.
+    /// Threshold: number of tools, including those that are never deferred. 0 disables it.
     pub tools: usize,
-    /// At this many tokens of tools that could be deferred; 0 for never by tokens.
+    /// Threshold: tokens of the tools that could be deferred. 0 disables it.
     pub tokens: usize,
-    /// At this share of the context window, in percent; 0 for never by share. Where both are set
-    /// the smaller number counts: ten percent of a million tokens is not a small prompt.
+    /// Threshold: the same tokens as a percentage of the context window. 0 disables it. If `tokens` is set, too, the
+    /// smaller threshold counts: ten percent of a million tokens is not a small prompt.
     pub context_percent: f64,
-    /// Whether `tokens` counts only where the window is not known.
+    /// Whether `tokens` applies only if the context window is unknown.
     pub tokens_if_unknown: bool,
-    /// Whether what must always be deferred is deferred below the thresholds too.
+    /// Whether tools with the policy `always` are deferred below the thresholds, too.
     pub always_below: bool,
-    /// Whether nothing is deferred that would cost more deferred than as it is.
+    /// Whether nothing is deferred if deferring would cost more tokens than it saves.
     pub only_if_saving: bool,
-    /// Keep deferring once a conversation has begun to. Off, each turn decides anew, so that
-    /// removing servers returns to direct exposure, at the price of a changed prompt.
+    /// Whether a conversation that has begun to defer keeps deferring. If not, each turn decides again: removing
+    /// servers can bring all tools back, but that changes the cached prompt.
     pub sticky: bool,
 }
 
@@ -82,21 +82,21 @@ impl Default for Activation {
     }
 }
 
-/// What the decision rests on.
+/// The inputs of [`Activation::decide`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct ActivationInputs {
-    /// All tools in scope.
+    /// Number of tools in scope.
     pub tools: usize,
-    /// Those that may be deferred.
+    /// Number of tools that may be deferred.
     pub deferrable: usize,
-    /// Those that must be deferred below the threshold too.
+    /// Number of tools with the policy `always`.
     pub always: usize,
-    /// Tokens of the deferrable ones.
+    /// Tokens of the deferrable tools.
     pub deferrable_tokens: usize,
-    /// Tokens that would stand in their place: search tool, listing, instruction, stubs.
+    /// Tokens of what would replace them: search tool, listing, instruction, stubs.
     pub replacement_tokens: usize,
-    /// The model's context window, where it is known.
+    /// The model's context window in tokens, if known.
     pub context_window: Option<usize>,
     /// Whether servers are still connecting.
     pub connecting: bool,
@@ -108,89 +108,91 @@ pub struct ActivationInputs {
     pub deferred_before: bool,
 }
 
-/// How much a conversation defers.
+/// Which tools a conversation defers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deferral {
-    /// Nothing: the tools pass through as they came.
+    /// None: the tools are passed through unchanged.
     Nothing,
-    /// Only what must always be deferred.
+    /// Only tools with the policy `always`.
     OnlyAlways,
-    /// Whatever may be deferred.
+    /// Every tool that may be deferred.
     Everything,
 }
 
-/// How much is deferred, and why.
+/// Which tools are deferred, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// How much.
+    /// Which tools.
     pub deferral: Deferral,
-    /// Why.
+    /// The reason.
     pub reason: ActivationReason,
 }
 
 impl Activation {
-    /// Decides for one turn.
+    /// Decides whether a turn defers tools. The only function that does.
     ///
-    /// While servers are still connecting, a catalog can only grow: enough is enough already, and
-    /// "not enough" is no decision. A conversation that has begun to defer goes on doing so.
-    pub fn decide(&self, facts: &ActivationInputs) -> Decision {
+    /// While servers are still connecting, the catalog can only grow. So a threshold that is reached stays reached,
+    /// and one that is not reached decides nothing yet. By default, a conversation that has begun to defer keeps
+    /// deferring.
+    pub fn decide(&self, inputs: &ActivationInputs) -> Decision {
         let nothing = |reason| Decision { deferral: Deferral::Nothing, reason };
         let everything = |reason| Decision { deferral: Deferral::Everything, reason };
         if self.mode == ActivationMode::Off {
             return nothing(ActivationReason::Off);
         }
-        if !facts.search_allowed {
+        if !inputs.search_allowed {
             return nothing(ActivationReason::NoSearch);
         }
-        if facts.deferrable == 0 {
+        if inputs.deferrable == 0 {
             return nothing(ActivationReason::NothingToDefer);
         }
         if self.mode == ActivationMode::On {
             return everything(ActivationReason::On);
         }
-        if facts.incomplete {
+        if inputs.incomplete {
             return everything(ActivationReason::Incomplete);
         }
-        if self.sticky && facts.deferred_before {
+        if self.sticky && inputs.deferred_before {
             return everything(ActivationReason::Sticky);
         }
-        let reason = match self.enough(facts) {
-            Some(enough)
-                if !self.only_if_saving || facts.replacement_tokens < facts.deferrable_tokens =>
+        let reason = match self.reached_threshold(inputs) {
+            Some(reached)
+                if !self.only_if_saving || inputs.replacement_tokens < inputs.deferrable_tokens =>
             {
-                return everything(enough);
+                return everything(reached);
             }
             Some(_) => ActivationReason::NoSaving {
-                before: facts.deferrable_tokens,
-                after: facts.replacement_tokens,
+                before: inputs.deferrable_tokens,
+                after: inputs.replacement_tokens,
             },
-            None if facts.connecting => ActivationReason::StillConnecting,
-            None => ActivationReason::Below { threshold: self.tokens_threshold(facts) },
+            None if inputs.connecting => ActivationReason::StillConnecting,
+            None => ActivationReason::Below { threshold: self.tokens_threshold(inputs) },
         };
-        // What its owner wants deferred always is not the numbers' to expose.
-        let always = self.always_below && facts.always > 0;
+        // The thresholds do not override the policy `always`.
+        let always = self.always_below && inputs.always > 0;
         let deferral = if always { Deferral::OnlyAlways } else { Deferral::Nothing };
         Decision { deferral, reason }
     }
 
-    fn enough(&self, facts: &ActivationInputs) -> Option<ActivationReason> {
-        if self.tools > 0 && facts.tools >= self.tools {
-            return Some(ActivationReason::Count { tools: facts.tools, threshold: self.tools });
+    fn reached_threshold(&self, inputs: &ActivationInputs) -> Option<ActivationReason> {
+        if self.tools > 0 && inputs.tools >= self.tools {
+            return Some(ActivationReason::Count { tools: inputs.tools, threshold: self.tools });
         }
-        let (source, threshold) = self.tokens_threshold(facts)?;
-        let tokens = facts.deferrable_tokens;
+        let (source, threshold) = self.tokens_threshold(inputs)?;
+        let tokens = inputs.deferrable_tokens;
         (tokens >= threshold).then_some(ActivationReason::Tokens { tokens, threshold, source })
     }
 
-    /// The token threshold: the smaller of the fixed number and the share of the window, if both apply.
-    fn tokens_threshold(&self, facts: &ActivationInputs) -> Option<(ThresholdSource, usize)> {
-        let takes_share = self.context_percent > 0.0;
-        let share = facts.context_window.filter(|_| takes_share).map(|window| {
+    /// The token threshold: the smaller of the fixed number and the share of the context window, if both apply.
+    fn tokens_threshold(&self, inputs: &ActivationInputs) -> Option<(ThresholdSource, usize)> {
+        let has_share = self.context_percent > 0.0;
+        let share = inputs.context_window.filter(|_| has_share).map(|window| {
             let tokens = (window as f64 * self.context_percent / 100.0) as usize;
             (ThresholdSource::Share { window }, tokens)
         });
-        let counts = self.tokens > 0 && !(self.tokens_if_unknown && facts.context_window.is_some());
-        let is_unknown = takes_share && facts.context_window.is_none();
+        let counts =
+            self.tokens > 0 && !(self.tokens_if_unknown && inputs.context_window.is_some());
+        let is_unknown = has_share && inputs.context_window.is_none();
         let source =
             if is_unknown { ThresholdSource::UnknownWindow } else { ThresholdSource::Fixed };
         let fixed = counts.then_some((source, self.tokens));
@@ -202,7 +204,7 @@ impl Activation {
 mod tests {
     use super::*;
 
-    fn facts() -> ActivationInputs {
+    fn inputs() -> ActivationInputs {
         ActivationInputs {
             tools: 20,
             deferrable: 18,
@@ -216,18 +218,18 @@ mod tests {
     fn decide(
         change: impl FnOnce(&mut Activation, &mut ActivationInputs),
     ) -> (Deferral, ActivationReason) {
-        let (mut activation, mut facts) = (Activation::default(), facts());
-        change(&mut activation, &mut facts);
-        let Decision { deferral, reason } = activation.decide(&facts);
+        let (mut activation, mut inputs) = (Activation::default(), inputs());
+        change(&mut activation, &mut inputs);
+        let Decision { deferral, reason } = activation.decide(&inputs);
         (deferral, reason)
     }
 
     #[test]
     fn an_incomplete_catalog_defers_unless_it_is_configured_otherwise() {
         let few = |mode| {
-            decide(|activation, facts| {
+            decide(|activation, inputs| {
                 activation.mode = mode;
-                (facts.tools, facts.deferrable_tokens, facts.incomplete) = (2, 20, true);
+                (inputs.tools, inputs.deferrable_tokens, inputs.incomplete) = (2, 20, true);
             })
         };
         assert_eq!(few(ActivationMode::Auto), (Deferral::Everything, ActivationReason::Incomplete));
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn few_large_tools_count_by_their_tokens_against_the_smaller_bound() {
+    fn few_large_tools_are_deferred_at_the_smaller_token_threshold() {
         let few = |tokens, context| {
             decide(|_, f| {
                 (f.tools, f.deferrable, f.deferrable_tokens, f.context_window) =
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_deferred_at_a_loss_and_nothing_without_a_search_tool() {
+    fn nothing_is_deferred_without_a_saving_or_without_a_search_tool() {
         assert_eq!(
             decide(|_, f| f.replacement_tokens = 5_000),
             (Deferral::Nothing, ActivationReason::NoSaving { before: 5_000, after: 5_000 })
@@ -315,18 +317,18 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_defers_keeps_deferring_unless_told_otherwise() {
+    fn a_conversation_that_defers_keeps_deferring_unless_configured_otherwise() {
         let shrunk = |f: &mut ActivationInputs| (f.tools, f.deferred_before) = (3, true);
         assert_eq!(decide(|_, f| shrunk(f)), (Deferral::Everything, ActivationReason::Sticky));
-        let anew = decide(|a, f| {
+        let again = decide(|a, f| {
             a.sticky = false;
             shrunk(f);
         });
-        assert!(matches!(anew, (Deferral::Nothing, ActivationReason::Below { .. })));
+        assert!(matches!(again, (Deferral::Nothing, ActivationReason::Below { .. })));
     }
 
     #[test]
-    fn a_filling_catalog_is_never_decided_to_be_small() {
+    fn a_catalog_whose_servers_are_connecting_is_not_decided_to_be_small() {
         assert_eq!(
             decide(|_, f| (f.tools, f.connecting) = (0, true)).1,
             ActivationReason::StillConnecting,

@@ -1,58 +1,58 @@
-//! Why a conversation defers or does not, as a value and as text.
+//! The reason why a conversation defers tools or not, as a value and as text.
 //!
 //! [`Activation::decide`](super::Activation::decide) returns it; `explain`, headers, logs and tests print it.
 
 use std::fmt;
 
-/// Why a conversation defers or does not.
+/// The reason why a conversation defers tools or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActivationReason {
-    /// Configured off.
+    /// Deferral is configured off.
     Off,
     /// The search tool is not allowed, so nothing could be loaded.
     NoSearch,
     /// No tool may be deferred.
     NothingToDefer,
-    /// Configured on.
+    /// Deferral is configured on.
     On,
-    /// Not every server has answered yet, and the caller defers until they have.
+    /// Not every server has listed its tools yet, and the caller defers until then.
     Incomplete,
-    /// It has deferred before.
+    /// The conversation has deferred before.
     Sticky,
-    /// Enough tools.
+    /// The number of tools reached its threshold.
     Count {
-        /// How many there are.
+        /// Number of tools.
         tools: usize,
-        /// How many are enough.
+        /// The threshold.
         threshold: usize,
     },
-    /// Enough tokens.
+    /// The tokens of deferrable tools reached their threshold.
     Tokens {
-        /// How many there are.
+        /// Number of tokens.
         tokens: usize,
-        /// How many are enough.
+        /// The threshold.
         threshold: usize,
-        /// What the threshold is.
+        /// Where the threshold comes from.
         source: ThresholdSource,
     },
-    /// Neither enough tools nor enough tokens.
+    /// Neither threshold is reached.
     Below {
-        /// The token threshold and where it comes from; `None` if tokens do not count.
+        /// The token threshold and its source; `None` if there is none.
         threshold: Option<(ThresholdSource, usize)>,
     },
-    /// Servers are still connecting, and what is there is not enough: ask again next turn.
+    /// Servers are still connecting, and the known tools do not reach a threshold. Decided again next turn.
     StillConnecting,
-    /// What would stand in the tools' place costs more than they do.
+    /// What replaces the tools would cost more tokens than the tools themselves.
     NoSaving {
-        /// Tokens as they are.
+        /// Tokens without deferral.
         before: usize,
-        /// Tokens deferred.
+        /// Tokens with deferral.
         after: usize,
     },
 }
 
-/// What a threshold of tokens is.
+/// Where a token threshold comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ThresholdSource {
@@ -68,7 +68,7 @@ pub enum ThresholdSource {
 }
 
 impl ThresholdSource {
-    /// Why the threshold is this many tokens, to be put after the number.
+    /// An explanation of the threshold, to be appended to the number.
     fn reason(self, threshold: usize) -> String {
         match self {
             Self::Fixed => String::new(),

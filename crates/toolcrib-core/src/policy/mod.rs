@@ -1,8 +1,7 @@
 //! Which tools the model sees in full, and why.
 //!
-//! Two decisions, one function each: [`Activation::decide`] says whether a conversation defers at
-//! all, [`verdict`] says what becomes of one tool. Both return their reason, and `explain`, logs and
-//! tests print that same reason.
+//! There are two decisions, each made by one function: [`Activation::decide`] decides whether a conversation defers
+//! tools, [`verdict`] how one tool is shown. Both return their reason, and `explain`, logs and tests print it.
 
 mod activation;
 mod activation_reason;

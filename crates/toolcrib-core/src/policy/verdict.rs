@@ -1,36 +1,36 @@
-//! What becomes of one tool, and why.
+//! Whether a tool is shown in full, deferred or hidden, and why.
 
 use std::fmt;
 
 use super::{Decision, Deferral, Rules};
 use crate::tool::{DeferPolicy, Tool};
 
-/// What becomes of one tool.
+/// How a tool is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Shown with its whole definition.
+    /// With its complete definition.
     Full(VerdictReason),
-    /// Shown in part, or only listed, and loaded on demand.
+    /// In part, or only in the listing; the model loads it on demand.
     Deferred(VerdictReason),
-    /// Not there for this caller.
+    /// Not at all: it is outside the caller's scope.
     Hidden,
 }
 
-/// Why.
+/// The reason for a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VerdictReason {
     /// Nothing is deferred in this conversation.
     NotActive,
-    /// Deferral is on and nothing speaks against it.
+    /// Deferral is active, and no rule or policy exempts the tool.
     Active,
-    /// The owner's policy.
+    /// The tool's owner decided it.
     Owner(DeferPolicy),
-    /// A rule of the configuration or the embedder.
+    /// A rule in the configuration or in the program that uses the library.
     Rule(String),
     /// It is on the hot list.
     Hot,
-    /// The model has asked for it before.
+    /// The model loaded it earlier.
     Revealed,
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for VerdictReason {
     }
 }
 
-/// What a verdict rests on, beside the tool.
+/// The inputs of [`verdict`] apart from the tool and the rules.
 #[derive(Debug, Clone, Copy)]
 pub struct VerdictInputs {
     /// Whether the caller may know of the tool.
@@ -60,25 +60,24 @@ pub struct VerdictInputs {
     pub revealed: bool,
 }
 
-/// The one function that says how a tool is shown.
+/// Decides how a tool is shown. The only function that does.
 ///
-/// Whoever says never prevails over whoever says always: a tool too many costs tokens, a tool too
-/// few costs the task.
-pub fn verdict(tool: &Tool, rules: &Rules, grounds: VerdictInputs) -> Verdict {
-    if !grounds.in_scope {
+/// `never` takes precedence over `always`: a tool too many costs tokens, but a tool too few can make the task fail.
+pub fn verdict(tool: &Tool, rules: &Rules, inputs: VerdictInputs) -> Verdict {
+    if !inputs.in_scope {
         return Verdict::Hidden;
     }
-    if grounds.decision.deferral == Deferral::Nothing {
+    if inputs.decision.deferral == Deferral::Nothing {
         return Verdict::Full(VerdictReason::NotActive);
     }
-    let (defer, because) = rules.policy(tool);
-    match defer {
-        DeferPolicy::Never => Verdict::Full(because),
-        DeferPolicy::Automatic if grounds.decision.deferral == Deferral::OnlyAlways => {
+    let (policy, reason) = rules.policy(tool);
+    match policy {
+        DeferPolicy::Never => Verdict::Full(reason),
+        DeferPolicy::Automatic if inputs.decision.deferral == Deferral::OnlyAlways => {
             Verdict::Full(VerdictReason::NotActive)
         }
-        _ if grounds.revealed => Verdict::Full(VerdictReason::Revealed),
-        DeferPolicy::Always => Verdict::Deferred(because),
+        _ if inputs.revealed => Verdict::Full(VerdictReason::Revealed),
+        DeferPolicy::Always => Verdict::Deferred(reason),
         DeferPolicy::Automatic => Verdict::Deferred(VerdictReason::Active),
     }
 }

@@ -11,7 +11,7 @@ use crate::listing::ListingForm;
 use crate::policy::{Activation, ActivationMode, Glob, Rules};
 use crate::rank::{Bm25Settings, RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
-use crate::settings::{MARK, SearchInput, SearchSettings, Settings, is_mark};
+use crate::settings::{MAX_MARK_CHARS, SearchInput, SearchSettings, Settings, is_mark};
 use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
@@ -137,7 +137,8 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
         Some(Value::String(mark)) if is_mark(mark) => settings.mark.clone_from(mark),
         Some(Value::String(mark)) => {
             let (value, used) = (brief(&Value::from(&**mark)), &settings.mark);
-            let problem = format!("{value} is not 1 to {MARK} plain characters, `{used}` is used");
+            let problem =
+                format!("{value} is not 1 to {MAX_MARK_CHARS} plain characters, `{used}` is used");
             config.warn(&join(path, "deferDescription"), problem);
         }
         Some(other) => {

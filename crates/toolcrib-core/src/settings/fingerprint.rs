@@ -109,6 +109,7 @@ mod tests {
     use rustc_hash::FxHasher;
 
     use super::*;
+    use crate::rank::VectorTable;
 
     fn hash(change: impl FnOnce(&mut Settings)) -> u64 {
         let mut settings = Settings::default();
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn every_kind_of_value_changes_the_hash() {
         let default = hash(|_| {});
-        assert_eq!(default, hash(|settings| settings.vector_table = Default::default()));
+        assert_eq!(default, hash(|settings| settings.vector_table = VectorTable::default()));
         let changes: [fn(&mut Settings); 8] = [
             |settings| settings.activation.context_percent = 10.5,
             |settings| settings.context_window = Some(1),

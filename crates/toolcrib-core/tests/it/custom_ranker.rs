@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolcrib_core::rank::{CustomRanker, Fit, FitDecision, FitReason, RankRequest, ScoredTool};
-use toolcrib_core::{Crib, Query, Scope, Settings, ToolId, Words};
+use toolcrib_core::{Crib, Query, Scope, Settings, Tool, ToolId, Words};
 
 use crate::support::{Chat, catalog, names, office};
 
@@ -53,7 +53,7 @@ fn ranked(crib: &Crib, scope: &Scope) -> Vec<String> {
 fn hits_are_sorted_by_score_and_then_by_name() {
     let crib = crib(None);
     let scope = Scope::all(crib.catalog());
-    let mut expected: Vec<_> = crib.catalog().tools().iter().map(|tool| tool.name()).collect();
+    let mut expected: Vec<_> = crib.catalog().tools().iter().map(Tool::name).collect();
     expected.sort_unstable_by_key(|name| (*name != "mail__send", *name));
     assert_eq!(ranked(&crib, &scope), expected);
 }

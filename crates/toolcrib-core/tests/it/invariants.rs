@@ -83,7 +83,7 @@ fn question() -> impl Strategy<Value = String> {
 }
 
 fn preset() -> impl Strategy<Value = Preset> {
-    proptest::sample::select(&Preset::ALL[..])
+    proptest::sample::select(Preset::ALL)
 }
 
 /// The name of a tool as a person writes it in a rule: without its server, or with other separators.

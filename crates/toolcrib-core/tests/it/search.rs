@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolcrib_core::reply::{AvailableTools, MissingTool, ReplyFormat};
-use toolcrib_core::{Conversation, Limits, Query, Scope, SearchRequest, TurnContext, Words};
+use toolcrib_core::{Conversation, Limits, Scope, SearchRequest, TurnContext, Words};
 
 use crate::support::{Chat, crib, crib_with, names, office, strings, tool};
 
@@ -290,7 +290,9 @@ fn every_explanation_adds_up_to_the_score() {
         let scope = Scope::all(crib.catalog());
         let mut explained = 0;
         for query in queries {
-            let Query::Words(words) = crib.parse(query, &scope) else { panic!("{query}") };
+            let toolcrib_core::Query::Words(words) = crib.parse(query, &scope) else {
+                panic!("{query}")
+            };
             for hit in crib.rank(&words, &scope, 10) {
                 explained += 1;
                 let why = crib.explain(&words, &scope, hit.id).unwrap();
