@@ -1,11 +1,11 @@
 //! An agent loop with tool search in it: `cargo run -p toolcrib-core --example agent`.
-#![allow(clippy::print_stdout, reason = "it is there to be watched")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use toolcrib_core::{
     CallOutcome, Catalog, Conversation, Crib, DefinitionFormat, Error, Scope, Settings, TurnContext,
 };
 
-/// The tools your agent has, as you would send them.
+/// Your agent's tools, as you would send them to the provider.
 const TOOLS: &str = r#"[
   {"name": "slack__post_message", "description": "Post a message to a channel.", "input_schema":
     {"type": "object", "properties": {"channel": {"type": "string"}, "text": {"type": "string"}},
@@ -15,22 +15,22 @@ const TOOLS: &str = r#"[
 ]"#;
 
 fn main() -> Result<(), Error> {
-    // Once. Two tools would pass as they are, so this example asks for deferring them.
+    // Once. Two tools would be passed through unchanged, so this example turns deferral on.
     let settings = Settings::from_toml("[activation]\nmode = 'on'")?;
     let crib = Crib::new(Catalog::from_json(TOOLS.as_bytes())?, settings);
     let scope = Scope::all(crib.catalog());
-    // Once a conversation.
+    // Once per conversation.
     let mut conversation = Conversation::new();
     let mut messages = vec!["Tell the team that the build is green.".to_owned()];
     loop {
-        // Each turn: what the model is sent.
+        // In each turn: what to send to the model.
         let turn = TurnContext::new(&scope).with_context_window(200_000).with_model("gpt-5");
         let shown = crib.disclose(&turn, &mut conversation);
         let tools = crib.tools_json(&shown, TOOLS, DefinitionFormat::Anthropic);
         messages.extend(shown.announcement.clone());
-        let asked = model(&tools, shown.instruction.as_deref(), &messages);
-        let Some((name, input)) = asked else { return Ok(()) };
-        // Each call: searches are answered, your tools are checked and run by their own names.
+        let call = model(&tools, shown.instruction.as_deref(), &messages);
+        let Some((name, input)) = call else { return Ok(()) };
+        // For each call: searches are answered; calls of your tools are checked and returned under their own names.
         let result = match crib.handle(&turn, &mut conversation, name, input) {
             CallOutcome::Run(call) => run(&call.name, call.arguments.get()),
             CallOutcome::Answer(reply) => reply.for_model(),
@@ -46,11 +46,11 @@ fn run(name: &str, arguments: &str) -> String {
     format!("ran {name} with {arguments}")
 }
 
-/// A tool and its input.
-type Asked = (&'static str, &'static str);
+/// The name of a tool and its input.
+type ModelCall = (&'static str, &'static str);
 
-/// Your model. Here a script: it searches, calls what it found, and is done.
-fn model(_tools: &str, _system: Option<&str>, messages: &[String]) -> Option<Asked> {
+/// Your model. Here it is a script that searches, calls the tool it found, and stops.
+fn model(_tools: &str, _system: Option<&str>, messages: &[String]) -> Option<ModelCall> {
     let call =
         r#"{"name": "slack__post_message", "arguments": {"channel": "dev", "text": "Green."}}"#;
     let search = r#"{"query": "tell a channel something"}"#;

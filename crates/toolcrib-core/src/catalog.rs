@@ -1,7 +1,7 @@
 //! The immutable, ordered set of tools that everything else works on.
 //!
-//! A catalog never changes; another one takes its place, with the next generation. Building settles
-//! what a name means: one name, one tool, whatever order the servers connected in.
+//! A catalog never changes; a new one with the next generation replaces it. Building it makes names unique, independently of
+//! the order in which servers connected.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::tool::Tool;
 use crate::wire_name;
 
-/// A tool of one catalog, by position.
+/// A tool of a catalog, identified by its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId(u32);
 
@@ -29,7 +29,7 @@ impl ToolId {
     }
 }
 
-/// Tools, their servers, and what was noticed when they came in.
+/// Tools, their servers, and findings about them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     tools: Vec<Tool>,
@@ -38,39 +38,39 @@ pub struct Catalog {
     servers: Vec<(Arc<str>, Vec<ToolId>)>,
     findings: Vec<Finding>,
     generation: u64,
-    /// A hash of the generation and all names, to tell one catalog's scopes from another's.
+    /// A hash of the generation and all names, which tells whether a scope belongs to this catalog.
     identity: u64,
 }
 
 impl Catalog {
-    /// Starts an empty catalog of generation 0.
+    /// A builder for a catalog of generation 0.
     pub fn builder() -> CatalogBuilder {
         CatalogBuilder { generation: 0, ..CatalogBuilder::default() }
     }
 
-    /// Starts the catalog that takes this one's place.
+    /// A builder for the catalog that replaces this one.
     pub fn next(&self) -> CatalogBuilder {
         CatalogBuilder { generation: self.generation + 1, ..CatalogBuilder::default() }
     }
 
-    /// A catalog of one document, with the default limits.
+    /// Reads a catalog from one document, with the default limits.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
         let mut builder = Self::builder();
         builder.add(ingest(bytes, None, &Limits::default())?);
         Ok(builder.build())
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
 
-    /// Counts up each time a catalog takes another's place.
+    /// The generation, which increases with each replacement.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -79,12 +79,12 @@ impl Catalog {
         self.identity
     }
 
-    /// Every tool's id, in order.
+    /// The ids of all tools, in order.
     pub fn ids(&self) -> impl Iterator<Item = ToolId> + use<> {
         (0..self.tools.len()).map(ToolId::at)
     }
 
-    /// The tool with this id. Ids come from this catalog, so there is one.
+    /// The tool with this id, which must be one of this catalog.
     pub fn tool(&self, id: ToolId) -> &Tool {
         &self.tools[id.index()]
     }
@@ -94,64 +94,63 @@ impl Catalog {
         &self.tools
     }
 
-    /// The tool of exactly this name.
+    /// The tool with exactly this name.
     pub fn find(&self, name: &str) -> Option<ToolId> {
         self.by_name.get(name).copied()
     }
 
-    /// The servers in order of their names, each with its tools.
+    /// The servers with their tools, sorted by name.
     pub fn servers(&self) -> &[(Arc<str>, Vec<ToolId>)] {
         &self.servers
     }
 
-    /// What a server says about itself.
+    /// A server's instructions.
     pub fn instructions(&self, server: &str) -> Option<&str> {
         self.instructions.get(server).map(AsRef::as_ref)
     }
 
-    /// What was held, renamed or cleaned.
+    /// Which tools were withheld, renamed or changed, and why.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 }
 
-/// Collects tools until the catalog is built.
+/// Collects tools for a catalog.
 #[derive(Debug, Default)]
 pub struct CatalogBuilder {
     generation: u64,
-    came: IngestedTools,
+    ingested: IngestedTools,
 }
 
 impl CatalogBuilder {
-    /// Takes in everything of one document.
-    pub fn add(&mut self, came: IngestedTools) -> &mut Self {
-        self.came.tools.extend(came.tools);
-        self.came.findings.extend(came.findings);
-        self.came.instructions.extend(came.instructions);
+    /// Adds everything of one document.
+    pub fn add(&mut self, ingested: IngestedTools) -> &mut Self {
+        self.ingested.tools.extend(ingested.tools);
+        self.ingested.findings.extend(ingested.findings);
+        self.ingested.instructions.extend(ingested.instructions);
         self
     }
 
-    /// Settles names and closes the set.
+    /// Makes names unique and builds the catalog.
     ///
-    /// Two servers with the same name: both get their wire names. One server that declares a name
-    /// twice: the same definition counts once, different ones are all held, since neither the order
-    /// nor the luck of a hash may decide which tool a call runs.
+    /// If two servers use the same name, both tools get their wire names. If one server declares a name twice, equal
+    /// definitions count once, and different ones are all withheld, because nothing but chance could decide which of them a
+    /// call runs.
     pub fn build(self) -> Catalog {
-        let IngestedTools { tools, mut findings, instructions } = self.came;
-        let mut fates = Fates::of(&tools);
+        let IngestedTools { tools, mut findings, instructions } = self.ingested;
+        let mut conflicts = NameConflicts::of(&tools);
         let mut by_name = FxHashMap::default();
         let mut kept: Vec<Tool> = Vec::with_capacity(tools.len());
         for (i, mut tool) in tools.into_iter().enumerate() {
-            let fate = fates.take(i);
-            if let Some(problem) = fate {
-                let held = !matches!(problem, Problem::Renamed { .. });
+            if let Some(problem) = conflicts.take(i) {
+                let is_withheld = !matches!(problem, Problem::Renamed { .. });
                 let name = Some(tool.name.to_string());
                 if let Problem::Renamed { to } = &problem {
                     tool.name = to.as_str().into();
-                    tool.differs = true;
+                    tool.shown_differs = true;
                 }
-                findings.push(Finding { place: "catalog".into(), tool: name, problem });
-                if held {
+                findings.push(Finding { location: "catalog".into(), tool: name, problem });
+                if is_withheld {
                     continue;
                 }
             }
@@ -186,10 +185,10 @@ fn by_server(tools: &[Tool]) -> Vec<(Arc<str>, Vec<ToolId>)> {
     servers
 }
 
-/// What becomes of each tool that shares its name with another; the others have no entry.
-struct Fates(FxHashMap<usize, Problem>);
+/// What happens to each tool that shares its name with another. Other tools have no entry.
+struct NameConflicts(FxHashMap<usize, Problem>);
 
-impl Fates {
+impl NameConflicts {
     fn of(tools: &[Tool]) -> Self {
         let mut first: FxHashMap<&str, usize> = FxHashMap::default();
         let mut shared: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
@@ -198,7 +197,7 @@ impl Fates {
                 shared.entry(&tool.name).or_insert_with(|| vec![before]).push(i);
             }
         }
-        let mut fates = FxHashMap::default();
+        let mut problems = FxHashMap::default();
         for (name, mut same) in shared {
             same.sort_unstable();
             same.dedup();
@@ -209,19 +208,19 @@ impl Fates {
                 let differs = others.clone().any(|&o| tools[o].definition != tools[i].definition);
                 let repeats = others.any(|o| *o < same[position]);
                 if differs {
-                    fates.insert(i, Problem::Collision);
+                    problems.insert(i, Problem::Collision);
                 } else if repeats {
-                    fates.insert(i, Problem::Duplicate);
+                    problems.insert(i, Problem::Duplicate);
                 } else if several && let Some(server) = tools[i].server() {
                     let to = wire_name::of(server, name);
-                    // Whoever calls itself by another's wire name does not get it held by that.
+                    // A tool that declares another tool's wire name as its own must not cause that tool to be withheld.
                     let taken = first.contains_key(to.as_str());
                     let to = if taken { wire_name::distinct(server, name) } else { to };
-                    fates.insert(i, Problem::Renamed { to });
+                    problems.insert(i, Problem::Renamed { to });
                 }
             }
         }
-        Self(fates)
+        Self(problems)
     }
 
     fn take(&mut self, i: usize) -> Option<Problem> {

@@ -1,13 +1,12 @@
-//! Context windows, by the name of the model.
+//! Context windows by model name.
 //!
-//! Activation by share of the context window needs the window, and most requests name only the model. The
-//! table has models that are reached through their makers' APIs. Models that people serve themselves are left
-//! out: their window is what the server was started with. Whatever a caller, a file or a client says about
-//! the window goes before the table.
+//! Activation by a share of the context window needs to know the window, but most requests contain only the model's name. The
+//! table has models with a hosted API. Models that people host themselves are left out, because their window depends on how
+//! the server was started. A window that a caller, a file or a client sets takes precedence over the table.
 
 /// Model names and their context windows in tokens, as of November 2026, checked against the list of models
-/// in litellm 1.108.4. A name is matched by its beginning, and the longest entry counts. Dots are written as
-/// hyphens: some APIs spell `claude-opus-4-6` as `claude-opus-4.6`.
+/// in litellm 1.108.4. Entries are prefixes of names, and the longest match counts. Dots are written as hyphens, because
+/// some APIs spell `claude-opus-4-6` as `claude-opus-4.6`.
 const WINDOWS: [(&str, usize); 62] = [
     ("claude", 200_000),
     ("claude-fable-5", 1_000_000),
@@ -73,10 +72,10 @@ const WINDOWS: [(&str, usize); 62] = [
     ("o4-mini", 200_000),
 ];
 
-/// What Claude Code puts after a model's name to ask for a window of a million tokens.
-const MILLION: &str = "[1m]";
+/// The suffix with which Claude Code requests a window of a million tokens.
+const MILLION_TOKENS_SUFFIX: &str = "[1m]";
 
-/// The context window of a model in tokens, if the table has it.
+/// The context window of a model in tokens, if known.
 ///
 /// ```
 /// use toolcrib_core::context_window;
@@ -87,16 +86,16 @@ const MILLION: &str = "[1m]";
 /// ```
 pub fn of_model(model: &str) -> Option<usize> {
     let model = model.to_ascii_lowercase();
-    if model.ends_with(MILLION) {
+    if model.ends_with(MILLION_TOKENS_SUFFIX) {
         return Some(1_000_000);
     }
-    // Gateways put providers and regions before a name: `openai/`, `us.anthropic.`, `models/`.
+    // Gateways add providers and regions as prefixes: `openai/`, `us.anthropic.`, `models/`.
     let model = model.rsplit('/').next().unwrap_or_default();
     let starts = model.match_indices(['.', ':']).map(|(at, _)| at + 1);
     std::iter::once(0).chain(starts).find_map(|start| {
         let name = model[start..].replace('.', "-");
         let fits = |(entry, _): &&(&str, usize)| {
-            // `gpt-4-1` is not the beginning of `gpt-4-1106-preview`, nor `o1` of `o1x`.
+            // A prefix must end at a word boundary: `gpt-4-1` does not match `gpt-4-1106-preview`, nor `o1` `o1x`.
             let rest = name.strip_prefix(*entry);
             rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
         };
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_entry_counts_and_digits_are_not_cut() {
+    fn the_longest_entry_that_ends_at_a_word_boundary_counts() {
         for (model, window) in [
             ("claude-3-5-haiku-latest", Some(200_000)),
             ("claude-haiku-4-5", Some(200_000)),

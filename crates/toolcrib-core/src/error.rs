@@ -1,7 +1,6 @@
-//! What the operator must fix.
+//! Errors that the operator must fix.
 //!
-//! The other kind of failure, what the *model* can fix, is an answer and not an error: see
-//! [`Refusal`](crate::call::Refusal).
+//! Mistakes that the *model* can correct are replies, not errors: see [`Refusal`](crate::call::Refusal).
 
 use thiserror::Error;
 
@@ -10,57 +9,57 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are not UTF-8.
-    #[error("not UTF-8 text, from byte {offset} on")]
+    #[error("not UTF-8 text: the first invalid byte is at offset {offset}")]
     NotText {
-        /// The first byte that does not fit.
+        /// The first invalid byte.
         offset: usize,
     },
     /// The text is neither JSON nor JSON lines.
     #[error("not JSON: {problem} at line {line}, column {column}")]
     NotJson {
-        /// What the parser stumbled over.
+        /// The parser's message.
         problem: String,
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// Counted from 1.
+        /// The column, counted from 1.
         column: usize,
     },
-    /// The JSON holds no list of tools.
+    /// The JSON contains no list of tools.
     #[error("no tools in this JSON: found {found}")]
     NoTools {
-        /// What was there instead.
+        /// What it contains instead.
         found: String,
     },
-    /// The settings cannot be read or contradict themselves.
+    /// The settings are invalid.
     #[error("{problem}")]
     Settings {
-        /// What is wrong, and where.
+        /// What is wrong and where.
         problem: String,
-        /// How to mend it.
+        /// How to fix it.
         hint: String,
     },
-    /// An exported ledger cannot be read.
+    /// An exported ledger is invalid.
     #[error("not a ledger: {problem}")]
     Ledger {
-        /// What is wrong with it.
+        /// What is wrong.
         problem: String,
     },
 }
 
 impl Error {
-    /// What to do about it, in one line.
+    /// How to fix the error, in one line.
     pub fn hint(&self) -> String {
         match self {
             Self::NotText { .. } => "save the file as UTF-8".into(),
             Self::NotJson { .. } => {
-                "a catalog is a JSON document, or one JSON object a line (`.jsonl`)".into()
+                "a catalog is a JSON document, or one JSON object per line (`.jsonl`)".into()
             }
-            Self::NoTools { .. } => "give an MCP `tools/list` result, a `tools` array of an LLM \
+            Self::NoTools { .. } => "use an MCP `tools/list` result, a `tools` array of an LLM \
                 request, or lines of {\"name\",\"description\",\"input_schema\",\"server\"}"
                 .into(),
             Self::Settings { hint, .. } => hint.clone(),
             Self::Ledger { .. } => {
-                "give what `Ledger::export` returned; without it the conversation searches again"
+                "use a text that `Ledger::export` returned; without a ledger, the model searches again"
                     .into()
             }
         }

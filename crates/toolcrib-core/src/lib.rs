@@ -1,19 +1,25 @@
 //! Tool search for agents, as a library.
 //!
-//! An agent with hundreds of tools pays for every schema on every turn. A [`Crib`] holds those tools,
-//! shows the model a short table of contents instead, finds what it asks for, and hands over the
-//! schema then. This crate is pure: no I/O, no clock, no randomness; what a turn needs to know comes
-//! in as values. Two calls go around an agent loop, [`Crib::disclose`] before the model and
-//! [`Crib::handle`] after it:
+//! An agent with hundreds of tools pays for every schema on every turn. A [`Crib`] shows the model a short listing of the tools
+//! instead, finds tools that the model searches for, and provides their schemas then. This crate is pure: no I/O, no clock, no
+//! randomness. An agent loop needs two calls, [`Crib::disclose`] before the model and [`Crib::handle`] after it:
 //!
 //! ```
 #![doc = include_str!("../examples/agent.rs")]
 //! ```
 //!
-//! Reading order: [`Crib`] (the engine), [`disclosure`] (what the model sees), [`reply`] (what a search
-//! answers), [`call`] (how it calls), [`rank`] (why this tool and not that one), [`policy`] (which
-//! tools are deferred, and when), [`preset`] (to behave like another system). ARCHITECTURE.md lists
-//! all modules, each after those that it uses.
+//! Reading order: [`Crib`] (the engine), [`disclosure`] (what the model sees), [`reply`] (the answer to a search), [`call`]
+//! (calls and their checks), [`rank`] (how tools are ranked), [`policy`] (which tools are deferred, and when), [`preset`]
+//! (behaving like another system). ARCHITECTURE.md lists all modules, each after those that it uses.
+//!
+//! # Features
+//!
+//! Both are on by default.
+//!
+//! - `vectors`: the built-in table of token vectors, 10 MB in the binary. Without it, [`rank::RankerKind::Hybrid`] needs a table
+//!   in [`Settings::vector_table`]; if there is none, tools are ranked by words alone, and
+//!   [`rank::Explanation::vectors_missing`] says so.
+//! - `presets`: the presets of other systems, and reading those systems' configuration.
 
 // Pure: see clippy.toml.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

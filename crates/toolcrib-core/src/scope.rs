@@ -1,8 +1,8 @@
-//! The tools a caller may know of.
+//! The tools that a caller may know of.
 //!
-//! Every search, listing, count, error and call takes a scope, and what is outside it does not
-//! exist: asking for it is answered exactly as for a name nobody has. That includes the statistics
-//! behind the ranking, so a score cannot tell that a hidden tool is there.
+//! Every search, listing, count, error and call takes a scope. A tool outside it does not exist for the caller: a request for
+//! it is answered exactly as one for an unknown name. The statistics behind the ranking are taken within the scope, too, so
+//! a score cannot reveal that a hidden tool exists.
 
 use crate::catalog::{Catalog, ToolId};
 
@@ -11,9 +11,9 @@ use crate::catalog::{Catalog, ToolId};
 pub struct Scope {
     bits: Vec<u64>,
     len: usize,
-    /// Tools in the catalog this is a scope of.
-    of: usize,
-    /// Which catalog that is.
+    /// Number of tools in its catalog.
+    catalog_len: usize,
+    /// The identity of its catalog.
     catalog: u64,
 }
 
@@ -23,18 +23,18 @@ impl Scope {
         Self::of(catalog, catalog.ids())
     }
 
-    /// No tool. A caller without a stated scope gets this one: absence fails closed.
+    /// No tools: for a caller whose scope is unknown.
     pub fn none(catalog: &Catalog) -> Self {
         Self::of(catalog, [])
     }
 
     /// These tools.
     pub fn of(catalog: &Catalog, ids: impl IntoIterator<Item = ToolId>) -> Self {
-        let of = catalog.len();
-        let bits = vec![0; of.div_ceil(64)];
-        let mut scope = Self { bits, len: 0, of, catalog: catalog.identity() };
+        let catalog_len = catalog.len();
+        let bits = vec![0; catalog_len.div_ceil(64)];
+        let mut scope = Self { bits, len: 0, catalog_len, catalog: catalog.identity() };
         for id in ids {
-            if id.index() < of && !scope.contains(id) {
+            if id.index() < catalog_len && !scope.contains(id) {
                 scope.bits[id.index() / 64] |= 1 << (id.index() % 64);
                 scope.len += 1;
             }
@@ -42,7 +42,7 @@ impl Scope {
         scope
     }
 
-    /// The tools with these names; a name the catalog does not have adds nothing.
+    /// The tools with these names. Names that the catalog does not have are ignored.
     pub fn named<'a>(catalog: &Catalog, names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::of(catalog, names.into_iter().filter_map(|name| catalog.find(name)))
     }
@@ -52,33 +52,33 @@ impl Scope {
         self.bits.get(id.index() / 64).is_some_and(|word| word >> (id.index() % 64) & 1 == 1)
     }
 
-    /// How many tools that is.
+    /// The number of tools in scope.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it is none.
+    /// Whether no tool is in scope.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether it is a scope of this very catalog. One of another would mean other tools.
+    /// Whether it belongs to this catalog. The ids of another catalog mean other tools.
     pub(crate) fn is_of(&self, catalog: &Catalog) -> bool {
-        self.catalog == catalog.identity() && self.of == catalog.len()
+        self.catalog == catalog.identity() && self.catalog_len == catalog.len()
     }
 
-    /// How many tools its catalog has.
+    /// The number of tools in its catalog.
     pub(crate) fn size_of_catalog(&self) -> usize {
-        self.of
+        self.catalog_len
     }
 
-    /// Whether it is every tool of its catalog.
+    /// Whether all tools of its catalog are in scope.
     pub fn is_all(&self) -> bool {
-        self.len == self.of
+        self.len == self.catalog_len
     }
 
-    /// The tools, in catalog order.
+    /// The tools in scope, in catalog order.
     pub fn ids(&self) -> impl Iterator<Item = ToolId> + '_ {
-        (0..self.of).map(ToolId::at).filter(|id| self.contains(*id))
+        (0..self.catalog_len).map(ToolId::at).filter(|id| self.contains(*id))
     }
 }

@@ -1,8 +1,8 @@
-//! Settings written as TOML, read over a preset.
+//! Reads settings from TOML.
 //!
-//! The text names a preset, or none for our own, and says only what it wants otherwise. It is read
-//! strictly: a typo in a key or a value out of range is an error with a hint, never a silent default.
-//! The file may have other readers too; their top-level keys are left to them.
+//! The text may name a preset, and then contains only the differences. It is read strictly: an unknown key or a value out of
+//! range is an error with a hint, never a silent default. The same file may have other readers; their top-level keys are
+//! ignored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -103,10 +103,10 @@ impl<'a> SettingsReader<'a> {
     }
 }
 
-/// The settings, as people write them.
+/// The settings as they are written in a file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+struct SettingsFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<Preset>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ struct Written {
     mark: String,
     guidance: Guidance,
     activation: Activation,
-    defer: WrittenRules,
+    defer: RulesSection,
     listing: ListingSettings,
     rank: RankSettings,
     search: SearchSettings,
@@ -131,26 +131,26 @@ struct Written {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct WrittenRules {
+struct RulesSection {
     hot: bool,
     never: Vec<String>,
     always: Vec<String>,
     servers: BTreeMap<String, DeferPolicy>,
 }
 
-impl Default for WrittenRules {
+impl Default for RulesSection {
     fn default() -> Self {
         Self { hot: true, never: Vec::new(), always: Vec::new(), servers: BTreeMap::new() }
     }
 }
 
-impl Default for Written {
+impl Default for SettingsFile {
     fn default() -> Self {
         Self::of(Settings::default())
     }
 }
 
-impl Written {
+impl SettingsFile {
     fn of(settings: Settings) -> Self {
         let texts = |globs: &[Glob]| globs.iter().map(Glob::to_string).collect();
         let servers = settings.rules.servers.iter().map(|(glob, defer)| (glob.to_string(), *defer));
@@ -169,7 +169,7 @@ impl Written {
             mark: settings.mark,
             guidance: settings.guidance,
             activation: settings.activation,
-            defer: WrittenRules {
+            defer: RulesSection {
                 hot: settings.keeps_hot_tools,
                 never: texts(&settings.rules.never),
                 always: texts(&settings.rules.always),
@@ -216,38 +216,37 @@ impl Written {
     }
 }
 
-/// Reads a text over this preset, or over the one that the text names. What it says of a key replaces
-/// what the preset says; its rules are added to the preset's.
-fn read(preset: Option<Preset>, text: &str, others: &[&str]) -> Result<Settings, Error> {
+/// Reads a text on top of this preset, or of the one that the text names. Its values replace those of the preset; its rules
+/// are added to the preset's.
+fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Settings, Error> {
     let failed = |error: toml::de::Error| unreadable(text, &error, &[]);
     let mut root = DeTable::parse(text).map_err(failed)?;
-    for key in others {
+    for key in other_keys {
         root.get_mut().remove(*key);
     }
-    // First without the preset: only what is parsed from the text has lines to name in an error.
+    // The text is read without the preset first, because only then do errors have line numbers.
     let written =
-        Written::deserialize(toml::Deserializer::from(root.clone())).map_err(|error| {
-            // An unknown top-level key may be a misspelled key of another reader.
+        SettingsFile::deserialize(toml::Deserializer::from(root.clone())).map_err(|error| {
+            // An unknown top-level key may be a misspelled key of another reader, so the error lists those, too.
             let is_top_level = root.get_ref().keys().any(|key| error.span() == Some(key.span()));
-            unreadable(text, &error, if is_top_level { others } else { &[] })
+            unreadable(text, &error, if is_top_level { other_keys } else { &[] })
         })?;
     let preset = preset.or(written.preset).unwrap_or_default().settings();
     let rules = preset.rules.clone().merged(written.settings().rules);
-    let mut table = toml::Table::try_from(Written::of(preset)).map_err(|error| {
-        // Every preset is written out in a test.
+    let mut table = toml::Table::try_from(SettingsFile::of(preset)).map_err(|error| {
+        // Cannot happen: a test serialises every preset.
         Error::Settings { problem: error.to_string(), hint: "this is a bug; report it".into() }
     })?;
     let own = toml::Table::deserialize(toml::Deserializer::from(root)).map_err(failed)?;
     overlay(&mut table, own);
-    let merged: Written = table.try_into().map_err(failed)?;
+    let merged: SettingsFile = table.try_into().map_err(failed)?;
     let settings = Settings { rules, ..merged.settings() };
     settings.check()?;
     Ok(settings)
 }
 
-/// What is wrong with a text, and where. The parser's own picture of the line is left out: the line
-/// may belong to another reader and have a token in it. `more_keys` are added to the keys that the
-/// message lists.
+/// An error with the problem and its position. The parser's excerpt of the line is left out, because the line may belong to
+/// another reader and contain a token. `more_keys` are added to the list of known keys in the message.
 fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error {
     let mut problem = error.message().to_owned();
     for key in more_keys {
@@ -262,7 +261,7 @@ fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error 
     Error::Settings { problem, hint: "the keys and their defaults are in docs/settings.md".into() }
 }
 
-/// Puts `over` on top of `under`, table by table.
+/// Writes the values of `over` into `under`, merging nested tables.
 fn overlay(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
@@ -281,7 +280,7 @@ mod tests {
     const OTHERS: [&str; 2] = ["window", "theme"];
 
     #[test]
-    fn keys_of_other_readers_are_ignored_whatever_they_hold() {
+    fn keys_of_other_readers_are_ignored_whatever_their_values() {
         let text = "theme = 'dark'\nmark = '…'\n[window]\nmark = 7\n[[window.tab]]\nlimit = -1";
         let expected = Settings { mark: "…".into(), ..Settings::default() };
         assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(text).unwrap(), expected);
@@ -290,7 +289,7 @@ mod tests {
             SettingsReader::new().ignoring(&OTHERS).over(Preset::Words).read(text).unwrap(),
             expected
         );
-        assert!(Settings::from_toml(text).is_err(), "here they are nobody's");
+        assert!(Settings::from_toml(text).is_err(), "without `ignoring` they are unknown keys");
         let nested =
             SettingsReader::new().ignoring(&OTHERS).read("[search]\nwindow = 1").unwrap_err();
         assert!(nested.to_string().ends_with("at line 2, column 1"), "{nested}");

@@ -1,31 +1,31 @@
 //! A schema as one line of types.
 //!
-//! `{owner: string; labels?: string[]; state?: "open"|"closed"}` says in a tenth of the tokens what
-//! most calls need to know. Deep or odd parts become `object` or `any`: shorter, never wrong.
+//! `{owner: string; labels?: string[]; state?: "open"|"closed"}` contains what most calls need, in a tenth of the tokens. Deep
+//! or unusual parts become `object` or `any`, which is less precise but not wrong.
 
 use serde_json::{Map, Value};
 
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
 
-/// Levels that are spelled out.
-const DEPTH: usize = 4;
-/// Values of an enum that are spelled out.
-const VALUES: usize = 12;
-/// Properties of one object that are spelled out.
-const PROPERTIES: usize = 40;
-/// Options of one union that are spelled out.
-const OPTIONS: usize = 8;
+/// Maximum depth that is written out.
+const MAX_DEPTH: usize = 4;
+/// Maximum number of values of an enum that are written out.
+const MAX_VALUES: usize = 12;
+/// Maximum number of properties of an object that are written out.
+const MAX_PROPERTIES: usize = 40;
+/// Maximum number of options of a union that are written out.
+const MAX_OPTIONS: usize = 8;
 
-/// Characters of a signature that goes to a model.
-const CHARS: usize = 2_000;
+/// Maximum length of a signature in a reply, in characters.
+const MAX_CHARS: usize = 2_000;
 
-/// The signature as a model gets it: a large schema is cut, visibly.
+/// The signature for a reply. A long one is truncated and ends with an ellipsis.
 pub(crate) fn bounded(schema: &Value) -> String {
-    shorten(&signature(schema), CHARS).into_owned()
+    shorten(&signature(schema), MAX_CHARS).into_owned()
 }
 
-/// The signature of an input schema.
+/// Writes the signature of an input schema.
 ///
 /// ```
 /// let schema = serde_json::json!({
@@ -37,14 +37,14 @@ pub(crate) fn bounded(schema: &Value) -> String {
 /// ```
 pub fn signature(schema: &Value) -> String {
     match schema {
-        Value::Object(map) if map.contains_key("properties") => object(map, schema, DEPTH),
+        Value::Object(map) if map.contains_key("properties") => object(map, schema, MAX_DEPTH),
         Value::Object(map) if map.get("type").is_none_or(|t| t.as_str() == Some("object")) => {
-            match typed(schema, schema, DEPTH) {
+            match typed(schema, schema, MAX_DEPTH) {
                 spelled if spelled == "any" || spelled == "object" => "{}".into(),
                 spelled => spelled,
             }
         }
-        _ => typed(schema, schema, DEPTH),
+        _ => typed(schema, schema, MAX_DEPTH),
     }
 }
 
@@ -61,22 +61,23 @@ fn typed(schema: &Value, root: &Value, depth: usize) -> String {
         return literal(value);
     }
     if let Some(Value::Array(values)) = map.get("enum") {
-        let mut shown: Vec<_> = values.iter().take(VALUES).map(literal).collect();
-        if values.len() > VALUES {
+        let mut shown: Vec<_> = values.iter().take(MAX_VALUES).map(literal).collect();
+        if values.len() > MAX_VALUES {
             shown.push("…".into());
         }
         return shown.join("|");
     }
     for key in ["anyOf", "oneOf", "any_of"] {
         if let Some(Value::Array(options)) = map.get(key) {
-            let each = options.iter().take(OPTIONS).map(|option| typed(option, root, depth - 1));
-            return union(each.collect(), options.len() > OPTIONS);
+            let each =
+                options.iter().take(MAX_OPTIONS).map(|option| typed(option, root, depth - 1));
+            return union(each.collect(), options.len() > MAX_OPTIONS);
         }
     }
     match map.get("type") {
         Some(Value::Array(kinds)) => {
             let mut kinds: Vec<Option<&str>> =
-                kinds.iter().take(OPTIONS).map(Value::as_str).collect();
+                kinds.iter().take(MAX_OPTIONS).map(Value::as_str).collect();
             kinds.dedup();
             let each = kinds.into_iter().map(|kind| of_kind(kind, map, root, depth));
             union(each.collect(), false)
@@ -92,7 +93,7 @@ fn typed(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 fn of_kind(kind: Option<&str>, map: &Map<String, Value>, root: &Value, depth: usize) -> String {
-    // Gemini's subset writes its types in capitals.
+    // Gemini's schemas have their types in upper case.
     match kind.map(str::to_ascii_lowercase).as_deref() {
         Some("object") => object(map, root, depth),
         Some("array") => match map.get("items") {
@@ -116,11 +117,11 @@ fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> String {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // Further in, fewer: forty of forty of forty is nobody's reading.
-    let most = if depth == DEPTH { PROPERTIES } else { PROPERTIES / 4 };
+    // Nested objects get fewer properties, or the signature could have 40 × 40 × 40 of them.
+    let max_properties = if depth == MAX_DEPTH { MAX_PROPERTIES } else { MAX_PROPERTIES / 4 };
     let mut shown: Vec<String> = properties
         .iter()
-        .take(most)
+        .take(max_properties)
         .map(|(name, schema)| {
             let optional = if required.contains(&name.as_str()) { "" } else { "?" };
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || c == '$';
@@ -128,7 +129,7 @@ fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> String {
             format!("{key}{optional}: {}", typed(schema, root, depth - 1))
         })
         .collect();
-    if properties.len() > most {
+    if properties.len() > max_properties {
         shown.push("…".into());
     }
     format!("{{{}}}", shown.join("; "))

@@ -1,7 +1,7 @@
 //! A tool as its owner declared it.
 //!
-//! The definition is kept as text, in the shape it came in, so that a revealed tool is the owner's
-//! own JSON and not our reading of it. Beside it stand the few things everybody asks for.
+//! The definition is kept as text in its original format, so that the model sees the owner's JSON and not our
+//! interpretation of it. Fields that are used often are stored separately.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 
 use toolcrib_text::json::{self, Fields};
 
-/// What a tool without parameters declares.
+/// The input schema of a tool without parameters.
 pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Whether its owner lets a tool be deferred.
+/// Whether a tool may be deferred, by its owner or by a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeferPolicy {
-    /// Its full schema is always shown.
+    /// Never: its full schema is always shown.
     Never,
-    /// Deferred once deferral is active.
+    /// When deferral is active.
     #[default]
     Automatic,
-    /// Deferred below the threshold too.
+    /// Always, even below the activation thresholds.
     Always,
 }
 
-/// The shapes a tool definition comes in.
+/// The format of a tool definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,14 +41,14 @@ pub enum DefinitionFormat {
     Chat,
     /// OpenAI Responses: `{type: function, name, description, parameters}`.
     Responses,
-    /// Gemini: `{name, description, parameters}` or `parametersJsonSchema`, whose keys may be in snake case.
+    /// Gemini: `{name, description, parameters}` or `parametersJsonSchema`; keys may be in snake case.
     Gemini,
-    /// Ours: `{name, description, input_schema, server}`, with `title`, `keywords`, `defer` if wanted.
+    /// Toolcrib's own: `{name, description, input_schema, server}`, optionally with `title`, `keywords`, `defer`.
     Own,
 }
 
 impl DefinitionFormat {
-    /// The keys under which this shape may hold the input schema; the first is the one to write.
+    /// The keys that may hold the input schema. The first one is used for writing.
     pub(crate) fn schema_keys(self) -> &'static [&'static str] {
         match self {
             Self::Mcp => &["inputSchema"],
@@ -64,8 +64,8 @@ impl DefinitionFormat {
         self.schema_keys().iter().find_map(value)
     }
 
-    /// The key under which an edited definition holds its schema. Gemini takes JSON Schema under two
-    /// spellings of one key and refuses both at once; `parameters` is another schema language.
+    /// The key for the schema in an edited definition. Gemini accepts JSON Schema under two spellings of one key, but not
+    /// under both; `parameters` uses a different schema language.
     fn edited_schema_key(self, fields: &Fields<'_>) -> &'static str {
         let keys = self.schema_keys();
         let stated = |key: &&&str| {
@@ -74,7 +74,7 @@ impl DefinitionFormat {
         keys.iter().find(stated).copied().unwrap_or(keys[0])
     }
 
-    /// The shape of a definition; `None` for a provider's own tool.
+    /// The format of a definition; `None` for a provider's own tool.
     pub(crate) fn of(fields: &Fields<'_>) -> Option<Self> {
         let has = |key| fields.get(key).is_some();
         match fields.string("type").as_deref() {
@@ -92,7 +92,7 @@ impl DefinitionFormat {
         }
     }
 
-    /// The fields that hold name, description and schema: one level down in Chat Completions.
+    /// The fields with name, description and schema if they are nested, as in Chat Completions.
     pub(crate) fn inner<'a>(self, outer: &Fields<'a>) -> Option<Fields<'a>> {
         match self {
             Self::Chat => Fields::read(outer.get("function")?),
@@ -100,7 +100,7 @@ impl DefinitionFormat {
         }
     }
 
-    /// A definition in this shape, of a tool that is ours.
+    /// Writes the definition of one of our own tools.
     pub(crate) fn write(self, name: &str, description: &str, schema: &str) -> String {
         let (name, description) = (json::quote(name), json::quote(description));
         match self {
@@ -113,7 +113,7 @@ impl DefinitionFormat {
             Self::Chat => format!(
                 r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{schema}}}}}"#
             ),
-            // Left out, `strict` means "try strict" to this API, and our bridge has an open object.
+            // Without `strict` this API tries strict mode, which does not allow the open object in our bridge.
             Self::Responses => format!(
                 r#"{{"type":"function","name":{name},"description":{description},"parameters":{schema},"strict":false}}"#
             ),
@@ -124,21 +124,21 @@ impl DefinitionFormat {
     }
 }
 
-/// What a tool's owner says it does to the world: MCP's four hints. A stranger's word, and no more.
+/// MCP's four behaviour hints. They come from the tool's owner and are not verified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// It changes nothing.
+    /// Whether the tool changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// It may destroy something.
+    /// Whether it may destroy something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// A second call with the same arguments changes nothing more.
+    /// Whether a second call with the same arguments has no further effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// It deals with the world outside.
+    /// Whether it interacts with external systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
@@ -152,29 +152,29 @@ pub struct Tool {
     pub(crate) description: Box<str>,
     pub(crate) keywords: Vec<Box<str>>,
     pub(crate) defer: DeferPolicy,
-    pub(crate) shape: DefinitionFormat,
+    pub(crate) format: DefinitionFormat,
     /// The owner's JSON, without hidden characters.
     pub(crate) definition: Box<str>,
-    /// Where in `definition` the input schema stands; `None` for a tool without one.
+    /// The position of the input schema in `definition`; `None` for a tool without one.
     pub(crate) schema: Option<Range<u32>>,
-    /// Whether `definition` says another name, or more of a description, than is to be shown.
-    pub(crate) differs: bool,
+    /// Whether the shown name or description shown_differs from the one in `definition`.
+    pub(crate) shown_differs: bool,
 }
 
 impl Tool {
-    /// The full name, as its owner or its catalog gave it. Unique in a catalog.
+    /// The full name, unique in a catalog.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name its owner declared, by which its server knows it. The same as [`name`](Self::name)
-    /// unless two servers had one name and the catalog had to part them.
+    /// The name that its owner declared, by which its server knows it. It shown_differs from [`name`](Self::name) if the name has a
+    /// prefix here or was changed because two servers use it.
     pub fn declared_name(&self) -> Cow<'_, str> {
-        if !self.differs {
+        if !self.shown_differs {
             return Cow::Borrowed(&self.name);
         }
         let outer = Fields::read(&self.definition);
-        let inner = outer.as_ref().and_then(|outer| self.shape.inner(outer));
+        let inner = outer.as_ref().and_then(|outer| self.format.inner(outer));
         let declared = inner.or(outer).and_then(|fields| fields.string("name"));
         declared.map_or(Cow::Borrowed(&self.name), Cow::Owned)
     }
@@ -184,13 +184,13 @@ impl Tool {
         self.server.as_deref()
     }
 
-    /// Its name without its server's in front of it. In another case it is a word of the name:
-    /// `alarm_set` on the server `Alarm` is about alarms.
+    /// Its name without the prefix with its server's name. The case must match: `alarm_set` on the server `Alarm` has no
+    /// prefix, `alarm` is a word of its name.
     pub fn name_without_server(&self) -> &str {
-        own_part(&self.name, self.server())
+        without_server_prefix(&self.name, self.server())
     }
 
-    /// A title for people, where the owner gave one.
+    /// A title for people, if the owner gave one.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
@@ -200,25 +200,25 @@ impl Tool {
         &self.description
     }
 
-    /// Words its owner wants it to be found by.
+    /// Additional search words from its owner.
     pub fn keywords(&self) -> impl Iterator<Item = &str> {
         self.keywords.iter().map(AsRef::as_ref)
     }
 
-    /// What its owner says about deferring it.
+    /// Its owner's policy on deferring it.
     pub fn defer(&self) -> DeferPolicy {
         self.defer
     }
 
-    /// The same tool, with another word on deferring it.
+    /// The same tool with another policy on deferring it.
     #[must_use]
     pub fn with_defer(self, defer: DeferPolicy) -> Self {
         Self { defer, ..self }
     }
 
-    /// The shape its definition came in.
+    /// The format of its definition.
     pub fn format(&self) -> DefinitionFormat {
-        self.shape
+        self.format
     }
 
     /// The owner's definition, as JSON text in [`format`](Self::format).
@@ -235,7 +235,7 @@ impl Tool {
         stated.unwrap_or(EMPTY_SCHEMA)
     }
 
-    /// What its owner says it does to the world, where anything is said.
+    /// Its MCP annotations, if it has any.
     pub fn annotations(&self) -> Option<ToolAnnotations> {
         let stated = Fields::read(&self.definition)?;
         let flags = Fields::read(stated.get("annotations")?)?;
@@ -249,23 +249,22 @@ impl Tool {
         (hints != ToolAnnotations::default()).then_some(hints)
     }
 
-    /// The input schema, parsed. Ingest has checked that it parses.
+    /// The parsed input schema. `ingest` has checked that it is valid JSON.
     pub(crate) fn schema_value(&self) -> serde_json::Value {
         serde_json::from_str(self.schema()).unwrap_or_default()
     }
 
-    /// The definition as it is shown in full: the owner's own text, unless the tool goes by another
-    /// name here or its description was cut.
+    /// The definition as it is shown in full: the owner's text, unless the tool was renamed or its description was truncated.
     pub fn shown_definition(&self) -> Cow<'_, str> {
-        if self.differs {
+        if self.shown_differs {
             Cow::Owned(self.definition_with(None, None))
         } else {
             Cow::Borrowed(&self.definition)
         }
     }
 
-    /// The definition under the tool's present name, with another schema or description where one
-    /// is given, and everything else as it was.
+    /// The definition with the tool's current name and, if given, another schema or description. Everything else is
+    /// unchanged.
     pub(crate) fn definition_with(
         &self,
         schema: Option<&str>,
@@ -274,25 +273,25 @@ impl Tool {
         let Some(outer) = Fields::read(&self.definition) else {
             return self.definition.to_string();
         };
-        let inner = self.shape.inner(&outer);
+        let inner = self.format.inner(&outer);
         let fields = inner.as_ref().unwrap_or(&outer);
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
         if fields.string("name").as_deref() != Some(&*self.name) {
             edits.push(("name", Some(json::quote(&self.name))));
         }
-        let cut = || self.differs && fields.get("description").is_some();
+        let cut = || self.shown_differs && fields.get("description").is_some();
         let own = cut().then_some(&*self.description);
         if let Some(description) = description.or(own) {
             edits.push(("description", Some(json::quote(description))));
         }
         if let Some(schema) = schema {
-            let written = self.shape.edited_schema_key(fields);
+            let written = self.format.edited_schema_key(fields);
             edits.push((written, Some(schema.to_owned())));
-            // If a shape has several keys for the schema, they exclude each other.
-            let others = self.shape.schema_keys().iter().filter(|key| **key != written);
+            // If a format has several keys for the schema, only one may be present.
+            let others = self.format.schema_keys().iter().filter(|key| **key != written);
             edits.extend(others.map(|key| (*key, None)));
             if fields.get("strict") == Some("true") {
-                // An open object is no strict schema.
+                // Strict mode does not allow an open object.
                 edits.push(("strict", Some("false".into())));
             }
         }
@@ -300,8 +299,8 @@ impl Tool {
         if inner.is_some() { outer.with(&[("function", Some(edited))]) } else { edited }
     }
 
-    /// Changes when anything the model is shown of this tool changes, and only then: key order and
-    /// white space of the schema do not count.
+    /// A hash of everything that the model sees of this tool. The order of keys and the white space in the schema do not
+    /// count.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut hasher = blake3::Hasher::new();
         let schema = self.schema_value();
@@ -317,8 +316,8 @@ impl Tool {
     }
 }
 
-/// What remains of a name when its server's, and a mark after it, are taken off.
-pub(crate) fn own_part<'a>(name: &'a str, server: Option<&str>) -> &'a str {
+/// A name without the prefix that consists of its server's name and a separator.
+pub(crate) fn without_server_prefix<'a>(name: &'a str, server: Option<&str>) -> &'a str {
     let is_servers = |rest: &&str| server.is_some_and(|server| rest.starts_with(server));
     let hermes = || name.strip_prefix("mcp_").filter(is_servers);
     let name = name.strip_prefix("mcp__").or_else(hermes).unwrap_or(name);
@@ -327,7 +326,7 @@ pub(crate) fn own_part<'a>(name: &'a str, server: Option<&str>) -> &'a str {
     if own.len() < rest.len() && !own.is_empty() { own } else { name }
 }
 
-/// JSON with sorted keys and no white space. Recursion is bounded by the depth that ingest allows.
+/// Writes JSON with sorted keys and without white space. The recursion depth is limited by `Limits::schema_depth`.
 fn write_canonical(value: &serde_json::Value, out: &mut String) {
     match value {
         serde_json::Value::Object(map) => {
@@ -354,7 +353,7 @@ fn write_canonical(value: &serde_json::Value, out: &mut String) {
     }
 }
 
-/// 128 bits over everything the model is shown of a tool.
+/// A 128-bit hash of everything that the model sees of a tool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
 

@@ -1,4 +1,4 @@
-//! Tools that search can hardly find, because their owner said too little.
+//! Tools that a search can hardly find because their descriptions say too little.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,23 @@ use crate::catalog::{Catalog, ToolId};
 use crate::text::{is_stop, words};
 use toolcrib_text::clean;
 
-/// Words a tool needs to be found by anything but its exact name.
-const ENOUGH: usize = 3;
+/// Number of words that a tool needs to be found by anything but its exact name.
+const MIN_WORDS: usize = 3;
 
-/// What little there is to find a tool by.
+/// A tool with too few words to be found, and the words that it has.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Weakness {
-    /// The tool.
+    /// The tool's name.
     pub name: String,
     /// Whether it has a description.
     pub described: bool,
-    /// All the words its name, title, keywords and description have.
+    /// All words of its name, title, keywords and description.
     pub words: Vec<String>,
 }
 
 impl Catalog {
-    /// Why a tool's index entry is too weak; `None` for one that can be found.
+    /// The words of a tool that has too few of them to be found; `None` if it has enough.
     pub fn weakness(&self, id: ToolId) -> Option<Weakness> {
         let tool = self.tool(id);
         let texts =
@@ -30,18 +30,18 @@ impl Catalog {
         let mut found = BTreeSet::new();
         for text in texts.into_iter().chain(tool.keywords()) {
             words::each(text, &mut |word| {
-                // One letter, a number or a hash is a word to nobody.
+                // Nobody searches for a single letter, a number or a hash.
                 let letters = word.chars().filter(|c| c.is_alphabetic()).count();
                 if letters > 1 && 2 * letters > word.chars().count() && !is_stop(word) {
                     found.insert(word.to_owned());
                 }
             });
-            // The server's name finds the server, not the tool.
+            // The server's name leads to the server, not to this tool.
             for word in tool.server().map(words::all).unwrap_or_default() {
                 found.remove(&word);
             }
         }
-        (found.len() < ENOUGH).then(|| Weakness {
+        (found.len() < MIN_WORDS).then(|| Weakness {
             name: tool.name().to_owned(),
             described: !clean::one_line(tool.description()).is_empty(),
             words: found.into_iter().collect(),

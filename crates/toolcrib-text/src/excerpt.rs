@@ -1,10 +1,10 @@
-//! Long text made short, visibly.
+//! Shortening text, with a visible ellipsis.
 
 use std::borrow::Cow;
 
 use crate::clean::one_line;
 
-/// At most `max` characters, the last one an ellipsis where something was cut.
+/// Truncates a text to at most `max` characters. A truncated text ends with an ellipsis.
 pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     if text.chars().nth(max).is_none() {
         return Cow::Borrowed(text);
@@ -12,7 +12,7 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     let keep = max.saturating_sub(1);
     let end = text.char_indices().nth(keep).map_or(text.len(), |(at, _)| at);
     let kept = &text[..end];
-    // At a blank if there is one in the second half, so that words stay whole.
+    // Cut at a space if there is one in the second half, so that words stay complete.
     let kept = match kept.rfind(' ') {
         Some(blank) if blank >= end / 2 => &kept[..blank],
         _ => kept,
@@ -23,21 +23,21 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
 
 /// The first sentence, on one line, in at most `max` characters.
 pub fn first_sentence(text: &str, max: usize) -> String {
-    // A sentence longer than this is cut anyway, and one_line over 16 KiB would be waste.
+    // A longer sentence is truncated anyway, so the rest of the text need not be cleaned.
     let head = &text[..text.floor_char_boundary(max.saturating_mul(8))];
     let line = one_line(head);
     let end = sentence_end(&line).unwrap_or(line.len());
     shorten(&line[..end], max).into_owned()
 }
 
-/// The first sentence as it stands, in at most `max` bytes. A line break ends it too.
+/// The first sentence, unchanged, in at most `max` bytes. A line break ends it, too.
 pub fn first_sentence_of(text: &str, max: usize) -> &str {
     let text = text.trim_start();
     let head = text[..text.floor_char_boundary(max)].lines().next().unwrap_or_default();
     &head[..sentence_end(head).unwrap_or(head.len())]
 }
 
-/// Where the first sentence ends, its mark included.
+/// The end of the first sentence, including its punctuation mark.
 fn sentence_end(line: &str) -> Option<usize> {
     let mut chars = line.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -56,7 +56,7 @@ fn sentence_end(line: &str) -> Option<usize> {
     None
 }
 
-/// Whether a full stop after `before` abbreviates rather than ends.
+/// Whether a full stop after `before` marks an abbreviation rather than the end of a sentence.
 fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit([' ', '(', ',']).next().unwrap_or_default().to_ascii_lowercase();
     matches!(word.as_str(), "e.g" | "i.e" | "etc" | "vs" | "cf" | "no" | "dr" | "st" | "approx")
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_visible_and_keeps_words_whole() {
+    fn truncation_is_visible_and_keeps_words_complete() {
         assert_eq!(shorten("create a new issue", 12), "create a…");
         assert_eq!(shorten("short", 5), "short");
         assert_eq!(shorten("abcdefghij", 5), "abcd…");

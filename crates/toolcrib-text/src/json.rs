@@ -1,8 +1,7 @@
-//! Foreign JSON, kept as its owner wrote it.
+//! JSON from untrusted sources, edited as text.
 //!
-//! Schemas and definitions are carried as text: key order, number spelling and unknown keys survive
-//! because nothing re-serialises them. This file has the few operations we need on such text, all
-//! of them iterative, so that nesting from a stranger cannot exhaust the stack.
+//! Schemas and definitions are kept as text, so that the order of keys, the spelling of numbers and unknown keys are preserved.
+//! These are the operations on such text. All of them are iterative, so deep nesting cannot exhaust the stack.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{self, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A JSON object as an ordered list of keys and untouched values.
+/// A JSON object as an ordered list of keys and the unchanged texts of their values.
 ///
 /// ```
 /// use toolcrib_text::json::Fields;
@@ -28,13 +27,12 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// The value under `key`. With a repeated key the last one counts, as in every JSON parser
-    /// that builds a map.
+    /// The text of the value of `key`. If the key is repeated, the last one counts, as in JSON parsers that build a map.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())
     }
 
-    /// The text under `key`, when that value is a string.
+    /// The value of `key`, if it is a string.
     pub fn string(&self, key: &str) -> Option<String> {
         self.get(key).and_then(|raw| serde_json::from_str(raw).ok())
     }
@@ -44,8 +42,8 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.get()))
     }
 
-    /// The object again, with some values exchanged or, for `None`, left out, and all else as it
-    /// was. A key to be set that was not there is put last.
+    /// The object with some values replaced or, for `None`, removed. Everything else is unchanged. New keys are added at the
+    /// end.
     pub fn with(&self, edits: &[(&str, Option<String>)]) -> String {
         let mut out = String::from("{");
         let mut put = |key: &str, value: &str| {
@@ -93,13 +91,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Reads an array as untouched items; `None` for any other JSON.
+/// Reads an array as the unchanged texts of its items; `None` for any other JSON.
 pub fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
-/// Whether an array has no items; `None` for any other JSON. Looks at its first bytes only, so the text must
-/// be known to be JSON.
+/// Whether an array is empty; `None` for any other JSON. Reads only the first bytes, so the text must be valid JSON.
 pub fn is_empty_list(text: &str) -> Option<bool> {
     let inside = text.trim_ascii_start().strip_prefix('[')?;
     Some(inside.trim_ascii_start().starts_with(']'))
@@ -120,7 +117,7 @@ pub fn count_values(text: &str) -> usize {
     count
 }
 
-/// JSON text without the white space between its parts.
+/// JSON text without white space between tokens.
 pub fn compact(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -148,17 +145,17 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Catalog text as a quoted string that cannot close any wrapper around it.
+/// Untrusted text as a quoted string that cannot close a tag or a string around it.
 pub fn data(text: &str) -> String {
     quote(text).replace('<', "\\u003c")
 }
 
-/// How deep and how large a JSON text is.
+/// The depth and size of a JSON text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Measure {
-    /// Nested objects and arrays.
+    /// Nesting depth of objects and arrays.
     pub depth: usize,
-    /// Values of any kind.
+    /// Number of values of any kind.
     pub nodes: usize,
 }
 
@@ -195,9 +192,9 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// Passes every string literal of JSON through `change`, which is told whether it is a key; what it
-/// leaves alone stays byte for byte. A literal that is no text, such as half a surrogate pair, is an error: a raw
-/// value may hold one, and whoever parses it later would stumble.
+/// Passes every string in a JSON text to `change`, together with whether it is a key. Strings that it does not change keep their
+/// bytes. A string that is not valid Unicode, such as half a surrogate pair, is an error: a raw value may contain one, and a
+/// later parser would reject it.
 pub fn map_strings(
     text: &str,
     mut change: impl FnMut(&str, bool) -> Option<String>,
@@ -252,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_told_by_how_it_begins() {
+    fn an_empty_list_is_recognised_by_its_first_bytes() {
         assert_eq!(is_empty_list(" [ ]"), Some(true));
         assert_eq!(is_empty_list("[[]]"), Some(false));
         assert_eq!(is_empty_list("{}"), None);
@@ -264,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_from_a_stranger_is_measured_without_recursion() {
+    fn extreme_depth_is_measured_without_recursion() {
         let deep = "[".repeat(1_000_000) + &"]".repeat(1_000_000);
         assert_eq!(measure(&deep).depth, 1_000_000);
     }

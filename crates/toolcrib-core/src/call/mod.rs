@@ -1,9 +1,9 @@
-//! What the model calls, and what becomes of it.
+//! Handling the model's calls.
 //!
-//! [`Crib::handle`] takes any call, by any name: ours are answered, the rest is resolved to one tool
-//! in scope, its arguments are unwrapped and checked against the real schema, and the answer is
-//! either a call to run under the tool's real name or a refusal that carries what the model needs to
-//! get it right. A deferred tool called directly is forgiven: valid arguments run.
+//! [`Crib::handle`] takes every call. Calls of our own tools are answered. Any other name is resolved to one tool in scope,
+//! and the arguments are unwrapped (`unwrap_arguments`) and checked against the tool's schema (`argument_validation`). The
+//! result is a call to run under the tool's real name, or a refusal that contains what the model needs to correct the call. A
+//! deferred tool may be called directly if its arguments are valid.
 
 mod refusal;
 mod unwrap_arguments;
@@ -29,34 +29,34 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::json::{Fields, data};
 use toolcrib_text::shorten;
 
-/// A call to be run: the real tool, the real arguments.
+/// A call to run, with the real tool and its arguments.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// The tool.
     pub id: ToolId,
-    /// Its name, for hooks, approvals and logs.
+    /// The tool's name, for hooks, approvals and logs.
     pub name: String,
-    /// Its arguments, as the model wrote them.
+    /// The arguments, as the model wrote them.
     pub arguments: Box<RawValue>,
 }
 
-/// What becomes of a call.
+/// What to do with a call.
 #[derive(Debug, Clone)]
 pub enum CallOutcome {
-    /// Run it.
+    /// Run this tool.
     Run(ToolCall),
-    /// Give the model this answer.
+    /// Return this reply to the model.
     Answer(Reply),
-    /// Give the model this answer: it called wrongly, and can do better.
+    /// Return this refusal to the model, which can correct its call.
     Refused(Refusal),
 }
 
-/// Times the same call may fail before the answer changes its tone.
-const REPEATS: u32 = 2;
+/// Number of failures of the same call after which the hint changes.
+const MAX_REPEATS: u32 = 2;
 
 impl Crib {
-    /// Takes a call the model made, `input` being the JSON text of its arguments.
+    /// Handles a call of the model. `input` is the JSON text of its arguments.
     pub fn handle(
         &self,
         turn: &TurnContext<'_>,
@@ -66,14 +66,14 @@ impl Crib {
     ) -> CallOutcome {
         let turn = &self.checked_turn(turn);
         let names = self.settings().own_names;
-        // What is not offered is not there.
+        // A tool that is not offered does not exist.
         let offered = |own: &OwnToolKind| {
             turn.search_allowed
                 && (*own != OwnToolKind::SearchRegex || self.settings().search.regex)
         };
         match names.kind_of(name).filter(offered) {
             Some(OwnToolKind::Search | OwnToolKind::SearchRegex) => {
-                match read_ask(names, name, input) {
+                match read_search_request(names, name, input) {
                     Ok(ask) => CallOutcome::Answer(self.search(turn, conversation, &ask)),
                     Err(refusal) => CallOutcome::Refused(*refusal),
                 }
@@ -114,7 +114,7 @@ impl Crib {
     ) -> CallOutcome {
         let names = self.settings().own_names;
         let call = names.call;
-        // The whole input may itself have come as a string.
+        // The input may be a JSON string that contains the object.
         let readings = unwrap_arguments::readings(input);
         let Some(text) = readings.first() else {
             return CallOutcome::Refused(Refusal::new(
@@ -145,7 +145,7 @@ impl Crib {
         }
     }
 
-    /// Resolves, checks, and runs or refuses.
+    /// Resolves the name, checks the arguments, and returns a call or a refusal.
     fn run(
         &self,
         turn: &TurnContext<'_>,
@@ -172,7 +172,7 @@ impl Crib {
                     continue;
                 };
                 let tool = self.catalog().tool(id);
-                // Who calls a tool rightly knows it, and a transcript that has the call says so.
+                // A model that calls a tool correctly knows its schema. `Ledger::from_transcript` treats calls the same way.
                 conversation.ledger.reveal(tool);
                 let name = tool.name().to_owned();
                 return CallOutcome::Run(ToolCall { id, name, arguments });
@@ -187,7 +187,7 @@ impl Crib {
         CallOutcome::Refused(refusal)
     }
 
-    /// The one tool in scope that a name means.
+    /// Resolves a name to one tool in scope.
     fn resolve(&self, turn: &TurnContext<'_>, name: &str) -> Result<ToolId, Box<Refusal>> {
         let shown = shorten(&toolcrib_text::clean::one_line(name), 128).into_owned();
         match self.spellings.resolve(self.catalog(), turn.scope, turn.unlisted, name) {
@@ -219,8 +219,8 @@ impl Crib {
         }
     }
 
-    /// Refuses arguments: with the whole schema once, and the tool is revealed by that; after that
-    /// with its signature, since the schema is already before the model.
+    /// Refuses arguments. The first refusal contains the complete schema and thereby reveals the tool; later ones contain
+    /// its signature, because the model has already seen the schema.
     fn invalid(
         &self,
         conversation: &mut Conversation,
@@ -236,7 +236,7 @@ impl Crib {
             [one] => format!("invalid arguments: {} at `{}`", one.problem, one.path),
             several => format!("invalid arguments: {} things are wrong", several.len()),
         };
-        // The name that Claude Code's models know the error by.
+        // The name of this error in Claude Code, which its models know.
         let message = match self.settings().search.format {
             ReplyFormat::Functions => format!("InputValidationError: {message}"),
             ReplyFormat::Json
@@ -271,13 +271,13 @@ impl Crib {
         refusal: &mut Refusal,
     ) {
         let times = conversation.guard.failed(name, input);
-        if times <= REPEATS {
+        if times <= MAX_REPEATS {
             return;
         }
         refusal.hint = format!(
             "this very call has failed {times} times: change it, use another tool, or say what is in the way"
         );
-        // By now the schema may be far back, or gone with a compaction.
+        // The schema may be far back in the conversation by now, or lost in a compaction.
         if let Some(id) = refusal.tool.as_deref().and_then(|name| self.catalog().find(name)) {
             let schema = self.catalog().tool(id).schema().to_owned();
             refusal.input_schema = RawValue::from_string(schema).ok();
@@ -286,7 +286,7 @@ impl Crib {
     }
 }
 
-/// A parameter that is not there and the one it was meant to be: `titel` for a missing `title`.
+/// An unknown parameter and the absent one it is probably meant to be: `titel` and `title`.
 fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     let properties = schema.get("properties")?.as_object()?;
     let given = Fields::read(arguments)?;
@@ -308,11 +308,15 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
     )
 }
 
-/// Keys that a search tool knows; an input with none of them may be wrapped in another.
+/// Keys of the search tools' inputs. An input with none of them may be wrapped in another object.
 const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool: strings where lists are meant and lists where strings are.
-fn read_ask(names: OwnNames, tool: &str, input: &str) -> Result<SearchRequest, Box<Refusal>> {
+fn read_search_request(
+    names: OwnNames,
+    tool: &str,
+    input: &str,
+) -> Result<SearchRequest, Box<Refusal>> {
     let readings = unwrap_arguments::readings(input);
     let knows = |fields: &Fields<'_>| ASK_KEYS.iter().any(|key| fields.get(key).is_some());
     let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();

@@ -1,4 +1,4 @@
-//! What the model can fix, answered with what it needs.
+//! Errors that the model can correct, with what it needs for that.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,50 +6,50 @@ use serde_json::value::RawValue;
 use crate::argument_validation::ArgumentFault;
 use crate::reply::UnavailableServer;
 
-/// Why a call was not run.
+/// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalCode {
-    /// No tool of this name. The same for a tool out of scope: there is no difference to see.
+    /// There is no tool of this name. A tool outside the scope is refused in exactly the same way.
     UnknownTool,
-    /// The name fits several tools.
+    /// The name matches several tools.
     AmbiguousName,
     /// The call names no tool.
     NoName,
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     InvalidArguments,
-    /// The input is not what the tool takes.
+    /// The input of one of our own tools is not valid.
     InvalidInput,
     /// One of our own tools was called through `tool_call`.
     Recursion,
 }
 
-/// An answer in place of a result: what is wrong, where, and what would be right.
+/// An answer in place of a result: what is wrong, where, and how to correct it.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// Which kind of wrong.
+    /// The kind of error.
     #[serde(rename = "error")]
     pub code: RefusalCode,
-    /// The one sentence to read.
+    /// The error in one sentence.
     pub message: String,
-    /// The tool that was meant.
+    /// The tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What is wrong where.
+    /// What is wrong with the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ArgumentFault>,
-    /// Names that may have been meant.
+    /// Similar names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The whole schema, the first time.
+    /// The complete schema, in the first refusal of a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// The schema in one line, once the whole one was shown.
+    /// The schema in one line, if the complete one was shown before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Servers that are still connecting: what is missing may be theirs.
+    /// Servers that are still connecting and may have the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
     /// Servers that do not answer.
@@ -60,7 +60,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal with nothing but its words.
+    /// A refusal with a code, a message and a hint.
     pub(crate) fn new(
         code: RefusalCode,
         message: impl Into<String>,
@@ -80,7 +80,7 @@ impl Refusal {
         }
     }
 
-    /// The answer as the model gets it.
+    /// The text for the model.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! The arguments of a call, in whatever wrapping they arrive.
+//! Unwraps the arguments of a call.
 //!
-//! Models send an object, a JSON string, nothing, `{}` inside `arguments` inside `arguments`, or the
-//! arguments beside the name. Each reading of the input is a candidate; the first one that fits the
-//! real schema is what was meant, and an input that already fits is never touched.
+//! Models send an object, a JSON string, nothing, `arguments` inside `arguments`, or the arguments next to the name. Each
+//! possible reading of the input is a candidate, and the caller uses the first one that matches the schema. An input that
+//! already matches is used unchanged.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ const ARGUMENT_KEYS: [&str; 5] = ["arguments", "args", "input", "parameters", "p
 /// Keys under which models put the name.
 const NAME_KEYS: [&str; 3] = ["name", "tool_name", "tool"];
 
-/// The input of a `tool_call`, taken apart.
+/// The parts of a `tool_call`'s input.
 #[derive(Debug)]
 pub(crate) struct Wrapped<'a> {
-    /// The tool's name as it was spelled.
+    /// The tool's name as the model spelled it.
     pub(crate) name: Option<String>,
     arguments: Option<&'a str>,
-    /// The other keys: the arguments, if they were flattened.
+    /// The other keys, which are the arguments if the model flattened them.
     rest: Vec<(String, &'a str)>,
 }
 
 impl<'a> Wrapped<'a> {
-    /// Takes apart the JSON text of a `tool_call`'s input.
+    /// Splits a `tool_call`'s input into its parts.
     pub(crate) fn read(fields: &Fields<'a>) -> Self {
         let name_key = NAME_KEYS.into_iter().find(|key| fields.get(key).is_some());
         let arguments_key = ARGUMENT_KEYS.into_iter().find(|key| fields.get(key).is_some());
@@ -40,7 +40,7 @@ impl<'a> Wrapped<'a> {
         }
     }
 
-    /// Every reading of the arguments, the most literal first; each is the text of an object.
+    /// All readings of the arguments, the most literal first. Each is the text of an object.
     pub(crate) fn candidates(&self) -> Vec<Cow<'a, str>> {
         let mut found = match self.arguments {
             Some(arguments) => readings(arguments),
@@ -48,7 +48,7 @@ impl<'a> Wrapped<'a> {
         };
         if !self.rest.is_empty() && found.iter().all(|text| is_empty_object(text)) {
             found.push(Cow::Owned(object(&self.rest)));
-            // With arguments stated and empty, empty is still the literal reading.
+            // If `arguments` is present and empty, the empty object stays the most literal reading.
             if self.arguments.is_none() {
                 found.rotate_right(1);
             }
@@ -60,7 +60,7 @@ impl<'a> Wrapped<'a> {
     }
 }
 
-/// Every reading of a direct call's input, the most literal first.
+/// All readings of a direct call's input, the most literal first.
 pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
     let mut found: Vec<Cow<'_, str>> = Vec::new();
     let text = text.trim();
@@ -69,7 +69,7 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
     }
     if let Some(fields) = Fields::read(text) {
         found.push(Cow::Borrowed(text));
-        // `{"arguments": {…}}`, perhaps with the name repeated beside it.
+        // `{"arguments": {…}}`, possibly with the name next to it.
         let wrapper = ARGUMENT_KEYS.into_iter().find(|key| fields.get(key).is_some());
         if let Some(key) = wrapper
             && fields.iter().all(|(other, _)| other == key || NAME_KEYS.contains(&other))
@@ -78,13 +78,13 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
             found.extend(inner_readings(inner));
         }
     } else if let Ok(inner) = serde_json::from_str::<String>(text) {
-        // A JSON string that holds JSON, perhaps once more.
+        // A JSON string that contains JSON, possibly in a string again.
         found.extend(readings(&inner).into_iter().map(|c| Cow::Owned(c.into_owned())));
     }
     found
 }
 
-/// One level further in, and no deeper: a third wrapping is nobody's habit.
+/// The readings one level further in. Models do not wrap arguments three times, so this does not recurse.
 fn inner_readings(text: &str) -> Vec<Cow<'_, str>> {
     if Fields::read(text).is_some() {
         return vec![Cow::Borrowed(text)];
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrapping_within_is_the_second_reading() {
+    fn a_nested_wrapper_is_the_second_reading() {
         let (_, found) = candidates(r#"{"name":"t","arguments":{"name":"t","arguments":{"a":1}}}"#);
         assert_eq!(found, [r#"{"name":"t","arguments":{"a":1}}"#, r#"{"a":1}"#]);
         let (_, found) = candidates(r#"{"name":"t","arguments":{},"a":1}"#);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_reading() {
+    fn values_that_are_not_objects_are_not_readings() {
         assert!(candidates(r#"{"name":"t","arguments":[1]}"#).1.is_empty());
         assert!(candidates(r#"{"name":"t","arguments":"{"}"#).1.is_empty());
     }

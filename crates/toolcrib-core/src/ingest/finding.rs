@@ -1,24 +1,24 @@
-//! What is to be said about a tool that came in.
+//! Remarks about tools that were read.
 
 use std::fmt;
 
 use toolcrib_text::clean::Hidden;
 
-/// One remark about one tool, or about the place where a tool should be.
+/// A remark about one tool, or about an entry that should be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Where it stood: `tools[3]`, `line 12`.
-    pub place: String,
-    /// The tool's name, where it has one.
+    /// Its position in the input: `tools[3]`, `line 12`.
+    pub location: String,
+    /// The tool's name, if it has one.
     pub tool: Option<String>,
-    /// What is the matter.
+    /// The problem.
     pub problem: Problem,
 }
 
 impl Finding {
-    /// Whether the tool was kept out of the catalog.
-    pub fn is_held(&self) -> bool {
+    /// Whether the tool is not in the catalog because of the problem.
+    pub fn is_withheld(&self) -> bool {
         !matches!(
             self.problem,
             Problem::HiddenText(_)
@@ -34,13 +34,13 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.tool {
-            Some(tool) => write!(f, "{}: `{tool}`: {}", self.place, self.problem),
-            None => write!(f, "{}: {}", self.place, self.problem),
+            Some(tool) => write!(f, "{}: `{tool}`: {}", self.location, self.problem),
+            None => write!(f, "{}: {}", self.location, self.problem),
         }
     }
 }
 
-/// What can be the matter with a tool.
+/// A problem with a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -52,73 +52,73 @@ pub enum Problem {
     NoName,
     /// The name is longer than allowed.
     NameTooLong {
-        /// Bytes it has.
+        /// Actual size in bytes.
         bytes: usize,
-        /// Bytes allowed.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// The name holds characters that nobody can see.
+    /// The name contains invisible characters.
     NameHidden,
-    /// The name is one of ours.
+    /// The name is reserved for our own tools.
     NameReserved,
-    /// The same server declares the same name with two different definitions: both are held.
+    /// The same server declares this name with different definitions. All of them are withheld.
     Collision,
-    /// The same definition stood there before and was kept once.
+    /// The same definition was declared before; it is kept once.
     Duplicate,
-    /// Several servers use this name; each of their tools goes by its wire name.
+    /// Several servers use this name, so their tools are shown under their wire names.
     Renamed {
-        /// The name it has now.
+        /// The new name.
         to: String,
     },
     /// The schema is neither an object nor absent.
     SchemaNotAnObject,
-    /// The schema has more bytes than allowed.
+    /// The schema is too large.
     SchemaTooLarge {
-        /// Bytes it has.
+        /// Actual size in bytes.
         bytes: usize,
-        /// Bytes allowed.
+        /// Maximum size in bytes.
         limit: usize,
     },
     /// The schema is nested deeper than allowed.
     SchemaTooDeep {
-        /// Levels it has.
+        /// Actual depth.
         depth: usize,
-        /// Levels allowed.
+        /// Maximum depth.
         limit: usize,
     },
     /// The schema has more values than allowed.
     SchemaTooMany {
-        /// Values it has.
+        /// Actual number of values.
         nodes: usize,
-        /// Values allowed.
+        /// Maximum number of values.
         limit: usize,
     },
     /// An `enum` has more values than allowed.
     EnumTooLong {
-        /// Values it has.
+        /// Actual number of values.
         values: usize,
-        /// Values allowed.
+        /// Maximum number of values.
         limit: usize,
     },
-    /// The whole definition has more bytes than allowed.
+    /// The definition is too large.
     DefinitionTooLarge {
-        /// Bytes it has.
+        /// Actual size in bytes.
         bytes: usize,
-        /// Bytes allowed.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// A parameter's name, or another key, holds characters that nobody can see.
+    /// A parameter's name, or another key, contains invisible characters.
     ParameterHidden,
-    /// Hidden characters were removed from what is shown.
+    /// Hidden characters were removed from the shown text.
     HiddenText(Vec<Hidden>),
-    /// The description was cut.
+    /// The description was truncated.
     DescriptionCut {
-        /// Bytes it had.
+        /// Original size in bytes.
         bytes: usize,
-        /// Bytes kept at most.
+        /// Maximum size in bytes.
         limit: usize,
     },
-    /// A provider's own tool: not ours to defer.
+    /// A provider's own tool, which is never deferred.
     LeftToProvider {
         /// Its `type`.
         kind: String,
@@ -130,44 +130,44 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotJson(problem) => write!(f, "held: not JSON: {problem}"),
-            Self::NotAnObject => f.write_str("held: not a JSON object"),
-            Self::NoName => f.write_str("held: no `name`"),
+            Self::NotJson(problem) => write!(f, "withheld: not JSON: {problem}"),
+            Self::NotAnObject => f.write_str("withheld: not a JSON object"),
+            Self::NoName => f.write_str("withheld: no `name`"),
             Self::NameTooLong { bytes, limit } => {
-                write!(f, "held: the name has {bytes} bytes, the limit is {limit}")
+                write!(f, "withheld: the name has {bytes} bytes, the limit is {limit}")
             }
-            Self::NameHidden => f.write_str("held: the name has invisible characters"),
-            Self::NameReserved => f.write_str("held: the name is reserved"),
+            Self::NameHidden => f.write_str("withheld: the name has invisible characters"),
+            Self::NameReserved => f.write_str("withheld: the name is reserved"),
             Self::Collision => {
-                f.write_str("held: one server declares this name twice, differently")
+                f.write_str("withheld: its server declares this name more than once, with different definitions")
             }
             Self::Duplicate => f.write_str("declared twice, kept once"),
             Self::Renamed { to } => write!(f, "several servers use this name: now `{to}`"),
-            Self::SchemaNotAnObject => f.write_str("held: the input schema is not an object"),
+            Self::SchemaNotAnObject => f.write_str("withheld: the input schema is not an object"),
             Self::SchemaTooLarge { bytes, limit } => {
-                write!(f, "held: the schema has {bytes} bytes, the limit is {limit}")
+                write!(f, "withheld: the schema has {bytes} bytes, the limit is {limit}")
             }
             Self::SchemaTooDeep { depth, limit } => {
-                write!(f, "held: the schema is {depth} levels deep, the limit is {limit}")
+                write!(f, "withheld: the schema is {depth} levels deep, the limit is {limit}")
             }
             Self::SchemaTooMany { nodes, limit } => {
-                write!(f, "held: the schema has {nodes} values, the limit is {limit}")
+                write!(f, "withheld: the schema has {nodes} values, the limit is {limit}")
             }
             Self::EnumTooLong { values, limit } => {
-                write!(f, "held: an `enum` has {values} values, the limit is {limit}")
+                write!(f, "withheld: an `enum` has {values} values, the limit is {limit}")
             }
             Self::DefinitionTooLarge { bytes, limit } => {
-                write!(f, "held: the definition has {bytes} bytes, the limit is {limit}")
+                write!(f, "withheld: the definition has {bytes} bytes, the limit is {limit}")
             }
             Self::ParameterHidden => {
-                f.write_str("held: a parameter's name has invisible characters")
+                f.write_str("withheld: a parameter's name has invisible characters")
             }
             Self::HiddenText(classes) => {
                 let classes: Vec<_> = classes.iter().map(ToString::to_string).collect();
                 write!(f, "removed from what is shown: {}", classes.join(", "))
             }
             Self::DescriptionCut { bytes, limit } => {
-                write!(f, "the description has {bytes} bytes, cut at {limit}")
+                write!(f, "the description has {bytes} bytes, truncated to {limit}")
             }
             Self::LeftToProvider { kind } => {
                 write!(f, "`{kind}` is the provider's own tool, left as it is")

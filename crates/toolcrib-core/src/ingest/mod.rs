@@ -1,8 +1,7 @@
-//! Tools come in.
+//! Reads lists of tool definitions.
 //!
-//! One function takes bytes and finds out what they are: an MCP `tools/list` result, a `tools` array
-//! of any of the four LLM APIs (or the whole request around it), or our own lines. Whatever is wrong
-//! with one tool becomes a [`Finding`] about that tool; its siblings come in all the same.
+//! The format is detected: an MCP `tools/list` result, a `tools` array of any of the four LLM APIs or a complete request with
+//! one, or lines in our own format. A problem with one tool becomes a [`Finding`] and does not affect the others.
 
 mod finding;
 mod read;
@@ -23,54 +22,54 @@ use toolcrib_text::clean::one_line;
 use toolcrib_text::json::{self, Fields};
 use toolcrib_text::shorten;
 
-/// What came in, and what is to be said about it.
+/// The tools of one document, and findings about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestedTools {
-    /// The usable tools, in the order they stood in.
+    /// The usable tools, in their original order.
     pub tools: Vec<Tool>,
-    /// What was held, changed or noticed.
+    /// Which tools were withheld or changed, and other remarks.
     pub findings: Vec<Finding>,
-    /// What a server says about itself as a whole, by server name.
+    /// The servers' instructions, by server name.
     pub instructions: Vec<(String, String)>,
 }
 
 impl IngestedTools {
-    /// The same tools under names that no other server's can have: each with this prefix before it.
-    /// They depend on the prefix and the tool alone, and so stay as they are whoever else connects.
+    /// The same tools with this prefix in their names, so that no other server's tools have the same names. The names depend
+    /// only on the prefix and the tool, so they do not change when other servers connect.
     #[must_use]
     pub fn prefixed(mut self, prefix: &str) -> Self {
         for tool in &mut self.tools {
             tool.name = wire_name::of(prefix, &tool.name).into();
-            tool.differs = true;
+            tool.shown_differs = true;
         }
         self
     }
 
-    /// The same tools, each under the name that a function gives it.
+    /// The same tools, renamed by a function.
     #[must_use]
     pub fn renamed(mut self, name: impl Fn(&str) -> Cow<'_, str>) -> Self {
         for tool in &mut self.tools {
             if let Cow::Owned(name) = name(&tool.name) {
                 tool.name = name.into();
-                tool.differs = true;
+                tool.shown_differs = true;
             }
         }
         self
     }
 }
 
-/// Where a list comes from, and what that says about its tools' server.
+/// The source of a list, which determines the server of its tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin<'a> {
-    /// Nothing is known: a tool's own word or the prefix of its name tells.
+    /// Unknown: a tool's own field or the prefix of its name determines its server.
     #[default]
     Unknown,
-    /// A label for tools that do not say theirs, such as a file's name.
+    /// A default server, such as a file's name, for tools that do not name theirs.
     Label(&'a str),
-    /// This server sent the list. Whatever its tools claim, they are its own: a stranger cannot put
-    /// a tool on another's shelf.
+    /// This server sent the list. All tools belong to it, even if they name another server, so that a server cannot add tools
+    /// to another.
     Server(&'a str),
 }
 
@@ -80,14 +79,14 @@ impl<'a> From<Option<&'a str>> for Origin<'a> {
     }
 }
 
-/// Reads a catalog in any form.
+/// Reads a list of tools in any supported format.
 ///
 /// ```
 /// use toolcrib_core::{Limits, ingest};
 /// let list = br#"{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"}}]}"#;
-/// let came = ingest(list, Some("math"), &Limits::default())?;
-/// assert_eq!(came.tools[0].name(), "add");
-/// assert_eq!(came.tools[0].server(), Some("math"));
+/// let ingested = ingest(list, Some("math"), &Limits::default())?;
+/// assert_eq!(ingested.tools[0].name(), "add");
+/// assert_eq!(ingested.tools[0].server(), Some("math"));
 /// # Ok::<(), toolcrib_core::Error>(())
 /// ```
 pub fn ingest<'a>(
@@ -98,8 +97,8 @@ pub fn ingest<'a>(
     ingest_with_own_names(OwnNames::default(), bytes, origin, limits)
 }
 
-/// The same, for tools that will stand beside ours under these names: whatever they do not
-/// [reserve](OwnNames::is_reserved) is a name like any other.
+/// Does the same for tools that will share the namespace with our own tools under these names. Tools with a
+/// [reserved](OwnNames::is_reserved) name are withheld; all other names are allowed.
 pub fn ingest_with_own_names<'a>(
     names: OwnNames,
     bytes: &[u8],
@@ -126,12 +125,12 @@ fn read_document(text: &str, reader: &mut read::Reader<'_>) -> Result<(), Error>
     let Some(fields) = Fields::read(text) else {
         return Err(none(&format!("`{}`", shorten(&one_line(text), 40))));
     };
-    // A JSON-RPC answer has its list one level down.
+    // In a JSON-RPC response the list is one level deeper.
     let result = fields.get("result").and_then(Fields::read);
     let fields = result.unwrap_or(fields);
     if let Some(list) = fields.get("tools") {
         let items = json::items(list).ok_or_else(|| none("`tools` that is not an array"))?;
-        reader.about(&fields);
+        reader.envelope(&fields);
         reader.list("tools", &items);
         return Ok(());
     }
@@ -155,7 +154,8 @@ fn read_lines(
             .map(|(i, line)| (i + 1, line.trim()))
             .filter(|(_, l)| !l.is_empty())
     };
-    // One readable line is enough to call it lines; otherwise the document's own error says more.
+    // If at least one line is an object, the text is read as lines. Otherwise the error about the whole document is
+    // more helpful.
     if !lines().any(|(_, line)| Fields::read(line).is_some()) {
         let problem = whole.to_string();
         let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! One entry of a list becomes a tool, several tools, or a finding.
+//! Reads one entry of a list: a tool, a group of tools, or a finding.
 
 use std::sync::Arc;
 
@@ -13,41 +13,42 @@ use toolcrib_text::clean::{self, Hidden};
 use toolcrib_text::json::{self, Fields};
 use toolcrib_text::shorten;
 
-/// Characters of a server's name that are kept.
-const SERVER_CHARS: usize = 128;
+/// Maximum length of a server's name, in characters. Longer names are truncated.
+const MAX_SERVER_CHARS: usize = 128;
 
-/// Nesting of a whole definition: what every JSON parser still reads.
-const DEPTH: usize = 120;
+/// Maximum nesting depth of a definition, which every JSON parser accepts.
+const MAX_DEPTH: usize = 120;
 
-/// Reads entries one by one; what is wrong with one never reaches the next.
+/// Reads entries one by one. A problem with one entry does not affect the others.
 pub(super) struct Reader<'a> {
     limits: &'a Limits,
     names: OwnNames,
     label: Option<Arc<str>>,
-    /// Whether the label is who sent the list, whatever its tools say.
-    sure: bool,
+    /// Whether the label is the server that sent the list, so that tools cannot claim another server.
+    is_server: bool,
     out: IngestedTools,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(names: OwnNames, origin: Origin<'_>, limits: &'a Limits) -> Self {
-        let (label, sure) = match origin {
+        let (label, is_server) = match origin {
             Origin::Unknown => (None, false),
             Origin::Label(label) => (Some(label), false),
             Origin::Server(label) => (Some(label), true),
         };
         let label = label.map(server_name).filter(|label| !label.is_empty());
-        Self { limits, names, label, sure, out: IngestedTools::default() }
+        Self { limits, names, label, is_server, out: IngestedTools::default() }
     }
 
     pub(super) fn finish(self) -> IngestedTools {
         self.out
     }
 
-    /// What an object around a list says about the list: its server, its instructions, its pages.
-    pub(super) fn about(&mut self, fields: &Fields<'_>) {
-        if let Some(server) =
-            fields.string("server").filter(|name| !self.sure && !clean::one_line(name).is_empty())
+    /// Reads the fields around a list: its server, instructions and pagination.
+    pub(super) fn envelope(&mut self, fields: &Fields<'_>) {
+        if let Some(server) = fields
+            .string("server")
+            .filter(|name| !self.is_server && !clean::one_line(name).is_empty())
         {
             self.label = Some(server_name(&server));
         }
@@ -57,7 +58,7 @@ impl<'a> Reader<'a> {
             self.out.instructions.push((server.to_string(), kept.to_owned()));
         }
         if fields.string("nextCursor").is_some() {
-            self.note("tools", None, Problem::OnePageOfSeveral);
+            self.report("tools", None, Problem::OnePageOfSeveral);
         }
     }
 
@@ -67,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an object can be an entry of its own.
+    /// Whether an object can be a single entry.
     pub(super) fn is_item(fields: &Fields<'_>) -> bool {
         fields.get("name").is_some() || fields.get("function").is_some() || group(fields).is_some()
     }
@@ -80,10 +81,10 @@ impl<'a> Reader<'a> {
         };
         let name = fields
             .string("name")
-            .filter(|name| key == "tools" && !self.sure && !clean::one_line(name).is_empty());
+            .filter(|name| key == "tools" && !self.is_server && !clean::one_line(name).is_empty());
         let outer = self.label.clone();
         self.label = name.as_deref().map(server_name).or(outer.clone());
-        // A group holds tools and no further groups, so nesting costs a stranger nothing but a tool.
+        // Groups are not nested: an entry of a group is read as a tool.
         for (i, member) in members.iter().enumerate() {
             let place = format!("{place}.{key}[{i}]");
             if let Some(fields) = self.fields(&place, member.get()) {
@@ -100,23 +101,23 @@ impl<'a> Reader<'a> {
                 Ok(_) => Problem::NotAnObject,
                 Err(error) => Problem::NotJson(error.to_string()),
             };
-            self.note(place, None, problem);
+            self.report(place, None, problem);
         }
         fields
     }
 
     fn single(&mut self, place: &str, text: &str, fields: &Fields<'_>) {
-        if let Some(shape) = DefinitionFormat::of(fields) {
-            let name = shape.inner(fields).as_ref().unwrap_or(fields).string("name");
+        if let Some(format) = DefinitionFormat::of(fields) {
+            let name = format.inner(fields).as_ref().unwrap_or(fields).string("name");
             let name = name.unwrap_or_default();
-            if let Err(problem) = self.tool(place, text, shape, &name) {
-                self.note(place, Some(name), problem);
+            if let Err(problem) = self.tool(place, text, format, &name) {
+                self.report(place, Some(name), problem);
             }
         } else {
             let first = || fields.iter().next().map(|(key, _)| key.to_owned());
             let kind = fields.string("type").or_else(first).unwrap_or_default();
             let kind = shorten(&clean::one_line(&kind), 80).into_owned();
-            self.note(place, fields.string("name"), Problem::LeftToProvider { kind });
+            self.report(place, fields.string("name"), Problem::LeftToProvider { kind });
         }
     }
 
@@ -124,7 +125,7 @@ impl<'a> Reader<'a> {
         &mut self,
         place: &str,
         text: &str,
-        shape: DefinitionFormat,
+        format: DefinitionFormat,
         name: &str,
     ) -> Result<(), Problem> {
         self.check_name(name)?;
@@ -132,42 +133,42 @@ impl<'a> Reader<'a> {
         if text.len() > limit {
             return Err(Problem::DefinitionTooLarge { bytes: text.len(), limit });
         }
-        // Cleaned as text, so that nothing else in it moves, and before anything is read from it:
-        // what is checked must be what is used.
+        // The text is cleaned, so that everything else in it stays unchanged, and before anything is read from it, so
+        // that what is checked is what is used.
         let (definition, removed) = cleaned(text)?;
-        if json::measure(&definition).depth > DEPTH {
-            return Err(Problem::NotJson(format!("nested deeper than {DEPTH} levels")));
+        if json::measure(&definition).depth > MAX_DEPTH {
+            return Err(Problem::NotJson(format!("nested deeper than {MAX_DEPTH} levels")));
         }
         let outer = Fields::read(&definition).ok_or(Problem::NotAnObject)?;
-        let inner = shape.inner(&outer);
+        let inner = format.inner(&outer);
         let fields = inner.as_ref().unwrap_or(&outer);
-        let schema = shape.schema(fields);
+        let schema = format.schema(fields);
         if let Some(schema) = schema {
             schema::check(schema, self.limits)?;
         }
         if !removed.is_empty() {
-            self.note(place, Some(name.to_owned()), Problem::HiddenText(removed));
+            self.report(place, Some(name.to_owned()), Problem::HiddenText(removed));
         }
         let mut description = fields.string("description").unwrap_or_default();
         let (bytes, limit) = (description.len(), self.limits.description_bytes);
         if bytes > limit {
-            self.note(place, Some(name.to_owned()), Problem::DescriptionCut { bytes, limit });
+            self.report(place, Some(name.to_owned()), Problem::DescriptionCut { bytes, limit });
             description.truncate(description.floor_char_boundary(limit));
         }
         let meta = fields.get("_meta").and_then(Fields::read);
         let tool = Tool {
-            server: self.server(name, fields, shape),
+            server: self.server(name, fields, format),
             title: title(fields),
             description: description.into_boxed_str(),
             keywords: keywords(fields, meta.as_ref()),
             defer: defer(fields, meta.as_ref()),
-            shape,
-            // Both are slices of one text, so the distance of their beginnings is the offset.
+            format,
+            // Both are slices of one text, so the difference of their addresses is the offset.
             schema: schema.map(|schema| {
                 let start = schema.as_ptr() as usize - definition.as_ptr() as usize;
                 start as u32..(start + schema.len()) as u32
             }),
-            differs: bytes > limit,
+            shown_differs: bytes > limit,
             name: Box::from(name),
             definition: Box::from(&*definition),
         };
@@ -190,24 +191,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server that sent the list, where that is known; else the one a tool says it belongs to,
-    /// else the prefix of its name, else the list's label.
-    fn server(&self, name: &str, fields: &Fields<'_>, shape: DefinitionFormat) -> Option<Arc<str>> {
-        if self.sure {
+    /// The server that sent the list, if known; else the one that the tool names, else the prefix of its name, else the
+    /// label of the list.
+    fn server(
+        &self,
+        name: &str,
+        fields: &Fields<'_>,
+        format: DefinitionFormat,
+    ) -> Option<Arc<str>> {
+        if self.is_server {
             return self.label.clone();
         }
-        if matches!(shape, DefinitionFormat::Own | DefinitionFormat::Mcp)
+        if matches!(format, DefinitionFormat::Own | DefinitionFormat::Mcp)
             && let Some(stated) = fields.string("server")
         {
             return (!stated.trim().is_empty()).then(|| self.share(&stated));
         }
-        match prefix(name) {
+        match server_prefix(name) {
             Some(server) => Some(self.share(server)),
             None => self.label.clone(),
         }
     }
 
-    /// Neighbours mostly share a server: one allocation serves them all.
+    /// The server's name, sharing the allocation of the previous tool if it has the same server.
     fn share(&self, server: &str) -> Arc<str> {
         let last = self.out.tools.last().and_then(|tool| tool.server.as_ref());
         match last.filter(|last| ***last == *server) {
@@ -216,15 +222,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn note(&mut self, place: &str, tool: Option<String>, problem: Problem) {
+    fn report(&mut self, place: &str, tool: Option<String>, problem: Problem) {
         let tool = tool.map(|name| shorten(&clean::one_line(&name), 80).into_owned());
         let tool = tool.filter(|name| !name.is_empty());
-        self.out.findings.push(Finding { place: place.to_owned(), tool, problem });
+        self.out.findings.push(Finding { location: place.to_owned(), tool, problem });
     }
 }
 
-/// A definition without hidden characters, and the classes that were removed. A key that has some
-/// is no text to be cleaned: its owner would not know it again.
+/// A definition without hidden characters, and the classes that were removed. Hidden characters in a key are an error,
+/// because the server would not recognise the cleaned key.
 fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Problem> {
     let mut removed: Vec<Hidden> = Vec::new();
     let mut hidden_key = false;
@@ -245,9 +251,9 @@ fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Probl
     Ok((definition, removed))
 }
 
-/// The server that a name has in front: `github__get_issue`, `mcp__github__get_issue`, and Hermes'
-/// older `mcp_github_get_issue`, whose servers are taken to have no `_` in their names.
-fn prefix(name: &str) -> Option<&str> {
+/// The server in the prefix of a name: `github__get_issue`, `mcp__github__get_issue`, and Hermes' older
+/// `mcp_github_get_issue`, in which servers are assumed to have no `_` in their names.
+fn server_prefix(name: &str) -> Option<&str> {
     let is_pair = |(server, tool): &(&str, &str)| !server.trim().is_empty() && !tool.is_empty();
     let joined = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
     let pair = joined.or_else(|| name.strip_prefix("mcp_")?.split_once('_'));
@@ -255,10 +261,10 @@ fn prefix(name: &str) -> Option<&str> {
 }
 
 fn server_name(text: &str) -> Arc<str> {
-    Arc::from(&*shorten(&clean::one_line(text), SERVER_CHARS))
+    Arc::from(&*shorten(&clean::one_line(text), MAX_SERVER_CHARS))
 }
 
-/// The members of an entry that holds several tools, and the key they stand under.
+/// The members of an entry that contains several tools, and their key.
 pub(crate) fn group<'t>(fields: &Fields<'t>) -> Option<(&'static str, Vec<&'t RawValue>)> {
     let members = |key: &'static str| Some((key, json::items(fields.get(key)?)?));
     members("functionDeclarations").or_else(|| members("function_declarations")).or_else(|| {
@@ -274,7 +280,7 @@ fn title(fields: &Fields<'_>) -> Option<Box<str>> {
     (!title.is_empty()).then(|| Box::from(&*shorten(&title, 256)))
 }
 
-/// Its owner's keywords: `keywords` in our form, `_meta["toolcrib/keywords"]` in MCP.
+/// The owner's keywords: `keywords` in our format, `_meta["toolcrib/keywords"]` in MCP.
 fn keywords(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Vec<Box<str>> {
     let stated = fields.get("keywords").or_else(|| meta?.get("toolcrib/keywords"));
     let words: Vec<String> =
@@ -282,7 +288,7 @@ fn keywords(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Vec<Box<str>> {
     words.iter().map(|word| clean::one_line(word).into_boxed_str()).collect()
 }
 
-/// Its owner's policy: `defer` in our form, `defer_loading` in the APIs that know it, `_meta` in MCP.
+/// The owner's policy: `defer` in our format, `defer_loading` in APIs that support it, `_meta` in MCP.
 fn defer(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> DeferPolicy {
     let stated = fields.get("defer").or_else(|| meta?.get("toolcrib/defer"));
     if let Some(defer) = stated.and_then(|raw| serde_json::from_str(raw).ok()) {

@@ -1,7 +1,7 @@
-//! A schema as the index and the bounds see it.
+//! The searchable parts of a schema, and the check of its size.
 //!
-//! `$ref`s are never followed: whatever a local one points to stands under `$defs` in the same
-//! document and is walked there, once; a remote one is a stranger's address and stays a string.
+//! `$ref`s are not followed. The target of a local one is in the same document, under `$defs`, and is visited there once;
+//! remote ones are never loaded.
 
 use serde_json::Value;
 
@@ -9,25 +9,25 @@ use super::finding::Problem;
 use crate::limits::Limits;
 use toolcrib_text::json;
 
-/// A piece of a schema that a tool can be found by.
+/// A searchable part of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
     /// The name of a property, at any depth.
     Name(&'a str),
-    /// A description inside the schema. Titles are left out: generators derive them from the names.
+    /// A description inside the schema. Titles are skipped, because generators derive them from the names.
     Text(&'a str),
     /// A value of an `enum` or a `const`.
     Value(&'a str),
 }
 
-/// Keywords whose value holds schemas by name.
+/// Keywords whose value maps names to schemas.
 pub(crate) const NAMED: [&str; 5] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// Calls `visit` for every searchable piece, in document order.
+/// Calls `visit` for every searchable part, in document order.
 ///
-/// Recursion is bounded: [`check`] has refused what is nested deeper than the limit, and
-/// `serde_json` itself refuses to parse more than 128 levels.
+/// The recursion depth is limited: [`check`] rejects schemas that are nested too deeply, and `serde_json` does not parse
+/// more than 128 levels.
 pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
     let map = match schema {
         Value::Object(map) => map,
@@ -41,7 +41,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
                 values.iter().filter_map(Value::as_str).for_each(|text| visit(Part::Value(text)));
             }
             ("const", Value::String(text)) => visit(Part::Value(text)),
-            // Values, not schemas: an example of an address is not what the tool is about.
+            // These contain values, not schemas, and examples say little about what the tool does.
             ("default" | "example" | "examples" | "required" | "enum" | "const", _) => {}
             (named, Value::Object(members)) if NAMED.contains(&named) => {
                 for (name, member) in members {
@@ -57,7 +57,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
     }
 }
 
-/// Whether the schema is within bounds, checked before anything recurses into it.
+/// Checks that the schema is within the limits, before anything recurses into it.
 pub(super) fn check(text: &str, limits: &Limits) -> Result<(), Problem> {
     if text.len() > limits.schema_bytes {
         return Err(Problem::SchemaTooLarge { bytes: text.len(), limit: limits.schema_bytes });

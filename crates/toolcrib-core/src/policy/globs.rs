@@ -1,7 +1,7 @@
-//! A set of names and patterns; a name matches if any of them does.
+//! A set of names and patterns. It matches a name if any of them does.
 //!
-//! A caller may list hundreds of names, and a request may have thousands of tools. Names are therefore looked up in
-//! a set, and only real patterns are tried one by one.
+//! A caller may list hundreds of names, and a request may have thousands of tools. So names are looked up in a hash set, and
+//! only patterns with wildcards are tried one by one.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::rules::{Glob, fold};
 /// Names and patterns of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Globs {
-    /// All of them, in the order in which they were given.
+    /// All names and patterns, in their original order.
     all: Vec<Glob>,
     /// The folded names.
     names: HashSet<Vec<char>>,
@@ -34,7 +34,7 @@ impl Globs {
         self.all.is_empty()
     }
 
-    /// All of them, in the order in which they were given.
+    /// All names and patterns, in their original order.
     pub fn iter(&self) -> impl Iterator<Item = &Glob> {
         self.all.iter()
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_match_what_one_of_them_matches() {
+    fn a_name_matches_if_one_of_the_globs_matches() {
         let texts = ["read_file", "Git__*", "a?c", " spaced ", "x/y", ""];
         let globs: Globs = texts.into_iter().collect();
         for name in

@@ -1,9 +1,8 @@
-//! The tools an agent needs all the time, told by their names.
+//! The hot list: tools that agents use all the time, recognised by their names.
 //!
-//! A client of the proxy sends its whole set and says nothing of what it cannot do without. Deferring
-//! its shell or its way to ask the user costs a search at the start of nearly every task, and some
-//! models then stop using them. So six jobs stay in full, under the names that clients give them, as
-//! far as a quarter of all the tools' tokens reaches: beyond that the list would eat the saving.
+//! A client of the proxy sends all its tools and does not say which ones it needs constantly. Deferring its shell, or its tool
+//! for asking the user, would cost a search at the start of nearly every task, and some models then stop using them. So tools
+//! for six jobs are kept in full, up to a quarter of all tool tokens; more would use up the saving.
 
 use rustc_hash::FxHashMap;
 
@@ -12,16 +11,16 @@ use crate::catalog::{Catalog, ToolId};
 use crate::spelling::fold_to_alphanumeric;
 use crate::tool::{DeferPolicy, Tool};
 
-/// The share of all tokens that the list may take: one part in this many.
-const SHARE: usize = 4;
+/// The list may take one part in this many of all tool tokens.
+const SHARE_DIVISOR: usize = 4;
 
-/// The jobs, the most needed first, and what clients call the tools that do them. Letter case and
-/// where the words part do not count: `run_shell_command` is `RunShellCommand`.
+/// The jobs, the most important first, and the names of tools that do them in known clients. Case and word separators do not
+/// count: `run_shell_command` equals `RunShellCommand`.
 ///
-/// A job has its plainest names first. What only helps another tool (reading a running shell's
-/// output, editing a notebook) is not here: it is wanted seldom, and never first.
+/// The most common names of a job come first. Tools that only assist another tool (reading a running shell's output, editing a
+/// notebook) are left out, because they are rarely needed and never first.
 const JOBS: [&[&str]; 6] = [
-    // The shell: whoever has nothing else still has this. Claude Code, opencode, Pi (bash); Codex
+    // The shell, which can replace every other tool. Claude Code, opencode, Pi (bash); Codex
     // (shell, local_shell, shell_command, exec_command); Gemini CLI and Qwen Code
     // (run_shell_command); Cline and Roo (execute_command); Cursor and Windsurf (run_terminal_cmd,
     // run_command); Copilot (run_in_terminal); Hermes (terminal); OpenHands (execute_bash).
@@ -40,7 +39,7 @@ const JOBS: [&[&str]; 6] = [
         "execute_bash",
         "powershell",
     ],
-    // Reading a file: nothing is changed unread. Claude Code, opencode (read); Gemini CLI, Cline,
+    // Reading a file, which comes before every change. Claude Code, opencode (read); Gemini CLI, Cline,
     // Roo, Cursor, Copilot, Hermes (read_file); Zed, Windsurf (view_file); Qwen Code
     // (read_many_files).
     &["read", "read_file", "view_file", "view", "cat", "read_many_files"],
@@ -69,7 +68,7 @@ const JOBS: [&[&str]; 6] = [
     &["write", "write_file", "write_to_file", "create_file"],
     // Searching files, by text and by name. Claude Code, opencode (grep, glob); Codex (grep_files);
     // Gemini CLI (search_file_content, grep_search); Cline, Roo, Hermes (search_files); Cursor
-    // (codebase_search, file_search); listing a folder is what is left where there is no glob.
+    // (codebase_search, file_search); listing a folder, for clients without a glob.
     &[
         "grep",
         "glob",
@@ -85,7 +84,7 @@ const JOBS: [&[&str]; 6] = [
         "list_directory",
         "ls",
     ],
-    // Asking the user: a model that does not see the way guesses instead. Claude Code
+    // Asking the user: a model that does not see this tool guesses instead. Claude Code
     // (AskUserQuestion); Codex (request_user_input); opencode (question); Gemini CLI (ask_user);
     // Cline, Roo (ask_followup_question); Hermes (clarify).
     &[
@@ -99,12 +98,11 @@ const JOBS: [&[&str]; 6] = [
     ],
 ];
 
-/// The tools to keep in full, the most needed first: those without a server that do one of the jobs,
-/// of which neither a rule nor their owner says anything. `sizes` are the tokens of each tool, by
-/// position in the catalog.
+/// The tools to keep in full, the most important first: tools without a server that do one of the jobs and have no policy from a
+/// rule or their owner. `sizes` are the tokens of each tool, by position in the catalog.
 ///
-/// One that does not fit is passed over, and the next may. Which ones there are depends on the set
-/// and not on its order, but where two tools go by one folded name.
+/// A tool that does not fit is skipped, and the next one may fit. The result does not depend on the order of the tools, unless
+/// two of them have equal names apart from case and separators.
 pub fn hot_list(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
     let names = JOBS.iter().copied().flatten();
     let ranks: FxHashMap<String, usize> =
@@ -117,7 +115,7 @@ pub fn hot_list(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId
     let mut ranked: Vec<(usize, ToolId)> = ranked.collect();
     ranked.sort_unstable();
     let size = |id: ToolId| sizes.get(id.index()).copied().unwrap_or_default();
-    let mut room = sizes.iter().sum::<usize>() / SHARE;
+    let mut room = sizes.iter().sum::<usize>() / SHARE_DIVISOR;
     let fits = |(_, id): (usize, ToolId)| {
         room = room.checked_sub(size(id))?;
         Some(id)
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_for_two_jobs() {
+    fn no_name_belongs_to_two_jobs() {
         let mut names: Vec<String> =
             JOBS.iter().copied().flatten().map(|n| fold_to_alphanumeric(n)).collect();
         let all = names.len();
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_keeps_its_six_whatever_it_calls_them() {
+    fn each_client_keeps_its_tools_for_the_six_jobs() {
         let more = ("other_tool", 10_000);
         for six in [
             ["Bash", "Read", "Edit", "Write", "Grep", "AskUserQuestion"],
@@ -192,7 +190,7 @@ mod tests {
             ],
             ["RunShellCommand", "readFile", "apply-patch", "WRITE_FILE", "GrepSearch", "ask-user"],
         ] {
-            // Backwards: where a tool stands in the client's list says nothing.
+            // In reverse order: the position in the client's list does not count.
             let mut tools: Vec<_> = six.iter().rev().map(|name| (*name, 100)).collect();
             tools.insert(3, more);
             assert_eq!(kept(&tools, &free()), six);
@@ -200,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_is_in_and_one_token_more_is_out() {
+    fn a_tool_of_exactly_a_quarter_is_kept_and_a_larger_one_is_not() {
         assert_eq!(kept(&[("Bash", 100), ("x", 300)], &free()), ["Bash"]);
         assert!(kept(&[("Bash", 101), ("x", 300)], &free()).is_empty());
         assert_eq!(kept(&[("Read", 40), ("Bash", 60), ("x", 300)], &free()), ["Bash", "Read"]);
@@ -209,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_tool_is_passed_over_and_costs_the_others_nothing() {
+    fn a_huge_tool_is_skipped_and_does_not_affect_the_others() {
         let names: Vec<String> = (0..496).map(|i| format!("tool_{i}")).collect();
         let mut tools: Vec<_> = names.iter().map(|name| (name.as_str(), 50)).collect();
         tools.extend([("ask_user", 200), ("read", 9_000), ("shell", 300), ("grep", 100)]);
@@ -231,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn whoever_says_defer_is_obeyed_and_what_is_kept_anyway_costs_no_room() {
+    fn rules_take_precedence_and_tools_that_are_kept_anyway_do_not_count() {
         let tools = [("Bash", 100), ("Read", 100), ("Write", 100), ("x", 500)];
         let rules = Rules { always: vec![Glob::new("bash")], ..free() }.never_defer(["read"]);
         assert_eq!(kept(&tools, &rules), ["Write"]);
-        // A list that was frozen before the rule came gives way to it too.
+        // A rule takes precedence over an earlier hot list, too.
         let (catalog, _) = set(&tools);
         let rules = rules.keep_hot(["Bash", "Read", "Write", "X"]);
         let policies: Vec<_> = catalog.tools().iter().map(|tool| rules.policy(tool)).collect();

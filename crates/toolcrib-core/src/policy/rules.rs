@@ -1,20 +1,19 @@
-//! Rules about tools, by name, pattern and server.
+//! Rules on deferring tools, by name, pattern and server.
 //!
-//! They come from the embedder's code and from configuration and are merged. Letter case never
-//! decides: `Read_File` in a config means the tool `read_file`. A rule may also spell a name as another
-//! system does: [`Glob::applies_to`] decides.
+//! Rules from code and from the configuration are merged. Names are compared case-insensitively: `Read_File` in a
+//! configuration means the tool `read_file`. [`Glob::applies_to`] also accepts the spellings of other systems.
 
 use std::fmt;
 
 use rustc_hash::FxHashSet;
 
 use super::VerdictReason;
-use crate::tool::{DeferPolicy, Tool, own_part};
+use crate::tool::{DeferPolicy, Tool, without_server_prefix};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
 ///
-/// `github/*` speaks of a server's tools and `/*` of tools without a server, anything without a
-/// slash of the full name.
+/// `github/*` matches the tools of a server and `/*` tools without a server. A pattern without a slash is compared with the
+/// full name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
@@ -22,12 +21,12 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Takes a pattern as it was written.
+    /// Parses a pattern.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), folded: fold(text.trim()) }
     }
 
-    /// Whether a tool is meant.
+    /// Whether it matches a tool.
     pub fn matches(&self, tool: &Tool) -> bool {
         if matches(&self.folded, &fold(tool.name())) {
             return true;
@@ -37,12 +36,12 @@ impl Glob {
         }
         let name = tool.name().to_lowercase();
         let server = tool.server().unwrap_or_default().to_lowercase();
-        let own = own_part(&name, tool.server().map(|_| &*server));
+        let own = without_server_prefix(&name, tool.server().map(|_| &*server));
         let declared = tool.declared_name();
         [own, &*declared].iter().any(|own| matches(&self.folded, &fold(&format!("{server}/{own}"))))
     }
 
-    /// Whether a plain name, of a server for one, is meant.
+    /// Whether it matches a plain name, such as that of a server.
     pub fn is(&self, text: &str) -> bool {
         self.matches_folded(&fold(text))
     }
@@ -57,12 +56,12 @@ impl Glob {
         &self.folded
     }
 
-    /// Whether it matches more than one name.
+    /// Whether it has wildcards.
     pub(super) fn has_wildcard(&self) -> bool {
         self.folded.iter().any(|c| matches!(c, '*' | '?'))
     }
 
-    /// Whether it is a name and not a pattern.
+    /// Whether it is a plain name, without wildcards or a slash.
     fn is_name(&self) -> bool {
         !self.folded.is_empty() && !self.folded.iter().any(|c| matches!(c, '*' | '?' | '/'))
     }
@@ -71,8 +70,8 @@ impl Glob {
     /// accepts, a plain name may be spelled as another system spells it, with any separators
     /// (`dev_read_file` for `dev__read_file`), or as the tool's server declares it (`read_file`).
     ///
-    /// The answer depends on this tool alone. Rejected: requiring that exactly one tool has the name,
-    /// which let a tool that the caller must not know of change what the caller sees.
+    /// The answer depends on this tool alone. Rejected: requiring that exactly one tool has the name, because then a tool
+    /// outside the caller's scope could change what the caller sees.
     pub fn applies_to(&self, tool: &Tool) -> bool {
         self.matches(tool) || (self.is_name() && self.is_other_spelling_of(tool))
     }
@@ -97,7 +96,7 @@ impl Glob {
     }
 }
 
-/// A name in lower case with `_` for every run of separators, and none at either end.
+/// A name in lower case, with every run of separators replaced by `_` and none at the ends.
 fn normalized(name: &str) -> impl Iterator<Item = char> {
     let name = name.trim_matches(|c: char| !c.is_alphanumeric());
     let mut between = false;
@@ -121,7 +120,7 @@ pub(super) fn fold(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Greedy matching with one point to come back to: quadratic at worst, never exponential.
+/// Greedy matching that remembers only the last `*`: quadratic in the worst case, never exponential.
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;
@@ -148,20 +147,19 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// All rules, merged.
+/// The merged rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Tools that are never deferred.
     pub never: Vec<Glob>,
-    /// Exact names of tools that are never deferred. There may be as many as there are tools, so they are looked
-    /// up, not compared one by one.
+    /// Exact names of tools that are never deferred. There may be as many as there are tools, so they are in a hash set.
     pub full_names: FxHashSet<String>,
-    /// Tools that are deferred below the threshold too.
+    /// Tools that are deferred below the activation thresholds, too.
     pub always: Vec<Glob>,
-    /// Whole servers.
+    /// Policies for all tools of a server.
     pub servers: Vec<(Glob, DeferPolicy)>,
-    /// Names of tools without a server that are shown in full where nobody says anything else: the
-    /// [hot list](super::hot). No file says it: it follows from the tools that a caller has.
+    /// Names of tools without a server that are shown in full unless a rule or their owner decides otherwise: the
+    /// [hot list](super::hot_list). Not read from a file: it is computed from the caller's tools.
     pub hot_names: Vec<String>,
 }
 
@@ -187,7 +185,7 @@ impl Rules {
         self
     }
 
-    /// Both sets of rules together.
+    /// The rules of both.
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         self.never.extend(other.never);
@@ -198,7 +196,7 @@ impl Rules {
         self
     }
 
-    /// The policy that holds for a tool, and who set it.
+    /// The policy for a tool, and the reason for it.
     pub fn policy(&self, tool: &Tool) -> (DeferPolicy, VerdictReason) {
         let named =
             |globs: &[Glob]| globs.iter().find(|glob| glob.applies_to(tool)).map(Glob::to_string);
@@ -240,7 +238,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn patterns_match_whatever_the_case() {
+    fn patterns_match_case_insensitively() {
         for (pattern, text, hit) in [
             ("read_file", "Read_File", true),
             ("READ_*", "read_file", true),
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_speaks_of_a_servers_tools() {
+    fn a_pattern_with_a_slash_matches_tools_of_a_server() {
         let json = br#"[{"name":"mcp__GitHub__get_issue","input_schema":{}}]"#;
         let catalog = Catalog::from_json(json).unwrap();
         for (pattern, hit) in [("github/get_*", true), ("GITHUB/*", true), ("git/hub*", false)] {
@@ -297,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_servers_declare_means_the_tool_of_each() {
+    fn a_rule_with_a_declared_name_applies_to_the_tool_of_each_server() {
         let tools =
             br#"[{"name":"read_file","inputSchema":{}},{"name":"read_files","inputSchema":{}}]"#;
         let mut builder = Catalog::builder();
@@ -312,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn never_prevails_over_always_and_the_reason_names_the_rule() {
+    fn never_takes_precedence_over_always_and_the_reason_names_the_rule() {
         let json = br#"[{"name":"github__get","input_schema":{"type":"object"},"defer":"always"}]"#;
         let catalog = Catalog::from_json(json).unwrap();
         let tool = &catalog.tools()[0];

@@ -11,10 +11,10 @@ use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, Settings};
 use crate::tool::DeferPolicy;
 
-/// Percent of the context from which on `auto` defers.
+/// The default threshold of `auto`, in percent of the context window.
 const PERCENT: f64 = 10.0;
 
-/// The context window of most models that it runs, in tokens.
+/// The context window of most models in Claude Code, in tokens.
 const USUAL_WINDOW: f64 = 200_000.0;
 
 fn share_of_usual_window(percent: f64) -> usize {
@@ -29,7 +29,7 @@ pub(super) fn settings() -> Settings {
         activation: Activation {
             mode: ActivationMode::On,
             tools: 0,
-            // There the window is always known. Here, if it is not, it is taken to be the usual one.
+            // Claude Code always knows the window. Here, an unknown window is assumed to be the usual one.
             tokens: share_of_usual_window(PERCENT),
             context_percent: PERCENT,
             tokens_if_unknown: true,
@@ -38,7 +38,7 @@ pub(super) fn settings() -> Settings {
         listing: ListingSettings {
             form: ListingForm::Names,
             placement: ListingPlacement::Message,
-            // A message is not cut as a tool's description may be, and every name is to be in it.
+            // Clients do not truncate messages, and every name must be listed.
             tokens: Some(20_000),
             chars: 80_000,
             ..ListingSettings::default()
@@ -56,11 +56,10 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-/// Reads `settings.json`, whose `env` has `ENABLE_TOOL_SEARCH`, and `.mcp.json`, whose servers may
-/// say `alwaysLoad`.
+/// Reads `settings.json`, whose `env` may have `ENABLE_TOOL_SEARCH`, and `.mcp.json`, whose servers may have `alwaysLoad`.
 pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let mut settings = settings();
-    // What an environment variable says is always text.
+    // Environment variables are strings, so numbers may be quoted.
     config.quoted = true;
     let root = config.root;
     let at = "env.ENABLE_TOOL_SEARCH";
@@ -80,7 +79,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
                     let percent = config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
                     activation.context_percent = percent;
                     activation.tokens = share_of_usual_window(percent);
-                    // From nothing on is always.
+                    // A threshold of zero means always.
                     activation.mode =
                         if percent > 0.0 { ActivationMode::Auto } else { ActivationMode::On };
                 } else {
@@ -96,7 +95,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// The servers that say `alwaysLoad`, each as a rule.
+/// A rule for each server with `alwaysLoad`.
 fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, DeferPolicy)> {
     let Some(value) = config.root.get("mcpServers") else { return Vec::new() };
     let Some(servers) = value.as_object() else {

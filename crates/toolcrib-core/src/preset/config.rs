@@ -75,16 +75,16 @@ impl Preset {
 pub struct Configured {
     /// The settings.
     pub settings: Settings,
-    /// What was not taken as it stands.
+    /// Values that were not used as written.
     pub warnings: Vec<Warning>,
 }
 
-/// A value that was not taken as it stands.
+/// A value that was not used as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// Where it is, as a dotted path.
+    /// Its dotted path.
     pub key: String,
-    /// What is wrong with it and what was made of it.
+    /// What is wrong with it, and what is used instead.
     pub problem: String,
 }
 
@@ -94,10 +94,10 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A configuration, and what was found wrong with it so far.
+/// A configuration, and the warnings so far.
 pub(super) struct Config<'a> {
     pub(super) root: &'a Value,
-    /// Whether a number may stand in quotes.
+    /// Whether numbers may be quoted.
     pub(super) quoted: bool,
     pub(super) warnings: Vec<Warning>,
 }
@@ -112,8 +112,7 @@ impl<'a> Config<'a> {
         self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
     }
 
-    /// The keys of an object at `path`; a warning for each that is not among `known`, and for what
-    /// is no object.
+    /// The fields of the object at `path`. Warns about unknown keys, and about a value that is not an object.
     pub(super) fn object(
         &mut self,
         path: &str,
@@ -131,8 +130,8 @@ impl<'a> Config<'a> {
         map.iter().map(|(key, value)| (key.as_str(), value)).collect()
     }
 
-    /// A number, also one in quotes where that system reads those: within the range, else the
-    /// nearest end of it; `default` for what is no number or is not there.
+    /// A number, clamped to the range; `default` if it is missing or not a number. Quoted numbers are accepted if that system
+    /// accepts them.
     pub(super) fn number(
         &mut self,
         path: &str,
@@ -159,7 +158,7 @@ impl<'a> Config<'a> {
         used
     }
 
-    /// A whole number; what is behind its point is cut off, and said.
+    /// An integer. A fraction is truncated, with a warning.
     pub(super) fn whole(
         &mut self,
         path: &str,
@@ -175,7 +174,7 @@ impl<'a> Config<'a> {
         number as usize
     }
 
-    /// A flag; `default` for what is none or is not there.
+    /// A boolean; `default` if it is missing or not a boolean.
     pub(super) fn flag(&mut self, path: &str, value: Option<&Value>, default: bool) -> bool {
         match value {
             None => default,
@@ -188,7 +187,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// A list of strings; what is none is left out.
+    /// A list of strings. Other values are ignored, with a warning.
     pub(super) fn strings(&mut self, path: &str, value: Option<&'a Value>) -> Vec<&'a str> {
         let Some(value) = value else { return Vec::new() };
         let Some(items) = value.as_array() else {
@@ -212,7 +211,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// A value as a warning shows it.
+/// A value, shortened for a warning.
 pub(super) fn brief(value: &Value) -> String {
     shorten(&value.to_string(), 60).into_owned()
 }

@@ -1,5 +1,5 @@
-//! everruns' `tool_search`: stubs in place of schemas, keyword overlap, reveals. The current release
-//! differs, and is in `everruns_050`.
+//! everruns' `tool_search`: stubs in place of schemas, ranking by keyword overlap, and found tools in full. `everruns_050` has
+//! the current release, which differs.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::rank::{RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, Settings};
 
-/// Tools from which on it defers.
+/// Number of tools from which on tools are deferred.
 const THRESHOLD: usize = 15;
-/// Tools that one search returns.
+/// Maximum number of tools that one search returns.
 const CAP: usize = 8;
 
 pub(super) fn settings() -> Settings {
@@ -37,8 +37,8 @@ pub(super) fn settings() -> Settings {
             limit: CAP,
             max_limit: CAP,
             cutoff: 0.5,
-            // There the cap alone bounds a reply and a miss lists every name; both are bounded here,
-            // far from what eight tools or a catalog for a count of fifteen need.
+            // In everruns only the cap limits a reply, and an answer without hits lists every name. Here both have limits,
+            // which are far above what eight tools or a typical catalog need.
             reply_tokens: 100_000,
             names: 2_000,
             format: ReplyFormat::Tools,
@@ -60,16 +60,16 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// A capability that is configured.
+/// A configured capability.
 pub(super) struct Capability<'a> {
-    /// Which of those that were looked for.
+    /// Its index among the capabilities that were searched for.
     pub(super) id: &'static str,
     path: String,
     config: &'a Value,
 }
 
 impl<'a> Capability<'a> {
-    /// The first of these that is among the capabilities. Without one, tool search is off.
+    /// The first of these capabilities that is configured. Without one, tool search is off.
     pub(super) fn find(
         config: &mut Config<'a>,
         ids: &[&'static str],
@@ -81,7 +81,7 @@ impl<'a> Capability<'a> {
             settings.activation.mode = ActivationMode::Off;
             return None;
         };
-        // By name alone, by name with what is configured, or as a reference with a `config`.
+        // A capability is a name, a name with its configuration, or a reference with a `config`.
         let of_item = |item: &'a Value, id: &str| match item.get("ref") {
             Some(name) if *name == *id => Some(item.get("config").unwrap_or(&Value::Null)),
             _ if *item == *id => Some(&Value::Null),
@@ -109,7 +109,7 @@ impl<'a> Capability<'a> {
         }
     }
 
-    /// Reads the keys that every edition has, and returns all configured keys with their values.
+    /// Reads the keys that all editions have in common, and returns all configured keys with their values.
     pub(super) fn read(
         &self,
         config: &mut Config<'a>,
@@ -118,14 +118,14 @@ impl<'a> Capability<'a> {
     ) -> BTreeMap<&'a str, &'a Value> {
         let path = &self.path;
         let keys = match self.config {
-            // Named, and nothing set.
+            // The capability has no configuration.
             Value::Null | Value::Bool(true) => return BTreeMap::new(),
             own => config.object(path, own, known),
         };
-        // Like everruns, this uses the default for anything but a whole number, and clamps nothing.
+        // Like everruns, this uses the default for anything but an integer, and does not clamp.
         settings.activation.tools = match keys.get("threshold").map(|v| (v, v.as_u64())) {
             None => THRESHOLD,
-            // Zero means from the first tool on; to us it would mean never.
+            // Zero means from the first tool on; in our settings it would mean never.
             Some((_, Some(threshold))) => (threshold as usize).max(1),
             Some((value, None)) => {
                 let problem = format!(
@@ -141,7 +141,7 @@ impl<'a> Capability<'a> {
         keys
     }
 
-    /// The automatic capability is hosted search where the provider has it, and stubs elsewhere.
+    /// Configures the automatic capability: the provider's hosted search if there is one, else stubs.
     pub(super) fn set_auto(&self, settings: &mut Settings) {
         if self.id == "auto_tool_search" {
             (settings.disclosure, settings.fallback) =
@@ -149,7 +149,7 @@ impl<'a> Capability<'a> {
         }
     }
 
-    /// Where a key of it is.
+    /// The path of one of its keys.
     pub(super) fn at(&self, key: &str) -> String {
         format!("{}.{key}", self.path)
     }

@@ -1,6 +1,6 @@
-//! everruns' `tool_search` as of 0.50: plain stubs, a conversation that has deferred keeps deferring, and two
-//! new options. `reveal` sets whether a found tool gets its schema in the list. `bounded` shows no deferred
-//! tool before it is found, and limits how many are shown after that.
+//! everruns' `tool_search` as of 0.50: plain stubs, conversations that keep deferring once they have begun, and two new
+//! options. `reveal` sets whether a found tool gets its schema in the list of tools. `bounded` shows no deferred tool before it
+//! is found, and limits how many are shown after that.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ const NEVER_DEFERRED: [&str; 12] = [
     "/edit_image",
 ];
 
-/// What can be configured.
+/// The known keys.
 const KNOWN: [&str; 7] = [
     "threshold",
     "never_defer",
@@ -43,13 +43,13 @@ const KNOWN: [&str; 7] = [
 pub(super) const NEW_KEYS: [&str; 5] =
     ["reveal", "bounded", "max_active_tools", "max_active_bytes", "max_result_bytes"];
 
-/// Capabilities that leave the search to one provider. No earlier edition has them.
+/// Capabilities that use a provider's hosted search. No earlier edition has them.
 pub(super) const HOSTED: [&str; 2] = ["openai_tool_search", "claude_tool_search"];
 
 const ACTIVE_TOOLS: usize = 32;
 const ACTIVE_BYTES: usize = 65_536;
 const RESULT_BYTES: usize = 32_768;
-/// Bytes of a token, by the estimate that everything here goes by.
+/// Bytes per token, as everruns estimates it.
 const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) fn settings() -> Settings {
@@ -67,7 +67,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let Some(own) = Capability::find(config, &ids, &mut settings) else { return settings };
     let keys = own.read(config, &KNOWN, &mut settings);
     if HOSTED.contains(&own.id) {
-        // The provider searches, where it can.
+        // The provider searches if it can.
         settings.disclosure = DisclosureSetting::Hosted;
         return settings;
     }
@@ -94,7 +94,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// Nothing of a deferred tool is shown before it was found, whatever the number of tools.
+/// Applies `bounded`: no deferred tool is shown before it is found, whatever the number of tools.
 fn bound<'a>(
     config: &mut Config<'a>,
     own: &Capability<'a>,
@@ -112,11 +112,11 @@ fn bound<'a>(
     settings.activation.mode = ActivationMode::On;
     settings.rules =
         std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(NEVER_DEFERRED));
-    // everruns ranks names, descriptions and parameters separately by BM25, weighs a name four times as much,
-    // and a query that is a name finds only that tool. Our ranker `words` is the closest to that.
+    // everruns ranks names, descriptions and parameters separately with BM25, gives names four times the weight, and a query
+    // that is a name finds only that tool. Our ranker `words` comes closest to that.
     settings.rank.ranker = RankerKind::Words;
     settings.search.refuse = false;
     settings.search.cutoff = 0.0;
-    // A miss names sources.
+    // An answer without hits lists sources.
     settings.search.names = 0;
 }

@@ -1,5 +1,4 @@
-//! Hermes' bridge: three tools in place of the deferred ones, plain BM25, activation by share of
-//! the context.
+//! Hermes' bridge: three tools in place of the deferred ones, plain BM25, activation by a share of the context window.
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ use crate::rank::{Bm25Settings, RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 
-/// The tools that are always there: the core list of hermes-agent 0.19.0, and `send_message`, which its
+/// The tools that are never deferred: the core list of hermes-agent 0.19.0, and `send_message`, which its
 /// documentation counts among them. They are built in, so they belong to no server.
 const CORE: [&str; 42] = [
     "/web_search",
@@ -70,7 +69,7 @@ pub(super) fn settings() -> Settings {
         rules: Rules::default().never_defer(CORE),
         activation: Activation {
             tools: 0,
-            // What counts when nobody knows the context window.
+            // The threshold if the context window is unknown.
             tokens: 20_000,
             context_percent: PERCENT,
             tokens_if_unknown: true,
@@ -92,7 +91,7 @@ pub(super) fn settings() -> Settings {
             limit: LIMIT,
             max_limit: MAX_LIMIT,
             cutoff: 0.0,
-            // A miss names the sources and their sizes.
+            // The answer to a search without hits lists the sources and their sizes.
             names: 0,
             format: ReplyFormat::Matches,
             input: SearchInput::Limit,
@@ -115,7 +114,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         return settings;
     };
     let Value::Object(_) = own else {
-        // The older shape: a flag, which asks for `auto` and not for `on`.
+        // The older form is a flag, which means `auto`, not `on`.
         settings.activation.mode = match flag(own) {
             Some(true) => ActivationMode::Auto,
             Some(false) => ActivationMode::Off,
@@ -135,7 +134,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let at = |key: &str| format!("{path}.{key}");
     let percent = config.number(&at("threshold_pct"), get("threshold_pct"), PERCENT, 0.0..=100.0);
     settings.activation.context_percent = percent;
-    // From nothing on is always, as soon as there is anything to defer.
+    // A threshold of zero means always.
     if percent == 0.0 && settings.activation.mode == ActivationMode::Auto {
         settings.activation.mode = ActivationMode::On;
     }
@@ -150,7 +149,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// Whether deferral is up to the numbers.
+/// Reads whether tools are deferred always, never, or depending on the threshold.
 fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> ActivationMode {
     match flag(enabled) {
         Some(true) => ActivationMode::On,
@@ -167,7 +166,7 @@ fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> ActivationMode 
     }
 }
 
-/// What the parser that system uses reads as a flag: bare `on` and `yes` are true to it.
+/// A flag as Hermes' YAML parser reads it: unquoted `on` and `yes` are true.
 fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),

@@ -1,7 +1,7 @@
-//! opencode-tool-search: descriptions cut to a mark, parameters kept, two search tools.
+//! opencode-tool-search: descriptions replaced by a mark, parameters kept, two search tools.
 //!
-//! The fork it was inspired by hides deferred tools until they are found. That is read too, from
-//! its own `toolSearch` key, and is `disclosure = "append"` with no listing.
+//! The opencode fork that inspired the plugin hides deferred tools until they are found. Its configuration, the key
+//! `toolSearch`, is read, too, and becomes `disclosure = "append"` without a listing.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::settings::{MAX_MARK_CHARS, SearchInput, SearchSettings, Settings, is_
 use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
-/// What `searchLimit` may be; there it has no bound.
+/// Allowed values of `searchLimit`. The plugin itself has no maximum.
 const MOST: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;
@@ -36,7 +36,7 @@ pub(super) fn settings() -> Settings {
             ..RankSettings::default()
         },
         search: SearchSettings {
-            // There the limit is the most there is, not what a model may raise.
+            // In the plugin the limit is the maximum; the model cannot raise it.
             limit: LIMIT,
             max_limit: LIMIT,
             cutoff: 0.0,
@@ -56,7 +56,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     if let Some(own) = root.get("toolSearch") {
         return read_fork(config, own);
     }
-    // The whole file, its `plugin` entry, or the options alone.
+    // The configuration is the complete file, its `plugin` entry, or the options alone.
     match root {
         Value::Array(_) if is_plugin(root) && !is_another(root.get(1)) => {
             read_plugin(config, "", root)
@@ -77,7 +77,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     }
 }
 
-/// The list of plugins, in which ours may be.
+/// Reads the list of plugins, which may contain this one.
 fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> Settings {
     let mut entries = plugins.as_array().into_iter().flatten().enumerate();
     if let Some((at, entry)) = entries.find(|(_, entry)| is_plugin(entry)) {
@@ -95,7 +95,7 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
 
 fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
-    // From the registry, with a version or without, or as a path. The fork's name begins the same.
+    // A package name with or without a version, or a path. The fork's name has the same prefix.
     let is_it = |part: &str| {
         let part = part.split('@').next().unwrap_or_default();
         let bare = [".ts", ".js", ".mjs", ".git"].iter().find_map(|end| part.strip_suffix(end));
@@ -104,7 +104,7 @@ fn is_plugin(entry: &Value) -> bool {
     name.is_some_and(|name| name.split('/').any(is_it))
 }
 
-/// Whether what follows in a list is another plugin, and not this one's options.
+/// Whether the next entry of a list is another plugin rather than this one's options.
 fn is_another(next: Option<&Value>) -> bool {
     next.is_some_and(|next| next.is_string() || next.is_array())
 }

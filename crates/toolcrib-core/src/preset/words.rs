@@ -1,4 +1,4 @@
-//! Ours without its vectors: what a query says, and nothing that it only means.
+//! Toolcrib's defaults with a ranking by words alone, without vectors.
 
 use crate::rank::{RankSettings, RankerKind};
 use crate::settings::Settings;

@@ -1,8 +1,7 @@
-//! What a search answers, as one type.
+//! The reply to a search, as one type.
 //!
-//! The text the model gets is made from it once, at the edge, in one of five forms, and a
-//! transcript is read back by the same module. Catalog text in a reply is data: it cannot close
-//! the wrapper it stands in, whatever it says.
+//! The text for the model is written from it in one of five formats, and `transcript` reads such texts back. Catalog text
+//! in a reply is quoted, so that it cannot close the structure around it.
 
 mod other_systems;
 mod text_formats;
@@ -17,7 +16,7 @@ pub use crate::rank::Correction;
 use crate::rank::Fit;
 use crate::tool::ToolAnnotations;
 
-/// How replies are written.
+/// The format of a reply's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -25,7 +24,7 @@ pub enum ReplyFormat {
     /// One JSON object.
     #[default]
     Json,
-    /// A `<functions>` block, the encoding some models see their first tools in.
+    /// A `<functions>` block, the encoding in which some models see the tools of the prompt.
     Functions,
     /// Markdown.
     Markdown,
@@ -36,62 +35,61 @@ pub enum ReplyFormat {
 }
 
 impl ReplyFormat {
-    /// Whether a reply in this form is a JSON object.
+    /// Whether a reply in this format is a JSON object.
     pub fn is_json(self) -> bool {
         matches!(self, Self::Json | Self::Tools | Self::Matches)
     }
 }
 
-/// The answer to one search or description.
+/// The reply to a search or to a request for one tool's description.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// What was asked.
+    /// The query.
     pub query: String,
-    /// Whether the tools serve; `None` where nothing was ranked or asked for by name, or another system's
-    /// ranker ranks.
+    /// How well the tools fit; `None` if nothing was ranked or requested by name, or if the ranker gives no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
     /// The tools, best first.
     pub hits: Vec<FoundTool>,
-    /// Those of them that this reply loads: their schemas are here, or in the tools from the next
-    /// turn on.
+    /// The names of the tools that this reply loads. Their schemas are in the reply, or among the tools from the next turn
+    /// on.
     pub loaded: Vec<String>,
-    /// Names that were asked for and are not there.
+    /// Requested names that do not exist.
     pub missing: Vec<MissingTool>,
-    /// Tools that matched but found no room: by name.
+    /// Names of tools that matched but did not fit into the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
-    /// What there is, after a browse or a miss.
+    /// All available tools, after an empty query or one that found nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<AvailableTools>,
-    /// Words that were read as others: `isue` as `issue`.
+    /// Corrected spellings: `isue` to `issue`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<Correction>,
-    /// Servers that are still connecting: what is missing may be theirs.
+    /// Servers that are still connecting and may have what is missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
-    /// Servers that do not answer: their tools are known, and cannot be called now.
+    /// Servers that do not answer. Their tools are known but cannot be called at the moment.
     #[serde(rename = "down", skip_serializing_if = "Vec::is_empty")]
     pub unavailable_servers: Vec<UnavailableServer>,
-    /// What else the model should know, in sentences of ours.
+    /// Further notes for the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How it is to be written, by the settings.
+    /// The format of its text, from the settings.
     #[serde(skip)]
     pub format: ReplyFormat,
-    /// Whether every hit was asked for by its name.
+    /// Whether every hit was requested by its name.
     #[serde(skip)]
     pub(crate) named: bool,
-    /// How many tools were searched.
+    /// The number of tools that were searched.
     #[serde(skip)]
     pub(crate) searched: usize,
-    /// Whether it is the description of one tool, and not the answer to a search.
+    /// Whether it describes one tool rather than answering a search.
     #[serde(skip)]
     pub(crate) described: bool,
 }
 
-/// One tool of a reply.
+/// A tool in a reply.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FoundTool {
@@ -101,22 +99,22 @@ pub struct FoundTool {
     pub server: Option<String>,
     /// Its description.
     pub description: String,
-    /// Its score; higher is better, comparable within one reply only.
+    /// Its score. Higher is better; only comparable within one reply.
     pub score: f32,
-    /// How likely it is to serve, from 0 to 1 in hundredths; docs/ranking.md says where that holds. `None`
-    /// where a pattern or another system's ranker found it.
+    /// How likely it is to serve the query, from 0 to 1, rounded to hundredths (see docs/ranking.md). `None` if a pattern
+    /// or a ranker without confidence found it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
-    /// Its whole input schema, as its owner wrote it.
+    /// Its complete input schema, as its owner wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// Its schema in one line, where the whole one found no room or was shown before.
+    /// Its schema in one line, if the complete one did not fit or was shown before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// What its owner says it does to the world, for who must approve of a call.
+    /// Its MCP annotations, for approving calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Why it cannot be called now.
+    /// Why it cannot be called at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
@@ -124,46 +122,46 @@ pub struct FoundTool {
 /// A server that does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnavailableServer {
-    /// Which.
+    /// Its name.
     pub server: String,
-    /// Why.
+    /// Why it does not answer.
     #[serde(rename = "why")]
     pub reason: String,
 }
 
-/// A name that is not there.
+/// A requested name that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingTool {
-    /// As it was asked for.
+    /// The name as requested.
     pub name: String,
-    /// Names like it.
+    /// Similar names.
     pub nearest: Vec<String>,
 }
 
-/// What there is.
+/// All available tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AvailableTools {
     /// Every name.
     Names(Vec<String>),
-    /// Too many to name: the servers and how many tools each has.
+    /// The servers and how many tools each has, if there are too many names.
     Servers(Vec<ServerSize>),
 }
 
-/// A server and its size.
+/// A server and its number of tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerSize {
     /// The server; empty for tools without one.
     pub server: String,
-    /// How many tools it has in scope.
+    /// Its number of tools in scope.
     pub tools: usize,
 }
 
-/// What is no tool.
+/// The parts of a reply that are not tools.
 #[derive(Serialize)]
-struct Rest<'a> {
-    /// All that is loaded, in order, where the schemas that are here do not tell it.
+struct ReplyMetadata<'a> {
+    /// The loaded tools in order, unless they are exactly the hits that have a schema.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -181,19 +179,19 @@ struct Rest<'a> {
 }
 
 impl Reply {
-    /// The answer as the model gets it, in the form that is set.
+    /// The text for the model, in the configured format.
     pub fn for_model(&self) -> String {
         self.text(self.format)
     }
 
-    /// Whether a server that has yet to connect is unlikely to have something better. Rankers without a fit
-    /// cannot tell, so there only tools that were asked for by name count.
+    /// Whether it is not worth waiting for servers that are still connecting, because the hits fit well. With a ranker
+    /// without confidence, that is known only of tools that were requested by name.
     pub fn is_strong(&self) -> bool {
         let found = !self.hits.is_empty() && self.missing.is_empty();
         found && self.fit.map_or(self.named, |fit| fit == Fit::Strong)
     }
 
-    /// The answer in a form of one's own choosing.
+    /// The text in a format of your choice.
     pub fn text(&self, format: ReplyFormat) -> String {
         match format {
             ReplyFormat::Json => serde_json::to_string(self).unwrap_or_default(),
@@ -204,12 +202,12 @@ impl Reply {
         }
     }
 
-    /// All that is no tool, but for what is available: each form has its own words for that.
-    fn rest(&self) -> Rest<'_> {
+    /// The parts that are not tools, except for the available tools, which each format writes in its own way.
+    fn metadata(&self) -> ReplyMetadata<'_> {
         let here = self.hits.iter().filter(|hit| hit.input_schema.is_some());
-        let told = here.map(|hit| &hit.name).eq(&self.loaded);
-        Rest {
-            loaded: if told { &[] } else { &self.loaded },
+        let is_implied = here.map(|hit| &hit.name).eq(&self.loaded);
+        ReplyMetadata {
+            loaded: if is_implied { &[] } else { &self.loaded },
             missing: &self.missing,
             omitted: &self.omitted,
             available: None,

@@ -1,12 +1,12 @@
-//! The forms that other systems' models and harnesses already read.
+//! The reply formats of other systems, which their models and harnesses already read.
 //!
-//! Their keys come first and mean what they mean there. What they have no key for (names that are
-//! missing, tools that found no room, servers still connecting) follows under ours.
+//! Keys of that system come first and keep their meaning. What it has no key for (missing names, tools that did not fit,
+//! servers that are still connecting) follows under our keys.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{AvailableTools, Reply, Rest, ServerSize};
+use super::{AvailableTools, Reply, ReplyMetadata, ServerSize};
 
 #[derive(Serialize)]
 struct ToolsReply<'a> {
@@ -19,7 +19,7 @@ struct ToolsReply<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     available_sources: Option<Vec<Source<'a>>>,
     #[serde(flatten)]
-    rest: Rest<'a>,
+    metadata: ReplyMetadata<'a>,
 }
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn of(size: &'a ServerSize) -> Self {
-        // Tools of no server are plugins to Hermes.
+        // Hermes calls tools without a server plugins.
         let name = if size.server.is_empty() { "plugin" } else { &size.server };
         Self { name, tools: size.tools }
     }
@@ -58,7 +58,7 @@ struct MatchesReply<'a> {
     #[serde(skip_serializing_if = "String::is_empty")]
     hint: String,
     #[serde(flatten)]
-    rest: Rest<'a>,
+    metadata: ReplyMetadata<'a>,
 }
 
 #[derive(Serialize)]
@@ -75,7 +75,7 @@ struct Match<'a> {
 }
 
 impl Reply {
-    /// As everruns answers.
+    /// The reply as everruns writes it.
     pub(super) fn tools(&self) -> String {
         let mut message = String::from(match (self.hits.len(), self.loaded.len()) {
             (0, _) if self.notes.is_empty() => "These are the tools there are.",
@@ -103,12 +103,12 @@ impl Reply {
             message,
             available_tools,
             available_sources,
-            rest: Rest { loaded: &[], ..self.rest() },
+            metadata: ReplyMetadata { loaded: &[], ..self.metadata() },
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }
 
-    /// As Hermes answers: a search with matches, a description with the tool itself.
+    /// The reply as Hermes writes it: matches for a search, the tool itself for a description.
     pub(super) fn matches(&self) -> String {
         if let [hit] = &self.hits[..]
             && self.described
@@ -137,7 +137,7 @@ impl Reply {
             available_tools,
             available_sources,
             hint: self.notes.join(" "),
-            rest: self.rest(),
+            metadata: self.metadata(),
         };
         serde_json::to_string(&reply).unwrap_or_default()
     }

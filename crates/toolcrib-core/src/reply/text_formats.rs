@@ -1,11 +1,11 @@
-//! The forms that are text: a `<functions>` block and Markdown.
+//! The text formats: a `<functions>` block and Markdown.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Reply, Rest};
+use super::{Reply, ReplyMetadata};
 
 impl Reply {
     pub(super) fn functions(&self) -> String {
@@ -20,14 +20,14 @@ impl Reply {
                     signature: hit.signature.as_deref(),
                 };
                 let json = serde_json::to_string(&function).unwrap_or_default();
-                // Inside JSON `<` stands only in strings, so its escape is the same JSON; line breaks
-                // stand only between its parts.
+                // In JSON `<` occurs only in strings, so escaping it does not change the value; line breaks occur
+                // only between tokens.
                 let json = json.replace('<', "\\u003c").replace(['\n', '\r'], " ");
                 let _ = writeln!(text, "<function>{json}</function>");
             }
             text.push_str("</functions>\n");
         }
-        self.write_rest(&mut text);
+        self.write_metadata(&mut text);
         text
     }
 
@@ -47,16 +47,16 @@ impl Reply {
             let kind = if schema.is_some() { "json" } else { "ts" };
             let _ = writeln!(text, "\n{fence}{kind}\n{body}\n{fence}\n");
         }
-        self.write_rest(&mut text);
+        self.write_metadata(&mut text);
         text
     }
 
-    /// What is no tool: in both text forms one JSON line each, so that names stay data.
-    fn write_rest(&self, text: &mut String) {
-        let rest = Rest { available: self.available.as_ref(), ..self.rest() };
-        let rest = serde_json::to_string(&rest).unwrap_or_default().replace('<', "\\u003c");
-        if rest != "{}" {
-            let _ = writeln!(text, "{rest}");
+    /// Writes everything but the tools: one line of JSON, so that names stay quoted, and then the notes.
+    fn write_metadata(&self, text: &mut String) {
+        let metadata = ReplyMetadata { available: self.available.as_ref(), ..self.metadata() };
+        let metadata = serde_json::to_string(&metadata).unwrap_or_default().replace('<', "\\u003c");
+        if metadata != "{}" {
+            let _ = writeln!(text, "{metadata}");
         }
         for note in &self.notes {
             let _ = writeln!(text, "{note}");
@@ -64,7 +64,7 @@ impl Reply {
     }
 }
 
-/// A tool of the block: the description first, as models see it in the list they begin with.
+/// A tool of the block. The description comes first, as in the prompts of these models.
 #[derive(Serialize)]
 struct Function<'a> {
     description: &'a str,
@@ -75,7 +75,7 @@ struct Function<'a> {
     signature: Option<&'a str>,
 }
 
-/// `text` as inline code, whatever backticks it has.
+/// `text` as inline code. It may contain backticks.
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text, '`') + 1);
     let edge = ['`', ' '];

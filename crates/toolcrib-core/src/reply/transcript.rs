@@ -1,9 +1,9 @@
-//! Reading replies of ours back from a transcript.
+//! Reads the loaded tools back from texts of our replies in a transcript.
 
 use toolcrib_text::json::{self, Fields};
 
-/// The tools that a reply of ours loaded, in order, in whatever form it was written; `None` for a
-/// text that is no reply. What looks like one of ours is read as one.
+/// The names of the tools that a reply loaded, in order, in any of our formats; `None` for a text that is not a reply. A
+/// text that looks like one of our replies is read as one.
 pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
     if let Some(fields) = Fields::read(text) {
         return read_object(&fields);
@@ -12,7 +12,7 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
     let mut ours = false;
     for line in text.lines() {
         if let Some(fence) = &inside {
-            // In a block of code nothing is ours until its own fence ends it.
+            // The content of a code block is skipped up to the closing fence.
             if line == *fence {
                 inside = None;
             }
@@ -20,7 +20,7 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
             heading = uncode(text);
             ours |= heading.is_some();
         } else if line.starts_with("```") {
-            // A signature is written in another language than a schema.
+            // The language is `json` for a schema and `ts` for a signature.
             let fence = line.trim_end_matches(char::is_alphabetic);
             names.extend(heading.take().filter(|_| line.ends_with("json")));
             inside = Some(fence.to_owned());
@@ -29,7 +29,7 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
             names.extend(json.and_then(|fields| described(&fields)));
             ours = true;
         } else if let Some(fields) = Fields::read(line) {
-            ours |= is_rest(&fields);
+            ours |= is_metadata(&fields);
             if let Some(loaded) = loaded(&fields) {
                 names = loaded;
             }
@@ -38,13 +38,13 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
     ours.then_some(names)
 }
 
-/// Whether it is what stands beside the tools of a reply.
-fn is_rest(fields: &Fields<'_>) -> bool {
-    REST.iter().any(|key| fields.get(key).is_some())
+/// Whether an object is the metadata of a reply.
+fn is_metadata(fields: &Fields<'_>) -> bool {
+    METADATA_KEYS.iter().any(|key| fields.get(key).is_some())
 }
 
-/// Keys of what is no tool in a reply.
-const REST: [&str; 7] =
+/// Keys of the metadata of a reply.
+const METADATA_KEYS: [&str; 7] =
     ["loaded", "missing", "omitted", "available", "did_you_mean", "connecting", "down"];
 
 fn read_object(fields: &Fields<'_>) -> Option<Vec<String>> {
@@ -55,25 +55,25 @@ fn read_object(fields: &Fields<'_>) -> Option<Vec<String>> {
         let shown = items.iter().filter_map(|item| described(&Fields::read(item.get())?));
         return Some(shown.collect());
     }
-    // A refusal that carried the schema, or one tool described.
+    // A refusal with a schema, or the description of one tool.
     let refused = fields.get("input_schema").and_then(|_| fields.string("tool"));
     if let Some(name) = refused.or_else(|| described(fields)) {
         return Some(vec![name]);
     }
-    is_rest(fields).then(Vec::new)
+    is_metadata(fields).then(Vec::new)
 }
 
-/// The name of a tool that stands there with its schema.
+/// The name of a tool that is given with its schema.
 fn described(fields: &Fields<'_>) -> Option<String> {
     fields.get("parameters").and_then(|_| fields.string("name"))
 }
 
-/// The list of what is loaded, where there is one.
+/// The list of loaded tools, if there is one.
 fn loaded(fields: &Fields<'_>) -> Option<Vec<String>> {
     serde_json::from_str(fields.get("loaded")?).ok()
 }
 
-/// What stands in inline code that `code` wrote.
+/// The content of inline code as `code` writes it.
 fn uncode(text: &str) -> Option<String> {
     let ticks = text.len() - text.trim_start_matches('`').len();
     let inner = text.get(ticks..text.len().checked_sub(ticks)?).filter(|_| ticks > 0)?;

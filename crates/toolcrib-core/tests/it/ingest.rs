@@ -156,9 +156,9 @@ fn one_bad_tool_does_not_affect_the_others() {
         let came = read(&format!(r#"[{bad},{{"name":"good","input_schema":{{}}}}]"#));
         assert_eq!(came.tools.len(), 1, "{bad}");
         assert_eq!(came.findings.len(), 1, "{bad}");
-        assert!(came.findings[0].is_held());
+        assert!(came.findings[0].is_withheld());
         assert_eq!(
-            (&came.findings[0].problem, came.findings[0].place.as_str()),
+            (&came.findings[0].problem, came.findings[0].location.as_str()),
             (&problem, "tools[0]")
         );
     }
@@ -170,7 +170,7 @@ fn a_line_that_is_not_json_loses_only_that_line() {
         "{\"name\":\"a\",\"input_schema\":{}}\n{oops\n\n{\"name\":\"b\",\"input_schema\":{}}\n",
     );
     assert_eq!(came.tools.len(), 2);
-    assert_eq!(came.findings[0].place, "line 2");
+    assert_eq!(came.findings[0].location, "line 2");
     assert!(matches!(came.findings[0].problem, Problem::NotJson(_)));
 }
 
@@ -183,7 +183,7 @@ fn hidden_text_is_removed_and_reported() {
     assert_eq!(tool.schema(), r#"{"properties":{"p":{"description":"A path"}}}"#);
     let classes = vec![Hidden::Bidi, Hidden::ZeroWidth, Hidden::Tag];
     assert_eq!(came.findings[0].problem, Problem::HiddenText(classes));
-    assert!(!came.findings[0].is_held());
+    assert!(!came.findings[0].is_withheld());
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn built_in_tools_of_a_provider_are_skipped() {
         kinds[0],
         "tools[0]: `web_search`: `web_search_20250305` is the provider's own tool, left as it is"
     );
-    assert!(came.findings.iter().all(|finding| !finding.is_held()));
+    assert!(came.findings.iter().all(|finding| !finding.is_withheld()));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Invisible characters that ordinary writing needs.
 //!
-//! Emoji are joined and styled by invisible characters, and some scripts cannot be written without
-//! joiners. Such a character is kept if it stands where a writer would put it, and at most one of them
-//! after each visible character, so that a run of them cannot spell a hidden text. The three flags that are
-//! written with tags are kept as complete sequences. Rejected: variation selectors after ideographs, since
-//! the 240 of them can encode a byte after each character.
+//! Emoji are joined and styled by invisible characters, and some scripts cannot be written without joiners. Such a character is
+//! kept if it is in a position where ordinary text has it, and at most one of them after each visible character, so that a run of
+//! them cannot encode hidden text. The three flags that are written with tags are kept as complete sequences. Rejected: keeping
+//! variation selectors after ideographs, because the 240 of them can encode a byte after each character.
 
 use super::hidden;
 
@@ -14,16 +13,16 @@ const EMOJI_STYLE: char = '\u{fe0f}';
 const KEYCAP: char = '\u{20e3}';
 const BLACK_FLAG: char = '\u{1f3f4}';
 
-/// What follows the black flag in the flags of England, Scotland and Wales.
+/// The tags after the black flag in the flags of England, Scotland and Wales.
 const FLAGS: [&str; 3] = [
     "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
     "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// How many bytes at the beginning of `rest` are an invisible part of ordinary writing; 0 if none.
+/// The number of bytes at the beginning of `rest` that are an invisible part of ordinary text; 0 if none.
 /// `before` is the last character that was kept.
-pub(super) fn written(before: Option<char>, rest: &str) -> usize {
+pub(super) fn ordinary_bytes(before: Option<char>, rest: &str) -> usize {
     let mut chars = rest.chars();
     let (Some(before), Some(c)) = (before, chars.next()) else { return 0 };
     let next = chars.next().filter(|next| hidden(*next).is_none());
@@ -45,7 +44,7 @@ pub(super) fn written(before: Option<char>, rest: &str) -> usize {
     if keep { c.len_utf8() } else { 0 }
 }
 
-/// Symbols that are emoji, or become one with a variation selector.
+/// Whether a symbol is an emoji, or becomes one with a variation selector.
 fn is_emoji(c: char) -> bool {
     matches!(
         c,
@@ -69,8 +68,8 @@ fn is_emoji(c: char) -> bool {
     )
 }
 
-/// Scripts whose letters change their form with a joiner: Arabic and its neighbours, the scripts of India,
-/// Khmer, Mongolian.
+/// Whether a letter belongs to a script whose letters change their form with a joiner: Arabic and related scripts, the scripts of
+/// India, Khmer, Mongolian.
 fn needs_joiners(c: char) -> bool {
     matches!(
         c,
@@ -82,7 +81,7 @@ fn needs_joiners(c: char) -> bool {
     )
 }
 
-/// The sign that takes a letter's vowel away. A joiner after it is written at the end of a word, too.
+/// Whether a character is a virama, the sign that removes a letter's vowel. A joiner may follow it at the end of a word, too.
 fn is_virama(c: char) -> bool {
     matches!(
         c,

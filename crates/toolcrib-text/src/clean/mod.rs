@@ -1,28 +1,27 @@
-//! Text from strangers, made visible.
+//! Removes hidden characters from untrusted text.
 //!
-//! A description can carry words that no person reviewing it sees: Unicode tags, bidirectional
-//! overrides, zero-width characters, terminal escapes. Whatever reaches a model or a terminal goes
-//! through here first, and what was removed is reported, since hidden text is a finding about the
-//! server that sent it. What ordinary writing needs of such characters stays (see `context`).
+//! A description can contain text that no reviewer sees: Unicode tags, bidirectional overrides, zero-width characters, terminal
+//! escapes. Text for a model or a terminal is cleaned here first, and what was removed is reported, because hidden text says
+//! something about the server that sent it. Invisible characters that ordinary text needs are kept (see `context`).
 
 mod context;
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A class of characters that are removed.
+/// A class of hidden characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hidden {
     /// C0 and C1 controls other than newline and tab.
     Control,
-    /// A terminal escape sequence, as a whole.
+    /// A complete terminal escape sequence.
     Ansi,
     /// Bidirectional marks, embeddings, overrides and isolates.
     Bidi,
     /// Zero-width spaces and joiners, word joiners, soft hyphens, fillers, the braille
     /// blank, the byte order mark.
     ZeroWidth,
-    /// The tag block, which spells invisible ASCII.
+    /// The tag block, an invisible copy of ASCII.
     Tag,
     /// Variation selectors, which can encode bytes.
     Variation,
@@ -44,7 +43,7 @@ impl fmt::Display for Hidden {
     }
 }
 
-/// The class of a character that must not be shown, if it is one.
+/// The class of a hidden character; `None` for any other character.
 pub fn hidden(c: char) -> Option<Hidden> {
     match c {
         '\n' | '\t' => None,
@@ -82,19 +81,19 @@ pub fn hidden(c: char) -> Option<Hidden> {
         '\u{e000}'..='\u{f8ff}' | '\u{fdd0}'..='\u{fdef}' | '\u{f0000}'..='\u{10ffff}' => {
             Some(Hidden::Private)
         }
-        // The last two code points of every plane are no characters.
+        // The last two code points of every plane are non-characters.
         _ if u32::from(c) & 0xfffe == 0xfffe => Some(Hidden::Private),
         _ => None,
     }
 }
 
-/// Whether a text has a character of a hidden class, whatever stands around it. For names, keys and
-/// addresses: two of them that look the same must be the same.
+/// Whether a text contains a hidden character, whatever its context. For names, keys and addresses: two of them that look the
+/// same must be the same.
 pub fn has_hidden(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
 
-/// Whether nothing would be removed.
+/// Whether [`clean`] would remove nothing.
 pub fn is_clean(text: &str) -> bool {
     if is_printable_ascii(text) {
         return true;
@@ -102,7 +101,7 @@ pub fn is_clean(text: &str) -> bool {
     let (mut before, mut kept_to) = (None, 0);
     for (at, c) in text.char_indices() {
         if at >= kept_to && hidden(c).is_some() {
-            let kept = context::written(before, &text[at..]);
+            let kept = context::ordinary_bytes(before, &text[at..]);
             if kept == 0 {
                 return false;
             }
@@ -113,15 +112,15 @@ pub fn is_clean(text: &str) -> bool {
     true
 }
 
-/// Nearly all text there is; the slower checks are for the rest.
+/// Whether a text is printable ASCII, as most text is. The slower checks are for the rest.
 fn is_printable_ascii(text: &str) -> bool {
     text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\n' || b == b'\t')
 }
 
-/// `text` without anything hidden, and the classes that were removed, each once, in order. Joiners and
-/// variation selectors stay where ordinary writing has them.
+/// `text` without hidden characters, and the classes that were removed, sorted and without duplicates. Joiners and variation
+/// selectors are kept where ordinary text has them.
 ///
-/// A carriage return before a newline is dropped silently: it hides nothing.
+/// A carriage return before a newline is removed without being reported, because it hides nothing.
 pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
     if is_clean(text) {
         return (Cow::Borrowed(text), Vec::new());
@@ -137,7 +136,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
             at = next;
             continue;
         };
-        let written = context::written(out.chars().next_back(), &text[at..]);
+        let written = context::ordinary_bytes(out.chars().next_back(), &text[at..]);
         if written > 0 {
             out.push_str(&text[at..at + written]);
             at += written;
@@ -146,7 +145,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
-            // What broke a line kept two words apart, and so did the blank of braille.
+            // Characters that break lines separated two words, and so did the braille blank.
             if matches!(
                 c,
                 '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{2800}'
@@ -164,12 +163,12 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
 /// Finds the ends of terminal escapes.
 struct Escapes<'a> {
     text: &'a str,
-    /// Up to here no string command ends, so that text full of openings is read once.
+    /// No string command ends before this position, so text full of unclosed ones is scanned only once.
     endless: usize,
 }
 
 impl Escapes<'_> {
-    /// Where the escape that begins with `first`, right before `at`, ends; `at` when it is none.
+    /// The end of the escape that begins with `first`, right before `at`; `at` if there is none.
     fn end(&mut self, first: char, at: usize) -> usize {
         let rest = &self.text.as_bytes()[at..];
         let (kind, body) = match (first, rest.first()) {
@@ -186,8 +185,8 @@ impl Escapes<'_> {
             let last = rest.as_bytes().get(count).is_some_and(|b| (0x40..=0x7e).contains(b));
             return body + count + usize::from(last);
         }
-        // A string command runs to BEL or ST. Without either, only its opening is taken: the text
-        // after it is the reader's to see.
+        // A string command ends with BEL or ST. Without either, only its opening is removed, so that the text after it
+        // stays visible.
         if body < self.endless {
             return body;
         }
@@ -208,7 +207,7 @@ impl Escapes<'_> {
     }
 }
 
-/// `text` on one line: cleaned, with every run of white space made one blank.
+/// Cleans `text` and replaces every run of white space by one space.
 pub fn one_line(text: &str) -> String {
     let (text, _) = clean(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_broke_a_line_still_parts_two_words() {
+    fn removed_line_breaks_still_separate_words() {
         for text in ["a\rb", "a\u{b}b", "a\u{c}b", "a\u{85}b", "a\u{2028}b", "a\u{2800}b"] {
             assert_eq!(clean(text).0, "a b", "{text:?}");
         }
@@ -274,9 +273,9 @@ mod tests {
         }
     }
 
-    /// The same characters anywhere else, or more than one of them, could spell something.
+    /// The same characters in other positions, or more than one of them, could encode hidden text.
     #[test]
-    fn what_no_writer_would_put_there_is_removed() {
+    fn invisible_characters_in_unusual_positions_are_removed() {
         let flag = "\u{1f3f4}\u{e0068}\u{e0069}\u{e007f}";
         for (text, cleaned) in [
             ("a\u{200d}b", "ab"),

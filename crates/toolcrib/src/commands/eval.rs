@@ -35,7 +35,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
             print_stderr(&format!("warning: skipping `{}`, which has no queries", set.name));
             continue;
         }
-        for finding in set.catalog.findings().iter().filter(|finding| finding.is_held()) {
+        for finding in set.catalog.findings().iter().filter(|finding| finding.is_withheld()) {
             print_stderr(&format!("warning: `{}`: {finding}", set.name));
         }
         warn_of_missing_gold(&set);

@@ -101,5 +101,5 @@ fn a_deep_or_huge_catalog_is_answered() {
     );
     let run = with_input(&["search", "--json", "--catalog", "-", "fine"], &deep);
     assert_eq!(run.json()["loaded"], serde_json::json!(["fine"]));
-    assert!(run.err.contains("held: the definition has"), "{}", run.err);
+    assert!(run.err.contains("withheld: the definition has"), "{}", run.err);
 }

@@ -103,13 +103,13 @@ fn catalogs_come_from_files_folders_and_standard_input() {
 }
 
 #[test]
-fn what_is_held_is_said_and_the_rest_is_searched() {
+fn withheld_tools_are_reported_and_the_others_are_searched() {
     let run = with_input(
         &["search", "--json", "--catalog", "-", "door"],
         "{\"name\":\"tool_search\",\"input_schema\":{}}\n{\"name\":\"open_door\",\"input_schema\":{}}\n",
     );
     assert_eq!(names(&run.json()["hits"]), ["open_door"]);
-    assert_eq!(run.err, "note: line 1: `tool_search`: held: the name is reserved\n");
+    assert_eq!(run.err, "note: line 1: `tool_search`: withheld: the name is reserved\n");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn who_ranks_without_vectors_says_so() {
     let config = file("by-words.toml", "[rank]\nby = 'words'\nembedding_model = 'model'\n");
     let run = toolcrib(&["search", "--config", &config, "rainy"]);
     let said = format!(
-        "error: `{config}`: `rank.embedding_model` is out of range\nhint: `rank.embedding_model` may be set where `rank.by` is \"hybrid\"; no other ranker asks for vectors\n"
+        "error: `{config}`: `rank.embedding_model` is out of range\nhint: `rank.embedding_model` may be set only if `rank.by` is \"hybrid\"; no other ranker uses vectors\n"
     );
     assert_eq!((run.code, run.err), (2, said));
 }
