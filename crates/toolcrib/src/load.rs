@@ -67,7 +67,10 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
         }
         // With several files, each finding names its file.
         if source.catalog.len() > 1 || source.catalog.iter().any(|path| path.is_dir()) {
-            ingested.findings.iter_mut().for_each(|f| f.place = format!("{place}: {}", f.place));
+            ingested
+                .findings
+                .iter_mut()
+                .for_each(|f| f.location = format!("{place}: {}", f.location));
         }
         builder.add(ingested);
         Ok(())
