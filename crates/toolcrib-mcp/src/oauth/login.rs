@@ -16,9 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
-};
+use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use toolcrib_server::access::Access;
@@ -29,8 +27,9 @@ use tracing::subscriber::NoSubscriber;
 use url::{Url, form_urlencoded};
 
 use super::allowed_addresses::{DisallowedAddress, check_endpoint};
+use super::error::{clean, sign_in_error};
 use super::token_store::TokenStore;
-use super::{ClientIdentity, Error, SignInTarget, clean, manager_for, sign_in_error};
+use super::{ClientIdentity, Error, SignInTarget, manager_for};
 use crate::Secret;
 
 /// How long the user has to sign in, by default.
@@ -66,7 +65,7 @@ impl Login {
             let store = TokenStore::new(state, &target.name, &target.url);
             let unusable = |source| Error::State { server: target.name.clone(), source };
             store.prepare().map_err(unusable)?;
-            let (mut manager, metadata) = manager_for(target, &store).await?;
+            let mut manager = manager_for(target, &store).await?;
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(io)?;
             let port = listener.local_addr().map_err(io)?.port();
             let redirect = format!("http://127.0.0.1:{port}{CALLBACK_PATH}");
@@ -75,12 +74,12 @@ impl Login {
                 scopes => scopes.to_vec(),
             };
             let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-            let secret =
-                register_client(&mut manager, &metadata, target, (&redirect, &scopes)).await?;
+            let secret = register_client(&mut manager, target, (&redirect, &scopes)).await?;
             store.set_client_secret(secret);
             let failed = |error| sign_in_error(target, &error);
             let url = manager.get_authorization_url(&scopes).await.map_err(failed)?;
-            let disallowed = |why| Error::DisallowedAddress { server: target.name.clone(), why };
+            let disallowed =
+                |reason| Error::DisallowedAddress { server: target.name.clone(), reason };
             check_endpoint(target, &url).map_err(disallowed)?;
             let url: Url = url.parse().map_err(|_| disallowed(DisallowedAddress::Malformed))?;
             // The last one counts: the endpoint's own query may have a `state` too.
@@ -136,7 +135,9 @@ impl Login {
             let result = result.map_err(|_| Error::TimedOut { server: server() })?;
             let code = match result.map_err(|_| Error::TimedOut { server: server() })? {
                 CallbackResult::Granted(code) => code,
-                CallbackResult::Denied(why) => return Err(Error::Denied { server: server(), why }),
+                CallbackResult::Denied(reason) => {
+                    return Err(Error::Denied { server: server(), reason });
+                }
             };
             let AuthorizationCode { code, state, issuer } = &code;
             let exchange = self.manager.exchange_code_for_token_with_issuer(
@@ -158,15 +159,10 @@ impl Login {
 /// Identifies the gateway to the authorization server. Returns the client secret, if a registration issued one.
 async fn register_client(
     manager: &mut AuthorizationManager,
-    metadata: &AuthorizationMetadata,
     target: &SignInTarget,
     (redirect, scopes): (&str, &[&str]),
 ) -> Result<Option<Secret>, Error> {
     let failed = |error| sign_in_error(target, &error);
-    let supports_documents = metadata
-        .additional_fields
-        .get("client_id_metadata_document_supported")
-        .is_some_and(|value| value == true);
     match &target.client {
         ClientIdentity::Configured { id, secret } => {
             let mut config = OAuthClientConfig::new(id, redirect);
@@ -176,12 +172,7 @@ async fn register_client(
             manager.configure_client(config).map_err(failed)?;
             Ok(None)
         }
-        ClientIdentity::MetadataDocument(url) if supports_documents && url.scheme() == "https" => {
-            let config = OAuthClientConfig::new(url.as_str(), redirect);
-            manager.configure_client(config).map_err(failed)?;
-            Ok(None)
-        }
-        ClientIdentity::MetadataDocument(_) | ClientIdentity::Register => {
+        ClientIdentity::Register => {
             let registered = manager.register_client("Toolcrib", redirect, scopes).await;
             let config = registered.map_err(|error| registration_error(target, &error))?;
             Ok(config.client_secret.map(Secret::from))
@@ -190,13 +181,13 @@ async fn register_client(
 }
 
 fn registration_error(target: &SignInTarget, error: &AuthError) -> Error {
-    let why = match error {
+    let reason = match error {
         // The server's own error may be quoted. A parser's error could quote the secret of a successful response.
-        AuthError::RegistrationFailed(why) if why.starts_with("HTTP ") => clean(why),
-        AuthError::RegistrationFailed(why) if why.starts_with("Dynamic") => clean(why),
+        AuthError::RegistrationFailed(reason) if reason.starts_with("HTTP ") => clean(reason),
+        AuthError::RegistrationFailed(reason) if reason.starts_with("Dynamic") => clean(reason),
         _ => "its response is not usable".to_owned(),
     };
-    Error::Registration { server: target.name.clone(), why }
+    Error::Registration { server: target.name.clone(), reason }
 }
 
 enum CallbackResult {

@@ -8,12 +8,12 @@
 //! Credentials are per upstream server and come only from here. Nothing from a client's request is forwarded.
 
 mod allowed_addresses;
+mod error;
 mod login;
 mod sign_in_http;
 mod token_store;
 
 use std::error::Error as StdError;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,14 +22,16 @@ use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig,
 };
 use rmcp::transport::streamable_http_client::AuthRequiredError;
-use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
+use toolcrib_server::private_file::PrivateFolder;
 use url::Url;
 
 pub use allowed_addresses::DisallowedAddress;
+pub use error::{Error, NeedsLogin};
 pub use login::Login;
 
 use crate::Secret;
 use allowed_addresses::check_endpoint;
+use error::{clean, sign_in_error};
 use sign_in_http::SignInHttp;
 use token_store::TokenStore;
 
@@ -76,8 +78,6 @@ pub enum ClientIdentity {
     /// Registers as a new client at each login.
     #[default]
     Register,
-    /// Uses the client metadata document at this URL if the server supports that; registers otherwise.
-    MetadataDocument(Url),
     /// Uses a client id from the config.
     Configured {
         /// The client id.
@@ -85,131 +85,6 @@ pub enum ClientIdentity {
         /// The client secret, if there is one.
         secret: Option<Secret>,
     },
-}
-
-/// There are no credentials for a server, or they are no longer valid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{server}` needs a login; run: toolcrib login {server}")]
-pub struct NeedsLogin {
-    /// The server's name in the config.
-    pub server: String,
-}
-
-/// Why signing in, or using the stored tokens, failed. Never contains a token.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The user must sign in (again).
-    #[error(transparent)]
-    NeedsLogin(#[from] NeedsLogin),
-    /// The server does not advertise a sign-in.
-    #[error("`{server}` does not say where to sign in")]
-    NoMetadata {
-        /// The server's name.
-        server: String,
-    },
-    /// Discovering where to sign in failed.
-    #[error("cannot discover where to sign in to `{server}`: {why}")]
-    Discovery {
-        /// The server's name.
-        server: String,
-        /// What went wrong, shortened and cleaned.
-        why: String,
-    },
-    /// The response comes from another authorization server than expected.
-    #[error("the sign-in of `{server}` answers as `{received}`, not as `{expected}`")]
-    Issuer {
-        /// The server's name.
-        server: String,
-        /// The expected issuer.
-        expected: String,
-        /// The issuer in the response.
-        received: String,
-    },
-    /// The server's sign-in is at an address that is not allowed.
-    #[error("`{server}` sends its sign-in to an address that is not allowed: {why}")]
-    DisallowedAddress {
-        /// The server's name.
-        server: String,
-        /// Why it is not allowed.
-        why: DisallowedAddress,
-    },
-    /// The authorization server did not register the gateway as a client.
-    #[error("the sign-in of `{server}` did not register Toolcrib as a client: {why}")]
-    Registration {
-        /// The server's name.
-        server: String,
-        /// Its error, shortened and cleaned.
-        why: String,
-    },
-    /// The user or the authorization server denied access.
-    #[error("the sign-in to `{server}` was refused: {why}")]
-    Denied {
-        /// The server's name.
-        server: String,
-        /// The reason given, shortened and cleaned.
-        why: String,
-    },
-    /// The authorization code could not be exchanged for a token.
-    #[error("the sign-in of `{server}` gave no usable token")]
-    Exchange {
-        /// The server's name.
-        server: String,
-    },
-    /// The browser sent no callback in time.
-    #[error("nobody signed in to `{server}` in time")]
-    TimedOut {
-        /// The server's name.
-        server: String,
-    },
-    /// The token has expired, and refreshing it failed for now.
-    #[error("the token for `{server}` cannot be refreshed right now")]
-    Unavailable {
-        /// The server's name.
-        server: String,
-    },
-    /// The state folder cannot be used.
-    #[error("a login to `{server}` cannot be stored: {source}")]
-    State {
-        /// The server's name.
-        server: String,
-        /// What is wrong with it.
-        source: PrivateFileError,
-    },
-    /// The state folder or the callback's listener failed.
-    #[error("signing in to `{server}`: {source}")]
-    Io {
-        /// The server's name.
-        server: String,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
-impl Error {
-    /// What the operator can do about it.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NeedsLogin(NeedsLogin { server }) | Self::TimedOut { server } => {
-                format!("run: toolcrib login {server}")
-            }
-            Self::NoMetadata { .. } => {
-                "the server may want a fixed token: set it as a header in the config".to_owned()
-            }
-            Self::Discovery { .. } | Self::Unavailable { .. } => {
-                "check the server's URL and the network, then try again".to_owned()
-            }
-            Self::Issuer { .. } | Self::Exchange { .. } => {
-                "tell the server's operator: its sign-in is misconfigured".to_owned()
-            }
-            Self::DisallowedAddress { .. } => {
-                "if the host is yours, add it to the server's `trusted_hosts`".to_owned()
-            }
-            Self::Registration { .. } => "set `client_id` for this server in the config".to_owned(),
-            Self::Denied { .. } => "sign in again, and grant the requested access".to_owned(),
-            Self::State { source, .. } => source.hint(),
-            Self::Io { .. } => "check the state folder's permissions and free space".to_owned(),
-        }
-    }
 }
 
 /// A client that sends the stored token of `target` and refreshes it.
@@ -228,7 +103,7 @@ where
     let needs_login = || NeedsLogin { server: target.name.clone() };
     let store = TokenStore::new(state, &target.name, &target.url);
     let stored = store.client().ok_or_else(needs_login)?;
-    let (mut manager, _) = manager_for(target, &store).await?;
+    let mut manager = manager_for(target, &store).await?;
     let failed = |error| sign_in_error(target, &error);
     if !manager.initialize_from_store().await.map_err(failed)? {
         return Err(needs_login().into());
@@ -239,7 +114,7 @@ where
             return Err(needs_login().into());
         }
         ClientIdentity::Configured { secret, .. } => secret.clone(),
-        ClientIdentity::Register | ClientIdentity::MetadataDocument(_) => stored.client_secret,
+        ClientIdentity::Register => stored.client_secret,
     };
     if let Some(secret) = secret {
         let config = OAuthClientConfig::new(stored.client_id, target.url.as_str());
@@ -295,11 +170,13 @@ pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<Nee
 async fn manager_for(
     target: &SignInTarget,
     store: &TokenStore,
-) -> Result<(AuthorizationManager, AuthorizationMetadata), Error> {
+) -> Result<AuthorizationManager, Error> {
     let server = || target.name.clone();
     let failed = |error| sign_in_error(target, &error);
-    let http = SignInHttp::new(target, store.clone())
-        .map_err(|error| Error::Discovery { server: server(), why: clean(&error.to_string()) })?;
+    let http = SignInHttp::new(target, store.clone()).map_err(|error| Error::Discovery {
+        server: server(),
+        reason: clean(&error.to_string()),
+    })?;
     let mut manager =
         AuthorizationManager::new_with_oauth_http_client(target.url.clone(), Arc::new(http))
             .await
@@ -314,43 +191,8 @@ async fn manager_for(
     let registration = resolved.metadata.registration_endpoint.as_ref();
     for endpoint in [authorization_endpoint, token_endpoint].into_iter().chain(registration) {
         check_endpoint(target, endpoint)
-            .map_err(|why| Error::DisallowedAddress { server: server(), why })?;
+            .map_err(|reason| Error::DisallowedAddress { server: server(), reason })?;
     }
-    manager.set_metadata(resolved.metadata.clone());
-    Ok((manager, resolved.metadata))
-}
-
-/// Converts the SDK's error. Its text is repeated only if it cannot contain a token.
-fn sign_in_error(target: &SignInTarget, error: &AuthError) -> Error {
-    let server = target.name.clone();
-    match error {
-        AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => {
-            Error::NeedsLogin(NeedsLogin { server })
-        }
-        AuthError::MetadataError(why) => Error::Discovery { server, why: clean(why) },
-        AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } => {
-            Error::Issuer {
-                server,
-                expected: clean(expected_issuer),
-                received: clean(received_issuer),
-            }
-        }
-        AuthError::AuthorizationServerMissingIssuer { expected_issuer } => Error::Issuer {
-            server,
-            expected: clean(expected_issuer),
-            received: "nobody".to_owned(),
-        },
-        AuthError::PkceUnsupported => Error::Discovery { server, why: "no PKCE (S256)".to_owned() },
-        AuthError::CredentialStoreError(why) => {
-            Error::Io { server, source: io::Error::other(why.clone()) }
-        }
-        AuthError::TokenExchangeFailed(_) => Error::Exchange { server },
-        _ => Error::Unavailable { server },
-    }
-}
-
-/// Untrusted text for a terminal: one line of at most 200 printable ASCII characters.
-fn clean(text: &str) -> String {
-    let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
-    text.chars().take(200).map(plain).collect()
+    manager.set_metadata(resolved.metadata);
+    Ok(manager)
 }

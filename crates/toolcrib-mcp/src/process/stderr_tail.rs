@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use toolcrib_text::clean::clean;
 
 /// Maximum size of the part of a server's stderr that is kept, in bytes.
-pub const STDERR_BYTES: usize = 64 << 10;
+const STDERR_BYTES: usize = 64 << 10;
 
 /// The last part of a server's stderr. Clones share the same bytes, also after the server has exited.
 #[derive(Debug, Clone, Default)]

@@ -22,11 +22,11 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
     StreamableHttpError, StreamableHttpPostResponse,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use sse_stream::Sse;
 use tokio::time::Instant;
 
-use super::server_requests::is_request;
+use super::http_events::{MIN_RECONNECT_DELAY, inspect_event, limited_events};
 use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 use crate::raw_arguments::message_to_json;
@@ -37,9 +37,6 @@ const SESSION: &str = "Mcp-Session-Id";
 /// Minimum time between two fetches of the lists that are caused by opening the stream for changes. A proxy may end that
 /// stream every few seconds.
 const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
-/// Minimum time before a stream that ended is opened again. A server sets the time with `retry`, and zero would mean
-/// reconnecting without a pause.
-const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Maximum length of the excerpt of a body in an error, in characters.
 const EXCERPT_CHARS: usize = 200;
 
@@ -259,69 +256,6 @@ fn error_response(
     }
 }
 
-/// The event as the SDK should see it. An event that was handled here loses its data.
-async fn inspect_event(tap: &Tap, mut event: Sse, origin: Option<&RequestId>, limit: usize) -> Sse {
-    if let (Some(origin), Some(id)) = (origin, &event.id) {
-        tap.record_event_id(origin, id);
-    }
-    let minimum = MIN_RECONNECT_DELAY.as_millis().try_into().unwrap_or(u64::MAX);
-    event.retry = event.retry.map(|retry| retry.max(minimum));
-    let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
-        return event;
-    };
-    if takes_too_much_memory(data.as_bytes(), limit) {
-        tap.warn_skipped(limit, "the server sent an event that takes too much memory");
-        let error_for = |id: &RequestId| {
-            let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
-            serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()
-        };
-        event.data = origin.and_then(error_for);
-        return event;
-    }
-    let Ok(value) = serde_json::from_str::<Value>(data) else {
-        tap.count_invalid();
-        event.data = None;
-        return event;
-    };
-    if is_request(&value) {
-        // The SDK does not see it, and its text must not take memory while the request waits.
-        event.data = None;
-    }
-    let Ok(permit) = tap.admit(&value).await else { return event };
-    match tap.inspect(value, origin, permit) {
-        Disposition::ForSdk(_) => {}
-        Disposition::Answered(id) => {
-            event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
-        }
-        // The event stays for its id, from which the stream can be resumed.
-        Disposition::Consumed => event.data = None,
-    }
-    event
-}
-
-fn limited_events(response: reqwest::Response, limit: usize) -> Events {
-    let mut size = 0usize;
-    let mut last = b'\n';
-    let bytes = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(|error| std::io::Error::other(without_url(error)))?;
-        for &byte in &*chunk {
-            // An empty line ends an event.
-            size =
-                if byte == b'\n' && last == b'\n' { 0 } else { size + usize::from(byte != b'\r') };
-            if byte != b'\r' {
-                last = byte;
-            }
-            if size > limit {
-                return Err(std::io::Error::other(format!(
-                    "an event is larger than {limit} bytes"
-                )));
-            }
-        }
-        Ok(chunk)
-    });
-    sse_stream::SseStream::from_bytes_stream(bytes).boxed()
-}
-
 fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
     let header = response.headers().get(WWW_AUTHENTICATE);
     let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
@@ -339,7 +273,7 @@ fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
 }
 
 /// The error without its URL, which may contain a key. Errors go to logs and clients.
-fn without_url(error: reqwest::Error) -> reqwest::Error {
+pub(super) fn without_url(error: reqwest::Error) -> reqwest::Error {
     error.without_url()
 }
 

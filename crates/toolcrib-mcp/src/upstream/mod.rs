@@ -22,6 +22,7 @@ mod first_answer_deadlines;
 mod health_check;
 mod http;
 mod http_client;
+mod http_events;
 mod log_level;
 mod message_budget;
 mod monitor;

@@ -167,12 +167,12 @@ async fn metadata(State(fake): State<FakeOAuthServer>) -> Response {
     Json(document).into_response()
 }
 
-async fn register(State(fake): State<FakeOAuthServer>, Json(asked): Json<Value>) -> Json<Value> {
+async fn register(State(fake): State<FakeOAuthServer>, Json(params): Json<Value>) -> Json<Value> {
     let mut settings = fake.settings();
     settings.registrations += 1;
     let mut answer = json!({
         "client_id": format!("client-{}", settings.registrations),
-        "redirect_uris": asked["redirect_uris"],
+        "redirect_uris": params["redirect_uris"],
     });
     if let Some(secret) = &settings.client_secret {
         answer["client_secret"] = secret.clone().into();
@@ -182,17 +182,17 @@ async fn register(State(fake): State<FakeOAuthServer>, Json(asked): Json<Value>)
 
 async fn authorize(
     State(fake): State<FakeOAuthServer>,
-    Query(asked): Query<HashMap<String, String>>,
+    Query(params): Query<HashMap<String, String>>,
 ) -> Response {
     let mut settings = fake.settings();
-    assert_eq!(asked["response_type"], "code");
-    assert_eq!(asked["code_challenge_method"], "S256");
-    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
+    assert_eq!(params["response_type"], "code");
+    assert_eq!(params["code_challenge_method"], "S256");
+    assert!(params["resource"].starts_with(fake.base.as_str()), "{params:?}");
     settings.issued += 1;
     let code = format!("CANARY-code-{}", settings.issued);
-    settings.codes.insert(code.clone(), asked["code_challenge"].clone());
-    let mut back: Url = asked["redirect_uri"].parse().unwrap();
-    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &asked["state"]);
+    settings.codes.insert(code.clone(), params["code_challenge"].clone());
+    let mut back: Url = params["redirect_uri"].parse().unwrap();
+    back.query_pairs_mut().append_pair("code", &code).append_pair("state", &params["state"]);
     let iss = settings.iss.clone().unwrap_or_else(|| fake.issuer());
     if !iss.is_empty() {
         back.query_pairs_mut().append_pair("iss", &iss);
@@ -203,7 +203,7 @@ async fn authorize(
 async fn token(
     State(fake): State<FakeOAuthServer>,
     headers: HeaderMap,
-    Form(asked): Form<HashMap<String, String>>,
+    Form(params): Form<HashMap<String, String>>,
 ) -> Response {
     fake.settings().token_requests += 1;
     let gate = fake.settings().token_gate.clone();
@@ -220,13 +220,13 @@ async fn token(
     if let Some(target) = &settings.token_redirect {
         return Redirect::temporary(target).into_response();
     }
-    assert!(asked["resource"].starts_with(fake.base.as_str()), "{asked:?}");
-    let granted = if asked["grant_type"] == "refresh_token" {
+    assert!(params["resource"].starts_with(fake.base.as_str()), "{params:?}");
+    let granted = if params["grant_type"] == "refresh_token" {
         settings.refreshes += 1;
-        settings.refresh_token.as_ref() == Some(&asked["refresh_token"])
+        settings.refresh_token.as_ref() == Some(&params["refresh_token"])
     } else {
-        let challenge = settings.codes.remove(&asked["code"]);
-        challenge == Some(base64url(&Sha256::digest(&asked["code_verifier"])))
+        let challenge = settings.codes.remove(&params["code"]);
+        challenge == Some(base64url(&Sha256::digest(&params["code_verifier"])))
     };
     if !granted {
         return (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" })))

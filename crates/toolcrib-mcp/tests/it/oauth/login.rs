@@ -184,20 +184,4 @@ async fn each_client_identity_works() {
     assert_eq!(setup.fake.settings().registrations, 1);
     assert_eq!(setup.stored()["credentials"]["client_id"], "ours");
     assert!(!setup.stored().to_string().contains("CANARY-config"));
-
-    // A metadata document if the server supports it, otherwise a registration.
-    let document = "https://toolcrib.example.com/client.json";
-    setup.upstream.client = ClientIdentity::MetadataDocument(document.parse().unwrap());
-    setup.fake.settings().client_secret = None;
-    setup.login().await.unwrap();
-    assert_eq!(setup.fake.settings().registrations, 2);
-    setup
-        .fake
-        .settings()
-        .metadata
-        .insert("client_id_metadata_document_supported".to_owned(), json!(true));
-    setup.login().await.unwrap();
-    assert_eq!(setup.fake.settings().registrations, 2);
-    assert_eq!(setup.stored()["credentials"]["client_id"], document);
-    setup.client().await.unwrap();
 }

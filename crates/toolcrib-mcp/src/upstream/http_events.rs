@@ -1,0 +1,86 @@
+//! The event stream (SSE) of a server over HTTP: size limits, and inspection of each event by the tap.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use serde_json::{Value, json};
+use sse_stream::Sse;
+
+use super::http::{Events, without_url};
+use super::server_requests::is_request;
+use super::tap::{Disposition, Tap};
+use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
+
+/// Minimum time before a stream that ended is opened again. A server sets the time with `retry`, and zero would mean
+/// reconnecting without a pause.
+pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
+
+/// The event as the SDK should see it. An event that was handled here loses its data.
+pub(super) async fn inspect_event(
+    tap: &Tap,
+    mut event: Sse,
+    origin: Option<&RequestId>,
+    limit: usize,
+) -> Sse {
+    if let (Some(origin), Some(id)) = (origin, &event.id) {
+        tap.record_event_id(origin, id);
+    }
+    let minimum = MIN_RECONNECT_DELAY.as_millis().try_into().unwrap_or(u64::MAX);
+    event.retry = event.retry.map(|retry| retry.max(minimum));
+    let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty()) else {
+        return event;
+    };
+    if takes_too_much_memory(data.as_bytes(), limit) {
+        tap.warn_skipped(limit, "the server sent an event that takes too much memory");
+        let error_for = |id: &RequestId| {
+            let error = ErrorData::internal_error(TOO_MANY_VALUES, None);
+            serde_json::to_string(&ServerJsonRpcMessage::error(error, Some(id.clone()))).ok()
+        };
+        event.data = origin.and_then(error_for);
+        return event;
+    }
+    let Ok(value) = serde_json::from_str::<Value>(data) else {
+        tap.count_invalid();
+        event.data = None;
+        return event;
+    };
+    if is_request(&value) {
+        // The SDK does not see it, and its text must not take memory while the request waits.
+        event.data = None;
+    }
+    let Ok(permit) = tap.admit(&value).await else { return event };
+    match tap.inspect(value, origin, permit) {
+        Disposition::ForSdk(_) => {}
+        Disposition::Answered(id) => {
+            event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
+        }
+        // The event stays for its id, from which the stream can be resumed.
+        Disposition::Consumed => event.data = None,
+    }
+    event
+}
+
+/// The events of a response, with an error for one that is larger than `limit` bytes.
+pub(super) fn limited_events(response: reqwest::Response, limit: usize) -> Events {
+    let mut size = 0usize;
+    let mut last = b'\n';
+    let bytes = response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(|error| std::io::Error::other(without_url(error)))?;
+        for &byte in &*chunk {
+            // An empty line ends an event.
+            size =
+                if byte == b'\n' && last == b'\n' { 0 } else { size + usize::from(byte != b'\r') };
+            if byte != b'\r' {
+                last = byte;
+            }
+            if size > limit {
+                return Err(std::io::Error::other(format!(
+                    "an event is larger than {limit} bytes"
+                )));
+            }
+        }
+        Ok(chunk)
+    });
+    sse_stream::SseStream::from_bytes_stream(bytes).boxed()
+}
