@@ -147,14 +147,14 @@ fn check_rewritten(text: &str) {
         assert!(heard::is_json(&plain), "{plain}");
         assert_eq!(deferral_emulation::without_deferral(&plain), None, "{plain}");
     }
-    if let Some(mut folded) = DeferralEmulation::read(text) {
-        assert!(heard::is_json(folded.request()), "{}", folded.request());
+    if let Some(mut emulation) = DeferralEmulation::read(text) {
+        assert!(heard::is_json(emulation.request()), "{}", emulation.request());
         // Its own request is no response; it is JSON all the same.
-        assert_eq!(heard::is_json(&folded.restore_response(text)), heard::is_json(text));
+        assert_eq!(heard::is_json(&emulation.restore_response(text)), heard::is_json(text));
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", json::compact(text));
         for event in heard::events(event.as_bytes()) {
-            folded.event(&event, &mut out);
+            emulation.restore_event(&event, &mut out);
         }
         assert!(heard::is_clean(&heard::events(&out)), "{}", String::from_utf8_lossy(&out));
     }

@@ -16,14 +16,15 @@ use crate::toolset::Toolset;
 /// Returns a search for these tools by name, and its results.
 ///
 /// Returns `None` if the model thinks, since its calls must then begin with a signed thought; and if the
-/// history ends with the model's turn, since another assistant message cannot follow it.
+/// history ends with an assistant message, since the model is to continue that message.
 pub(super) fn reload_tools(
     request: &Request,
     toolset: &Toolset,
     tools: &[(&str, &str)],
 ) -> Option<Vec<String>> {
-    let ends = request.segments.last().is_some_and(|last| last.speaker == Speaker::Client);
-    if !ends || request.wants_thinking || tools.is_empty() {
+    let ends_with_client =
+        request.segments.last().is_some_and(|last| last.speaker == Speaker::Client);
+    if !ends_with_client || request.wants_thinking || tools.is_empty() {
         return None;
     }
     let search = json::quote(toolset.names().search);

@@ -1,6 +1,6 @@
 //! Reads JSON of clients and backends leniently.
 //!
-//! One unexpected value must not make a whole conversation fail. Values that cannot be read count as absent,
+//! One unexpected value must not make a conversation fail. Values that cannot be read count as absent,
 //! and known content without a counterpart in the other API is recorded as dropped.
 
 use serde::de::{Deserializer, Error, Visitor};

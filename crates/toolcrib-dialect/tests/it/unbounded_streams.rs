@@ -40,7 +40,7 @@ fn body(api: Api) -> (&'static str, &'static str) {
 }
 
 /// Plays a stream until the exchange is over, repeating its event at most `times` times. Returns what the
-/// client got, how the exchange ended, and the held bytes after each step.
+/// client got, how the exchange ended, and the sizes of its records.
 fn play(stream: &UpstreamStream, times: usize) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     play_within(LIMITS, stream, times)
 }
