@@ -3,15 +3,17 @@
 use std::fs;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, IN_FULL, WAYS, come, server, settled};
-use crate::support::{Program, eventually, own};
+use crate::support::gateway::{
+    CONNECTIONS, DEFERRED, Home, IN_FULL, connect, server, wait_until_ready,
+};
+use crate::support::{Program, eventually, testkit_program};
 
 /// What a map would write in another way: spelling of numbers, order of keys, white space, escapes.
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
 /// A server that notes every byte it is sent.
 fn noting(home: &Home) -> Program {
-    let (log, program) = (home.path().join("sent"), &own("faulty-server", &[])[0]);
+    let (log, program) = (home.path().join("sent"), &testkit_program("faulty-server", &[])[0]);
     let script = format!("tee -a {} | {program}", log.display());
     ["sh", "-c", &script].map(str::to_owned).to_vec()
 }
@@ -32,28 +34,28 @@ fn sent(home: &Home) -> String {
 
 #[test]
 fn a_direct_call_arrives_byte_for_byte() {
-    for way in WAYS {
+    for connection in CONNECTIONS {
         let home = Home::new("");
         home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
-        let (mut client, _served) = come(&home, way);
+        let (mut client, _served) = connect(&home, connection);
         eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
         let answer = client.call_with_text("one__echo", ARGUMENTS);
-        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
-        assert_eq!(sent(&home), ARGUMENTS, "{way:?}");
+        assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
+        assert_eq!(sent(&home), ARGUMENTS, "{connection:?}");
     }
 }
 
 #[test]
 fn a_call_through_the_bridge_arrives_byte_for_byte() {
     let wrapped = format!("{{\"name\": \"one__echo\",  \"arguments\": {ARGUMENTS}}}");
-    for way in WAYS {
+    for connection in CONNECTIONS {
         let home = Home::new("");
         home.configure(&format!("{DEFERRED}{}", server("one", &noting(&home), "")));
-        let (mut client, _served) = come(&home, way);
-        settled(&mut client);
+        let (mut client, _served) = connect(&home, connection);
+        wait_until_ready(&mut client);
         let answer = client.call_with_text("tool_call", &wrapped);
-        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
-        assert_eq!(sent(&home), ARGUMENTS, "{way:?}");
+        assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
+        assert_eq!(sent(&home), ARGUMENTS, "{connection:?}");
     }
 }
 
@@ -65,13 +67,13 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     let served = behind.serve();
     let mut near = Client::at(&served.url, Era::Old);
     eventually("the server's tools", || (!near.tools().is_empty()).then_some(()));
-    for way in WAYS {
+    for connection in CONNECTIONS {
         let home = Home::new(&format!("{IN_FULL}[servers.two]\nurl = \"{}\"\n", served.url));
-        let (mut client, _served) = come(&home, way);
+        let (mut client, _served) = connect(&home, connection);
         eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
         let answer = client.call_with_text("two__echo", ARGUMENTS);
-        assert!(answer["result"].get("isError").is_none(), "{way:?}: {answer}");
-        assert_eq!(sent(&behind), ARGUMENTS, "{way:?}");
+        assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
+        assert_eq!(sent(&behind), ARGUMENTS, "{connection:?}");
     }
 }
 
@@ -80,7 +82,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");
     home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
-    let (mut client, _served) = come(&home, WAYS[2]);
+    let (mut client, _served) = connect(&home, CONNECTIONS[2]);
     eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
     let answer = client.call_with_text("one__echo", "{\n  \"a\": 1.00\r\n}");
     assert!(answer["result"].get("isError").is_none(), "{answer}");

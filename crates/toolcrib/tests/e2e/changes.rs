@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, come, late_server, server, settled};
+use crate::support::gateway::{DEFERRED, Home, connect, late_server, server, wait_until_ready};
 use crate::support::wire::Wire;
-use crate::support::{eventually, own};
+use crate::support::{eventually, testkit_program};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -16,11 +16,19 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 fn many() -> String {
-    server("many", &own("faulty-server", &["--tools", "30"]), "always_load = [\"tool_5\"]\n")
+    server(
+        "many",
+        &testkit_program("faulty-server", &["--tools", "30"]),
+        "always_load = [\"tool_5\"]\n",
+    )
 }
 
 fn silent() -> String {
-    server("silent", &own("faulty-server", &["--never-answer"]), "start_timeout = 600\n")
+    server(
+        "silent",
+        &testkit_program("faulty-server", &["--never-answer"]),
+        "start_timeout = 600\n",
+    )
 }
 
 /// Searches without forgetting what was heard before.
@@ -50,12 +58,12 @@ fn reload(home: &Home, config: &str) {
 /// A session that found tools, all of which went away with their server, has `tool_search` all the same while the
 /// next server is waited for.
 #[test]
-fn our_own_tools_stay_while_a_server_is_awaited() {
-    for (preset, own) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
+fn the_gateways_own_tools_stay_while_a_server_starts() {
+    for (preset, own_tools) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
         let config = |server: &str| format!("preset = \"{preset}\"\n{DEFERRED}{server}");
         let home = Home::new(&config(&many()));
         let mut client = home.stdio("test", Era::Old);
-        eventually("the server", || (client.tools().len() > own).then_some(()));
+        eventually("the server", || (client.tools().len() > own_tools).then_some(()));
         find(&mut client, "many__tool_7");
         list(&mut client);
         let gateway = "[gateway]\nfirst_list_wait = 0\n";
@@ -86,13 +94,13 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     // In the list already.
     find(&mut client, "many__tool_5");
     find(&mut client, "many__tool_3");
-    assert_eq!(client.heard(CHANGED), 0);
+    assert_eq!(client.messages(CHANGED), 0);
     find(&mut client, "many__tool_8");
     find(&mut client, "many__tool_8");
     // Neither a server that is switched off nor one that has yet to answer changes what this client sees.
     reload(&home, &config("[servers.off]\ncommand = \"none\"\nenabled = false\n"));
     let ready = home.path().join("ready");
-    let more = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+    let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
     let more = server("more", &more, "start_timeout = 600\n");
     reload(&home, &config(&more));
     eventually("the new server", || {
@@ -100,20 +108,20 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
         let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
         client.finish(id).to_string().contains("connecting").then_some(())
     });
-    client.await_message(CHANGED);
-    assert_eq!(client.heard(CHANGED), 0, "once for what was found");
+    client.wait_for_message(CHANGED);
+    assert_eq!(client.messages(CHANGED), 0, "once for what was found");
     fs::write(&ready, "").unwrap();
-    client.await_message(CHANGED);
+    client.wait_for_message(CHANGED);
     let listed = list(&mut client);
     assert!(listed[1]["description"].as_str().unwrap().contains("more__echo"), "{listed:?}");
     find(&mut client, "many__tool_9");
-    client.await_message(CHANGED);
-    assert_eq!(client.heard(CHANGED), 0, "once for what was found");
+    client.wait_for_message(CHANGED);
+    assert_eq!(client.messages(CHANGED), 0, "once for what was found");
 }
 
 /// The list in full changes with a schema, which the short list does not show; what is found does not change it.
 #[test]
-fn a_client_that_searches_itself_is_notified_of_changes_to_the_full_list() {
+fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let home = Home::new("");
     let file = home.path().join("tools.json");
     let define = |property: &str| {
@@ -126,16 +134,16 @@ fn a_client_that_searches_itself_is_notified_of_changes_to_the_full_list() {
         fs::rename(draft, &file).unwrap();
     };
     define("before");
-    let program = own("faulty-server", &["--define", file.to_str().unwrap()]);
+    let program = testkit_program("faulty-server", &["--define", file.to_str().unwrap()]);
     let option = "[gateway]\ndefer_to_clients = true\nadd_found = true\n";
     home.configure(&format!("{DEFERRED}{option}{}", server("plant", &program, "")));
     let mut client = home.stdio("claude-code", Era::Old);
-    settled(&mut client);
+    wait_until_ready(&mut client);
     assert_eq!(names(&list(&mut client)), ["plant__gauge", "plant__meter"]);
     find(&mut client, "plant__gauge");
-    assert_eq!(client.heard(CHANGED), 0, "it is in the list already");
+    assert_eq!(client.messages(CHANGED), 0, "it is in the list already");
     define("after");
-    client.await_message(CHANGED);
+    client.wait_for_message(CHANGED);
     let listed = Value::from(list(&mut client)).to_string();
     assert!(listed.contains("after") && !listed.contains("before"), "{listed}");
 }
@@ -143,37 +151,37 @@ fn a_client_that_searches_itself_is_notified_of_changes_to_the_full_list() {
 /// A client may ask for a list before its handshake is over; a change after that is announced when it is.
 #[test]
 fn a_change_before_the_end_of_the_handshake_is_announced() {
-    for door in ["stdio", "http"] {
+    for transport in ["stdio", "http"] {
         let home = Home::new("");
         let (late, ready) = late_server(&home);
         home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{late}"));
-        let served = (door == "http").then(|| home.serve());
+        let served = (transport == "http").then(|| home.serve());
         let mut client = Client::greeted(match &served {
             Some(served) => Wire::http(&served.url),
             None => Wire::stdio(&home.mcp(), home.path()),
         });
         let before = list(&mut client);
         fs::write(&ready, "").unwrap();
-        settled(&mut client);
+        wait_until_ready(&mut client);
         client.say_initialized();
-        client.await_message(CHANGED);
-        assert_ne!(list(&mut client), before, "{door}");
+        client.wait_for_message(CHANGED);
+        assert_ne!(list(&mut client), before, "{transport}");
     }
 }
 
 /// One gateway behind another, both started before the server answers: what the inner one lists later reaches the
 /// client of the outer one.
 #[test]
-fn a_gateway_behind_a_gateway_passes_on_what_it_lists_later() {
+fn a_gateway_behind_a_gateway_announces_tools_that_it_lists_later() {
     let inner = Home::new("");
     let ready = inner.path().join("ready");
-    let late = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+    let late = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
     let wait = "[gateway]\nfirst_list_wait = 0\n";
     inner.configure(&format!("{wait}{}", server("late", &late, "start_timeout = 600\n")));
     let served = inner.serve();
     let outer = Home::new(&format!("{DEFERRED}[servers.inner]\nurl = {}\n", json!(served.url)));
-    let (mut client, _outer) = come(&outer, ("stdio", Era::Old));
-    settled(&mut client);
+    let (mut client, _outer) = connect(&outer, ("stdio", Era::Old));
+    wait_until_ready(&mut client);
     fs::write(&ready, "").unwrap();
     eventually("the tool of the server behind both", || {
         let found = client.call("tool_search", &json!({"query": "select:inner__late__echo"}));

@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::gateway::{DEFERRED, Home, server};
-use crate::support::{DEADLINE, Program, assert_same, own, peer, root};
+use crate::support::{DEADLINE, Program, assert_same, peer, root, testkit_program};
 
 /// Two servers: one that asks, reports and hangs; one with resources, prompts and changes.
 fn home() -> (Home, String) {
     let home = Home::new("");
     let log = home.path().join("server.log").to_str().unwrap().to_owned();
-    let faulty = own("faulty-server", &["--hang", "stuck", "--log", &log]);
-    let fixture = own("fixture-server", &[]);
+    let faulty = testkit_program("faulty-server", &["--hang", "stuck", "--log", &log]);
+    let fixture = testkit_program("fixture-server", &[]);
     home.configure(&format!(
         "{DEFERRED}{}{}",
         server("faulty", &faulty, ""),
@@ -39,9 +39,9 @@ fn typescript() -> Program {
 }
 
 /// What a client saw, by one door or the other.
-fn seen(client: &Program, door: &str) -> Value {
+fn seen(client: &Program, transport: &str) -> Value {
     let (home, log) = home();
-    let served = (door == "http").then(|| home.serve());
+    let served = (transport == "http").then(|| home.serve());
     let target = served.as_ref().map_or_else(|| home.mcp(), |served| vec![served.url.clone()]);
     let ran = Command::new("timeout")
         .arg(DEADLINE.as_secs().to_string())
@@ -56,7 +56,7 @@ fn seen(client: &Program, door: &str) -> Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         ran.status.success(),
-        "{client:?} {door}: {}\nout: {}\nerr: {}\nserver: {}",
+        "{client:?} {transport}: {}\nout: {}\nerr: {}\nserver: {}",
         ran.status,
         text(&ran.stdout),
         text(&ran.stderr),
@@ -112,36 +112,40 @@ fn expected(version: &str) -> Value {
     })
 }
 
-fn sees_everything(client: &Program, door: &str, version: &str) {
-    assert_same(&seen(client, door), &expected(version), &format!("{client:?} over {door}"));
+fn sees_everything(client: &Program, transport: &str, version: &str) {
+    assert_same(
+        &seen(client, transport),
+        &expected(version),
+        &format!("{client:?} over {transport}"),
+    );
 }
 
 #[test]
-fn python_of_the_older_era_over_stdio() {
+fn a_legacy_python_client_over_stdio() {
     sees_everything(&python("legacy"), "stdio", "2025-11-25");
 }
 
 #[test]
-fn python_of_the_older_era_over_http() {
+fn a_legacy_python_client_over_http() {
     sees_everything(&python("legacy"), "http", "2025-11-25");
 }
 
 #[test]
-fn python_of_the_newer_era_over_stdio() {
+fn a_stateless_python_client_over_stdio() {
     sees_everything(&python("auto"), "stdio", "2026-07-28");
 }
 
 #[test]
-fn python_of_the_newer_era_over_http() {
+fn a_stateless_python_client_over_http() {
     sees_everything(&python("auto"), "http", "2026-07-28");
 }
 
 #[test]
-fn typescript_over_stdio() {
+fn a_typescript_client_over_stdio() {
     sees_everything(&typescript(), "stdio", "2025-11-25");
 }
 
 #[test]
-fn typescript_over_http() {
+fn a_typescript_client_over_http() {
     sees_everything(&typescript(), "http", "2025-11-25");
 }

@@ -10,14 +10,14 @@ use serde_json::json;
 use crate::support::client::{Client, Era};
 use crate::support::gateway::{DEFERRED, Home, IN_FULL, Served, served, server};
 
-use crate::support::{eventually, own, root, testkit};
+use crate::support::{eventually, root, testkit, testkit_program};
 
 /// The suite asks for tools by the fixture's own names.
 const OWN_NAMES: &str = "prefix = \"\"\n";
 
 /// The fixture as a server that the gateway starts.
 fn over_stdio(more: &str) -> String {
-    server("fixture", &own("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
+    server("fixture", &testkit_program("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
 }
 
 /// The fixture as a server at an address, which lives as long as the process.
@@ -31,7 +31,7 @@ fn over_http(more: &str) -> (String, Served) {
 
 /// Deferral, with the fixture's tools left out of it and others that are not.
 fn with_deferral(fixture: &str) -> String {
-    let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+    let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     format!("{DEFERRED}{fixture}{many}")
 }
 

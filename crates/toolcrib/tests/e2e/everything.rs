@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{Home, WAYS};
+use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, assert_same, node, peer};
 
@@ -17,7 +17,7 @@ fn everything() -> Program {
 fn direct(program: &Program, home: &Home) -> Client {
     let mut client = Client::of(program, home.path(), Era::Old);
     // It asks for the roots once, a while after the handshake, whatever is going on.
-    client.await_message("roots/list");
+    client.wait_for_message("roots/list");
     client
 }
 
@@ -61,7 +61,7 @@ const NOT_COMPARED: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn no_tool_is_forgotten() {
+fn every_tool_of_the_server_is_called_or_excluded() {
     let home = Home::new("");
     let mut client = direct(&everything(), &home);
     let mut listed: Vec<String> =
@@ -75,45 +75,45 @@ fn no_tool_is_forgotten() {
     assert_eq!(listed, known);
 }
 
-fn arrives_unchanged(way: (&'static str, Era)) {
-    let mut pair = Pair::new("everything", &everything(), way, direct);
+fn arrives_unchanged(connection: (&'static str, Era)) {
+    let mut pair = Pair::new("everything", &everything(), connection, direct);
     for (tool, arguments) in calls() {
         pair.call(tool, &arguments);
     }
 }
 
 #[test]
-fn every_kind_of_content_arrives_unchanged_over_stdio_in_the_older_era() {
-    arrives_unchanged(WAYS[0]);
+fn every_kind_of_content_arrives_unchanged_over_stdio_in_a_session() {
+    arrives_unchanged(CONNECTIONS[0]);
 }
 
 #[test]
-fn every_kind_of_content_arrives_unchanged_over_stdio_in_the_newer_era() {
-    arrives_unchanged(WAYS[1]);
+fn every_kind_of_content_arrives_unchanged_over_stdio_without_a_session() {
+    arrives_unchanged(CONNECTIONS[1]);
 }
 
 #[test]
-fn every_kind_of_content_arrives_unchanged_over_http_in_the_older_era() {
-    arrives_unchanged(WAYS[2]);
+fn every_kind_of_content_arrives_unchanged_over_http_in_a_session() {
+    arrives_unchanged(CONNECTIONS[2]);
 }
 
 #[test]
-fn every_kind_of_content_arrives_unchanged_over_http_in_the_newer_era() {
-    arrives_unchanged(WAYS[3]);
+fn every_kind_of_content_arrives_unchanged_over_http_without_a_session() {
+    arrives_unchanged(CONNECTIONS[3]);
 }
 
 /// A list of the server's own, with each name as clients of the gateway know it.
-fn renamed(mut told: Value, list: &str, key: &str, before: &str) -> Value {
-    for entry in told["answer"]["result"][list].as_array_mut().unwrap() {
+fn renamed(mut exchange: Value, list: &str, key: &str, before: &str) -> Value {
+    for entry in exchange["answer"]["result"][list].as_array_mut().unwrap() {
         entry[key] = format!("{before}{}", entry[key].as_str().unwrap()).into();
     }
-    told
+    exchange
 }
 
 #[test]
-fn prompts_and_resources_are_the_servers_own_but_for_their_names() {
-    for way in WAYS {
-        let mut pair = Pair::new("everything", &everything(), way, direct);
+fn prompts_and_resources_arrive_unchanged_except_for_their_names() {
+    for connection in CONNECTIONS {
+        let mut pair = Pair::new("everything", &everything(), connection, direct);
         for (method, list, key, before) in [
             ("prompts/list", "prompts", "name", "everything__"),
             ("resources/list", "resources", "uri", "everything+"),
@@ -123,7 +123,7 @@ fn prompts_and_resources_are_the_servers_own_but_for_their_names() {
             assert_same(
                 &through,
                 &renamed(direct, list, key, before),
-                &format!("{way:?} {method}"),
+                &format!("{connection:?} {method}"),
             );
         }
         for (name, arguments) in [
@@ -137,7 +137,7 @@ fn prompts_and_resources_are_the_servers_own_but_for_their_names() {
             let ask = |name: String| json!({"name": name, "arguments": arguments});
             let known_as = ask(format!("everything__{name}"));
             let (through, direct) = pair.ask("prompts/get", &ask(name.to_owned()), &known_as);
-            assert_same(&through, &direct, &format!("{way:?} {name} {arguments}"));
+            assert_same(&through, &direct, &format!("{connection:?} {name} {arguments}"));
         }
         for uri in [
             "demo://resource/static/document/features.md",
@@ -147,15 +147,15 @@ fn prompts_and_resources_are_the_servers_own_but_for_their_names() {
             let known_as = json!({"uri": format!("everything+{uri}")});
             let (through, direct) = pair.ask("resources/read", &json!({"uri": uri}), &known_as);
             let direct = renamed(direct, "contents", "uri", "everything+");
-            assert_same(&through, &direct, &format!("{way:?} {uri}"));
+            assert_same(&through, &direct, &format!("{connection:?} {uri}"));
         }
     }
 }
 
 #[test]
 fn completions_come_from_the_server() {
-    for way in WAYS {
-        let mut pair = Pair::new("everything", &everything(), way, direct);
+    for connection in CONNECTIONS {
+        let mut pair = Pair::new("everything", &everything(), connection, direct);
         let ask = |reference: Value, argument: &str, value: &str| {
             let context = json!({"arguments": {"department": "Sales"}});
             let argument = json!({"name": argument, "value": value});
@@ -164,7 +164,7 @@ fn completions_come_from_the_server() {
         let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
         let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
         let uri = "demo://resource/dynamic/text/{resourceId}";
-        for (argument, value, own, known_as) in [
+        for (argument, value, own_tools, known_as) in [
             (
                 "department",
                 "S",
@@ -174,26 +174,27 @@ fn completions_come_from_the_server() {
             ("name", "", prompt("completable-prompt"), prompt("everything__completable-prompt")),
             ("resourceId", "12", template(uri), template(&format!("everything+{uri}"))),
         ] {
-            let (own, known_as) = (ask(own, argument, value), ask(known_as, argument, value));
-            let (through, direct) = pair.ask("completion/complete", &own, &known_as);
+            let (own_tools, known_as) =
+                (ask(own_tools, argument, value), ask(known_as, argument, value));
+            let (through, direct) = pair.ask("completion/complete", &own_tools, &known_as);
             assert_ne!(direct["answer"]["result"]["completion"]["values"], json!([]), "{direct}");
-            assert_same(&through, &direct, &format!("{way:?} {argument}"));
+            assert_same(&through, &direct, &format!("{connection:?} {argument}"));
         }
     }
 }
 
 #[test]
-fn a_watched_resource_is_told_of_by_the_name_it_was_asked_for_with() {
-    for door in ["stdio", "http"] {
-        let mut pair = Pair::new("everything", &everything(), (door, Era::Old), direct);
+fn an_update_of_a_resource_has_the_uri_of_the_subscription() {
+    for transport in ["stdio", "http"] {
+        let mut pair = Pair::new("everything", &everything(), (transport, Era::Old), direct);
         let uri = "everything+demo://resource/dynamic/text/1";
         pair.through.result("resources/subscribe", &json!({"uri": uri}));
         let started = pair.through.start(
             "tools/call",
             json!({"name": "tool_call", "arguments": {"name": "everything__toggle-subscriber-updates", "arguments": {}}}),
         );
-        let told = pair.through.await_message("notifications/resources/updated");
-        assert_eq!(told["params"], json!({"uri": uri}), "{door}");
-        assert!(pair.through.finish(started).get("result").is_some(), "{door}");
+        let notification = pair.through.wait_for_message("notifications/resources/updated");
+        assert_eq!(notification["params"], json!({"uri": uri}), "{transport}");
+        assert!(pair.through.finish(started).get("result").is_some(), "{transport}");
     }
 }

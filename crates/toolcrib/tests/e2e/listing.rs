@@ -5,13 +5,15 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, WAYS, come, late_server, server, settled};
-use crate::support::{Program, assert_same, eventually, own};
+use crate::support::gateway::{
+    CONNECTIONS, DEFERRED, Home, connect, late_server, server, wait_until_ready,
+};
+use crate::support::{Program, assert_same, eventually, testkit_program};
 
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
 
 fn faulty(tools: &str) -> Program {
-    own("faulty-server", &["--tools", tools])
+    testkit_program("faulty-server", &["--tools", tools])
 }
 
 fn names(tools: &[Value]) -> Vec<&str> {
@@ -29,12 +31,15 @@ fn own_tools(name: &str, program: &Program) -> Vec<Value> {
 }
 
 #[test]
-fn the_list_has_the_same_bytes_for_every_client_and_in_every_run() {
-    let fixture =
-        server("fixture", &own("fixture-server", &[]), "always_load = [\"test_simple_*\"]\n");
+fn the_list_is_byte_identical_for_every_client_and_in_every_run() {
+    let fixture = server(
+        "fixture",
+        &testkit_program("fixture-server", &[]),
+        "always_load = [\"test_simple_*\"]\n",
+    );
     let home = Home::new(&format!("{DEFERRED}{}{fixture}", server("many", &faulty("40"), "")));
     let mut first = home.stdio("test", Era::Old);
-    settled(&mut first);
+    wait_until_ready(&mut first);
     let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
     let expected = bytes(&mut first);
     assert_eq!(bytes(&mut first), expected);
@@ -48,27 +53,31 @@ fn the_list_has_the_same_bytes_for_every_client_and_in_every_run() {
 }
 
 #[test]
-fn what_was_known_stands_in_the_list_at_once_even_if_its_server_hangs() {
+fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
     let home = Home::new("");
     let hangs = home.path().join("hangs");
     // The same command both times: a server that was changed in the config would be another one.
     let script = format!(
         "if [ -e {} ]; then exec sleep 600; else exec {} --tools 40; fi",
         hangs.display(),
-        own("faulty-server", &[])[0]
+        testkit_program("faulty-server", &[])[0]
     );
     let program = ["sh", "-c", &script].map(str::to_owned).to_vec();
     home.configure(&format!("{DEFERRED}{}", server("many", &program, "")));
     let mut client = home.stdio("test", Era::Old);
-    settled(&mut client);
+    wait_until_ready(&mut client);
     let known = client.tools();
     assert!(known[0]["description"].as_str().unwrap().contains("many__tool_39"), "{known:?}");
     client.kill();
 
     fs::write(&hangs, "").unwrap();
-    for way in WAYS {
-        let (mut client, _served) = come(&home, way);
-        assert_same(&Value::from(client.tools()), &Value::from(known.clone()), &format!("{way:?}"));
+    for connection in CONNECTIONS {
+        let (mut client, _served) = connect(&home, connection);
+        assert_same(
+            &Value::from(client.tools()),
+            &Value::from(known.clone()),
+            &format!("{connection:?}"),
+        );
         let found = client.call("tool_search", &json!({"query": "select:many__tool_7"}));
         let reply = &found.answer["result"]["structuredContent"];
         assert_eq!(reply["connecting"], json!(["many"]), "{reply}");
@@ -78,17 +87,17 @@ fn what_was_known_stands_in_the_list_at_once_even_if_its_server_hangs() {
 }
 
 #[test]
-fn before_anything_is_known_the_bridge_stands_alone() {
-    let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
-    for way in WAYS {
+fn without_saved_tools_only_the_bridge_is_listed() {
+    let silent = server("silent", &testkit_program("faulty-server", &["--never-answer"]), "");
+    for connection in CONNECTIONS {
         let home = Home::new(&format!("[gateway]\nfirst_list_wait = 0\n{silent}"));
-        let (mut client, _served) = come(&home, way);
-        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}");
+        let (mut client, _served) = connect(&home, connection);
+        assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}");
     }
 }
 
 #[test]
-fn no_description_is_longer_than_clients_read() {
+fn no_description_is_longer_than_clients_accept() {
     const SERVERS: [&str; 3] = ["one", "two", "three"];
     // Names in full, names that no longer fit, and five thousand tools.
     for tools in ["10", "100", "1660"] {
@@ -96,7 +105,7 @@ fn no_description_is_longer_than_clients_read() {
         for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {
             let home = Home::new(&format!("{DEFERRED}{limit}{servers}"));
             let mut client = home.stdio("test", Era::Old);
-            settled(&mut client);
+            wait_until_ready(&mut client);
             let listed = client.tools();
             assert_eq!(names(&listed), BRIDGE);
             for tool in &listed {
@@ -113,56 +122,64 @@ fn no_description_is_longer_than_clients_read() {
 }
 
 #[test]
-fn a_short_list_passes_through_unchanged_but_for_the_names() {
-    let (first, second) = (faulty("2"), own("fixture-server", &[]));
+fn a_short_list_passes_through_unchanged_except_for_the_names() {
+    let (first, second) = (faulty("2"), testkit_program("fixture-server", &[]));
     let expected = [own_tools("first", &first), own_tools("second", &second)].concat();
     let config = format!(
         "[activation]\ntools = 100\ntokens = 100000\n{}{}",
         server("first", &first, ""),
         server("second", &second, "")
     );
-    for way in WAYS {
+    for connection in CONNECTIONS {
         let home = Home::new(&config);
-        let (mut client, _served) = come(&home, way);
+        let (mut client, _served) = connect(&home, connection);
         let listed = eventually("all servers known", || {
             Some(client.tools()).filter(|tools| !names(tools).contains(&BRIDGE[0]))
         });
-        assert_same(&Value::from(listed), &Value::from(expected.clone()), &format!("{way:?}"));
+        assert_same(
+            &Value::from(listed),
+            &Value::from(expected.clone()),
+            &format!("{connection:?}"),
+        );
         // `tool_call` always works, listed or not.
-        let told = client.bridge("first__echo", &json!({"a": 1}));
-        assert_eq!(told.answer["result"]["structuredContent"], json!({"a": 1}), "{way:?}");
+        let exchange = client.bridge("first__echo", &json!({"a": 1}));
+        assert_eq!(
+            exchange.answer["result"]["structuredContent"],
+            json!({"a": 1}),
+            "{connection:?}"
+        );
     }
 }
 
 #[test]
-fn found_tools_are_added_for_older_clients_that_want_them() {
+fn found_tools_are_added_for_session_clients_if_configured() {
     let program = faulty("30");
     let config = format!("{DEFERRED}[gateway]\nadd_found = true\n{}", server("many", &program, ""));
-    let own = own_tools("many", &program);
-    let added = own.iter().find(|tool| tool["name"] == "many__tool_7").unwrap();
+    let own_tools = own_tools("many", &program);
+    let added = own_tools.iter().find(|tool| tool["name"] == "many__tool_7").unwrap();
     let find = json!({"query": "select:many__tool_7"});
-    for (door, era) in WAYS {
+    for (transport, era) in CONNECTIONS {
         let home = Home::new(&config);
-        let (mut client, _served) = come(&home, (door, era));
-        settled(&mut client);
+        let (mut client, _served) = connect(&home, (transport, era));
+        wait_until_ready(&mut client);
         let mut expected = client.tools();
         let id = client.start("tools/call", json!({"name": "tool_search", "arguments": find}));
         if era == Era::Old {
-            client.await_message("notifications/tools/list_changed");
+            client.wait_for_message("notifications/tools/list_changed");
             expected.push(added.clone());
         }
         client.finish(id);
         let listed = client.tools();
-        assert_same(&Value::from(listed), &Value::from(expected), &format!("{door} {era:?}"));
+        assert_same(&Value::from(listed), &Value::from(expected), &format!("{transport} {era:?}"));
         if era == Era::Old {
-            let told = client.call("many__tool_7", &json!({"query": "q"}));
-            assert_eq!(told.answer["result"]["structuredContent"], json!({"query": "q"}));
+            let exchange = client.call("many__tool_7", &json!({"query": "q"}));
+            assert_eq!(exchange.answer["result"]["structuredContent"], json!({"query": "q"}));
         }
     }
 }
 
 #[test]
-fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
+fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     let program = faulty("30");
     let full = Value::from(own_tools("many", &program));
     let many = server("many", &program, "");
@@ -175,7 +192,7 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
     ] {
         let home = Home::new(&format!("{DEFERRED}[gateway]\ndefer_to_clients = {option}\n{many}"));
         let mut client = home.stdio(name, era);
-        settled(&mut client);
+        wait_until_ready(&mut client);
         let listed = client.tools();
         let greeted = client.greeting.get("instructions").is_some_and(Value::is_string);
         assert_eq!(greeted, !in_full && era == Era::Old, "{option} {name} {era:?}");
@@ -189,7 +206,7 @@ fn clients_that_search_themselves_get_the_full_list_where_that_is_wanted() {
 
 /// The same ones in every later session, when the servers are known.
 #[test]
-fn instructions_are_there_in_the_first_session_ever_and_stay_the_same() {
+fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
     for preset in ["default", "everruns", "everruns@0.50", "hermes", "opencode", "claude-code"] {
         let home = Home::new("");
         let (late, ready) = late_server(&home);
@@ -213,8 +230,8 @@ fn instructions_are_there_in_the_first_session_ever_and_stay_the_same() {
 }
 
 #[test]
-fn instructions_are_there_unless_deferral_is_off() {
-    let silent = server("silent", &own("faulty-server", &["--never-answer"]), "");
+fn instructions_are_sent_unless_deferral_is_off() {
+    let silent = server("silent", &testkit_program("faulty-server", &["--never-answer"]), "");
     for (config, text) in [
         (silent.clone(), Some("`tool_search` finds them")),
         (format!("preset = \"opencode\"\n{silent}"), Some("get them from `tool_search`")),

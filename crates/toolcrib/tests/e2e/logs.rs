@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, WAYS, come, server, settled};
-use crate::support::{eventually, own};
+use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server, wait_until_ready};
+use crate::support::{eventually, testkit_program};
 
 /// Calls a tool that logs, and gives the lines that arrived before its answer.
 fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
@@ -16,32 +16,32 @@ fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
         Era::Old => drop(client.result("logging/setLevel", &json!({"level": level}))),
         Era::New => params["_meta"] = json!({"io.modelcontextprotocol/logLevel": level}),
     }
-    let mut told = client.ask("tools/call", &params);
-    assert!(told.answer.get("result").is_some(), "{}", told.answer);
+    let mut exchange = client.ask("tools/call", &params);
+    assert!(exchange.answer.get("result").is_some(), "{}", exchange.answer);
     // That the server came up is told too, whenever that was.
-    told.heard.retain(|message| message["method"] == "notifications/message");
-    told.heard
+    exchange.messages.retain(|message| message["method"] == "notifications/message");
+    exchange.messages
 }
 
 #[test]
-fn in_order_and_from_the_level_on_that_was_asked_for() {
-    let fixture = server("fixture", &own("fixture-server", &[]), "");
+fn log_messages_arrive_in_order_and_from_the_requested_level_on() {
+    let fixture = server("fixture", &testkit_program("fixture-server", &[]), "");
     let line = |text: &str| {
         let params = json!({"level": "info", "logger": "fixture", "data": text});
         json!({"method": "notifications/message", "params": params})
     };
     let all = [line("Started."), line("Half way."), line("Finished.")];
-    for (door, era) in WAYS {
+    for (transport, era) in CONNECTIONS {
         let home = Home::new(&format!("{DEFERRED}{fixture}"));
-        let (mut client, _served) = come(&home, (door, era));
-        settled(&mut client);
+        let (mut client, _served) = connect(&home, (transport, era));
+        wait_until_ready(&mut client);
         // The SDK hands each line to a task of its own, so on a busy machine the answer may overtake the
         // last ones; no call may bring anything else.
         eventually("a call with all its lines", || {
             let seen = lines(&mut client, era, "info");
-            assert!(seen.iter().all(|line| all.contains(line)), "{door} {era:?}: {seen:?}");
+            assert!(seen.iter().all(|line| all.contains(line)), "{transport} {era:?}: {seen:?}");
             (seen == all).then_some(())
         });
-        assert!(lines(&mut client, era, "error").is_empty(), "{door} {era:?}");
+        assert!(lines(&mut client, era, "error").is_empty(), "{transport} {era:?}");
     }
 }

@@ -8,7 +8,6 @@
 
 mod arguments;
 mod behaviours;
-mod cargo;
 mod changes;
 mod clients;
 mod conformance;
@@ -21,4 +20,5 @@ mod replies;
 mod servers;
 mod support;
 mod tls;
+mod unknown_fields;
 mod waiting;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, Era, Told};
-use crate::support::gateway::{Home, server, settled};
+use crate::support::client::{Client, Era, Exchange};
+use crate::support::gateway::{Home, server, wait_until_ready};
 use crate::support::wire::Wire;
-use crate::support::{eventually, own};
+use crate::support::{eventually, testkit_program};
 
 /// A client of a gateway that reads a file of this name.
 fn with_file(home: &Home, name: &str, text: &str) -> Client {
@@ -16,14 +16,14 @@ fn with_file(home: &Home, name: &str, text: &str) -> Client {
     Client::named("test", Wire::stdio(&program, home.path()), Era::Old)
 }
 
-fn text(told: &Told) -> String {
-    told.answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+fn text(exchange: &Exchange) -> String {
+    exchange.answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn hermes_servers_and_settings_are_those_of_its_file() {
+fn servers_and_settings_of_hermes_are_read_from_its_file() {
     let home = Home::new("");
-    let program = own("faulty-server", &["--tools", "3"]);
+    let program = testkit_program("faulty-server", &["--tools", "3"]);
     let yaml = format!(
         "mcp_servers:\n  plant:\n    command: {}\n    args: {}\n    timeout: 60\n  \
          parked:\n    command: /no/such/program\n    enabled: false\n\
@@ -33,8 +33,8 @@ fn hermes_servers_and_settings_are_those_of_its_file() {
     );
     let mut client = with_file(&home, "hermes.yaml", &yaml);
     let reply: Value = eventually("a match", || {
-        let told = client.call("tool_search", &json!({"query": "returns its arguments"}));
-        let reply: Value = serde_json::from_str(&text(&told)).ok()?;
+        let exchange = client.call("tool_search", &json!({"query": "returns its arguments"}));
+        let reply: Value = serde_json::from_str(&text(&exchange)).ok()?;
         (reply["matches"][0]["name"] == "plant__echo").then_some(reply)
     });
     let found = &reply["matches"][0];
@@ -44,9 +44,9 @@ fn hermes_servers_and_settings_are_those_of_its_file() {
 }
 
 #[test]
-fn always_load_means_the_tool_that_opencode_calls_so() {
+fn always_load_uses_the_tool_names_of_opencode() {
     let home = Home::new("");
-    let program = own("faulty-server", &["--tools", "3"]);
+    let program = testkit_program("faulty-server", &["--tools", "3"]);
     let config = json!({
         "plugin": [["opencode-tool-search", {"alwaysLoad": ["dev_echo", "cwd"]}]],
         "mcp": {"dev": {"type": "local", "command": program}},
@@ -65,18 +65,18 @@ fn always_load_means_the_tool_that_opencode_calls_so() {
 }
 
 #[test]
-fn a_blind_call_under_claude_code_fails_with_its_error() {
-    let fixture = server("fixture", &own("fixture-server", &[]), "");
+fn under_claude_code_a_call_without_a_search_fails_with_its_error() {
+    let fixture = server("fixture", &testkit_program("fixture-server", &[]), "");
     let home = Home::new(&format!("preset = \"claude-code\"\n{fixture}"));
     let mut client = home.stdio("test", Era::Old);
-    settled(&mut client);
+    wait_until_ready(&mut client);
     let name = "fixture__test_sampling";
-    for told in [
+    for exchange in [
         client.call(name, &json!({"prompt": 5})),
         client.call("tool_call", &json!({"name": name, "arguments": {"prompt": 5}})),
     ] {
-        assert_eq!(told.answer["result"]["isError"], true, "{}", told.answer);
-        let refusal = text(&told);
+        assert_eq!(exchange.answer["result"]["isError"], true, "{}", exchange.answer);
+        let refusal = text(&exchange);
         assert!(refusal.contains("InputValidationError: "), "{refusal}");
         assert!(refusal.contains("prompt"), "{refusal}");
     }

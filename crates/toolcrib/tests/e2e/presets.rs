@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
 use crate::support::gateway::{Home, server};
-use crate::support::{DEADLINE, assert_same, own, peer, root};
+use crate::support::{DEADLINE, assert_same, peer, root, testkit_program};
 
 /// The preset's line, or none. The first list waits for the server, however busy the machine.
 fn config(preset: Option<&str>, many: &str) -> String {
@@ -16,7 +16,7 @@ fn config(preset: Option<&str>, many: &str) -> String {
 }
 
 fn many() -> String {
-    server("many", &own("faulty-server", &["--tools", "40"]), "")
+    server("many", &testkit_program("faulty-server", &["--tools", "40"]), "")
 }
 
 /// What a client with the TypeScript SDK is sent while it finds and runs a tool.
@@ -24,7 +24,7 @@ fn seen(preset: Option<&str>) -> String {
     let home = Home::new("");
     let ready = home.path().join("ready");
     let late = ["--tools", "40", "--start-when", ready.to_str().unwrap()];
-    let many = server("many", &own("faulty-server", &late), "start_timeout = 600\n");
+    let many = server("many", &testkit_program("faulty-server", &late), "start_timeout = 600\n");
     home.configure(&config(preset, &many));
     let script = root().join("tests/clients/preset.mjs");
     let ran = Command::new("timeout")
@@ -152,7 +152,7 @@ fn claude_code_lists_names_and_adds_found_tools() {
 
 /// Two sessions of one gateway: what one found is not in the other's list until it finds the same.
 #[test]
-fn sessions_that_found_the_same_have_the_same_list() {
+fn sessions_that_found_the_same_tools_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
         let home = Home::new(&config(Some(preset), &many()));
         let served = home.serve();
@@ -191,9 +191,9 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
         let query = json!({"query": "many__tool_7"});
         client.result("tools/call", &json!({"name": "tool_search", "arguments": query}));
         assert_eq!(bytes(&mut client), list, "{preset}");
-        let told = client.bridge("many__tool_7", &json!({"query": "kiwi"}));
+        let exchange = client.bridge("many__tool_7", &json!({"query": "kiwi"}));
         assert_eq!(
-            told.answer["result"]["structuredContent"],
+            exchange.answer["result"]["structuredContent"],
             json!({"query": "kiwi"}),
             "{preset}"
         );

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Client, Era, Told};
-use crate::support::gateway::{DEFERRED, Home, WAYS, come, server, settled};
-use crate::support::{assert_same, eventually, node, own, peer};
+use crate::support::client::{Client, Era, Exchange};
+use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server, wait_until_ready};
+use crate::support::{assert_same, eventually, node, peer, testkit_program};
 
-fn structured(told: &Told) -> &Value {
-    &told.answer["result"]["structuredContent"]
+fn structured(exchange: &Exchange) -> &Value {
+    &exchange.answer["result"]["structuredContent"]
 }
 
 #[test]
-fn structured_results_are_as_declared() {
-    let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+fn structured_results_match_their_declared_schema() {
+    let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     let gone = server("gone", &["/no/such/program".to_owned()].to_vec(), "");
-    for way in WAYS {
+    for connection in CONNECTIONS {
         let home = Home::new(&format!("{DEFERRED}{many}{gone}"));
-        let (mut client, _served) = come(&home, way);
+        let (mut client, _served) = connect(&home, connection);
         eventually("one server up, the other down", || {
-            let told = client.call("tool_search", &json!({"query": ""}));
-            let reply = structured(&told);
+            let exchange = client.call("tool_search", &json!({"query": ""}));
+            let reply = structured(&exchange);
             (reply.get("connecting").is_none() && reply["down"][0]["server"] == "gone")
                 .then_some(())
         });
@@ -38,27 +38,35 @@ fn structured_results_are_as_declared() {
             ("tool_describe", json!({"name": "many__tool_3"})),
             ("tool_describe", json!({"name": "many__cargo"})),
         ] {
-            let told = client.call(tool, &arguments);
+            let exchange = client.call(tool, &arguments);
             let errors: Vec<String> = schema(tool)
-                .iter_errors(structured(&told))
+                .iter_errors(structured(&exchange))
                 .map(|error| error.to_string())
                 .collect();
-            assert!(errors.is_empty(), "{way:?} {tool} {arguments}: {errors:?}: {}", told.answer);
-            assert_eq!(told.answer["result"]["content"][0]["type"], "text", "{}", told.answer);
+            assert!(
+                errors.is_empty(),
+                "{connection:?} {tool} {arguments}: {errors:?}: {}",
+                exchange.answer
+            );
+            assert_eq!(
+                exchange.answer["result"]["content"][0]["type"], "text",
+                "{}",
+                exchange.answer
+            );
         }
     }
 }
 
 #[test]
-fn hits_carry_the_annotations_that_their_server_gave() {
+fn hits_have_the_annotations_of_their_server() {
     let script = peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     let program = node(&script, &["stdio"]);
     let alone = Home::new("");
-    let own = Client::of(&program, alone.path(), Era::Old).tools();
+    let direct_tools = Client::of(&program, alone.path(), Era::Old).tools();
     let home = Home::new(&format!("{DEFERRED}{}", server("everything", &program, "")));
     let mut client = home.stdio("test", Era::Old);
-    settled(&mut client);
-    for tool in &own {
+    wait_until_ready(&mut client);
+    for tool in &direct_tools {
         let name = format!("everything__{}", tool["name"].as_str().unwrap());
         let found = client.call("tool_search", &json!({"query": format!("select:{name}")}));
         let hit = &structured(&found)["hits"][0];
@@ -70,7 +78,7 @@ fn hits_carry_the_annotations_that_their_server_gave() {
 /// A preset that replies in JSON sends one document twice and declares it; one that replies in text declares nothing.
 #[test]
 fn text_and_structured_content_agree_in_every_preset() {
-    let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+    let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     let calls = [
         ("tool_search", json!({"query": "export invoices"})),
         ("tool_search", json!({"query": "many__tool_3"})),
@@ -90,8 +98,8 @@ fn text_and_structured_content_agree_in_every_preset() {
         let mut client = home.stdio("test", Era::Old);
         let tools = client.tools();
         for (tool, arguments) in &calls {
-            let told = client.call(tool, arguments);
-            let result = &told.answer["result"];
+            let exchange = client.call(tool, arguments);
+            let result = &exchange.answer["result"];
             let text = result["content"][0]["text"].as_str().unwrap();
             let listed = tools.iter().find(|listed| listed["name"] == *tool);
             let schema = listed.and_then(|listed| listed.get("outputSchema"));

@@ -9,20 +9,20 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{Home, WAYS};
+use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, node, peer};
 
 /// One way of each era and door: that all four carry the same is shown with `server-everything`.
-const TWO_WAYS: [(&str, Era); 2] = [WAYS[0], WAYS[3]];
+const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
 
 fn direct(program: &Program, home: &Home) -> Client {
     Client::of(program, home.path(), Era::Old)
 }
 
 fn same(name: &str, program: &Program, calls: &[(&str, Value)]) {
-    for way in TWO_WAYS {
-        let mut pair = Pair::new(name, program, way, direct);
+    for connection in TWO_WAYS {
+        let mut pair = Pair::new(name, program, connection, direct);
         for (tool, arguments) in calls {
             pair.call(tool, arguments);
         }

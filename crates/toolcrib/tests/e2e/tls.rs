@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolcrib_testkit::tls::TlsTerminator;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{Home, IN_FULL, Served, served, settled};
+use crate::support::gateway::{Home, IN_FULL, Served, served, wait_until_ready};
 use crate::support::wire::Wire;
 use crate::support::{DEADLINE, testkit};
 
@@ -24,21 +24,21 @@ fn fixture() -> (Served, TlsTerminator, Home) {
 }
 
 #[test]
-fn a_server_over_https() {
+fn a_server_over_https_works() {
     let (_served, front, home) = fixture();
     let trusting = format!("SSL_CERT_FILE={}", front.ca_file().display());
     for era in [Era::Old, Era::New] {
         let program = [vec!["env".to_owned(), trusting.clone()], home.mcp()].concat();
         let mut client = Client::named("test", Wire::stdio(&program, home.path()), era);
-        settled(&mut client);
-        let told = client.call("fixture__test_simple_text", &json!({}));
-        let text = &told.answer["result"]["content"][0]["text"];
-        assert_eq!(text, "Nothing but a short text.", "{told:?}");
+        wait_until_ready(&mut client);
+        let exchange = client.call("fixture__test_simple_text", &json!({}));
+        let text = &exchange.answer["result"]["content"][0]["text"];
+        assert_eq!(text, "Nothing but a short text.", "{exchange:?}");
     }
 }
 
 #[test]
-fn a_server_with_an_untrusted_certificate() {
+fn a_server_with_an_untrusted_certificate_is_reported() {
     let (_process, _front, home) = fixture();
     let done = Command::new("timeout")
         .arg(DEADLINE.as_secs().to_string())

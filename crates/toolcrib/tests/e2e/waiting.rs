@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, WAYS, come, server};
-use crate::support::{eventually, own};
+use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server};
+use crate::support::{eventually, testkit_program};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
@@ -18,7 +18,10 @@ fn names(tools: &[Value]) -> Vec<&str> {
 /// A server that answers once the file `ready` of a home exists.
 fn late(home: &Home) -> String {
     let ready = home.path().join("ready");
-    let program = own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+    let program = testkit_program(
+        "faulty-server",
+        &["--tools", "40", "--start-when", ready.to_str().unwrap()],
+    );
     server("late", &program, "start_timeout = 600\n")
 }
 
@@ -32,39 +35,39 @@ fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
 
 /// The server answers only after the list was asked for, and its limit is longer than any test.
 #[test]
-fn the_first_list_waits_for_a_server_of_which_nothing_is_known() {
-    for way in WAYS {
+fn the_first_list_waits_for_a_server_without_saved_tools() {
+    for connection in CONNECTIONS {
         let home = Home::new("");
         let config = |more: &str| {
             let gateway = "[gateway]\nfirst_list_wait = 600\nwait = 0\n";
             format!("{DEFERRED}{gateway}{}{more}", late(&home))
         };
         home.configure(&config(""));
-        let (mut client, _served) = come(&home, way);
+        let (mut client, _served) = connect(&home, connection);
         let id = client.start("tools/list", json!({}));
         fs::write(home.path().join("ready"), "").unwrap();
         let list = client.finish(id);
         let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
-        assert!(listing.contains("late__tool_39"), "{way:?}: {list}");
-        if way.1 == Era::New {
+        assert!(listing.contains("late__tool_39"), "{connection:?}: {list}");
+        if connection.1 == Era::New {
             continue;
         }
         // One list is all it takes: the first change that is announced is one that has yet to be made.
         let ready = home.path().join("more");
-        let more = own("faulty-server", &["--start-when", ready.to_str().unwrap()]);
+        let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
         home.configure(&config(&server("more", &more, "start_timeout = 600\n")));
         eventually("the next server", || {
             let query = json!({"query": "select:more__echo"});
             let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
             client.finish(id).to_string().contains("connecting").then_some(())
         });
-        assert_eq!(client.heard(CHANGED), 0, "{way:?}");
+        assert_eq!(client.messages(CHANGED), 0, "{connection:?}");
         fs::write(&ready, "").unwrap();
-        client.await_message(CHANGED);
+        client.wait_for_message(CHANGED);
         let id = client.start("tools/list", json!({}));
         let list = client.finish(id);
         let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
-        assert!(listing.contains("more__echo"), "{way:?}: {list}");
+        assert!(listing.contains("more__echo"), "{connection:?}: {list}");
     }
 }
 
@@ -75,30 +78,30 @@ fn a_list_that_did_not_wait_is_followed_by_a_change() {
     let mut client = home.stdio("test", Era::Old);
     assert_eq!(names(&client.tools()), BRIDGE);
     fs::write(home.path().join("ready"), "").unwrap();
-    client.await_message(CHANGED);
+    client.wait_for_message(CHANGED);
     let listed = client.tools();
     assert!(listed[0]["description"].as_str().unwrap().contains("late__tool_39"), "{listed:?}");
 }
 
 /// After the first wait the limit is set to more than any test takes: a second wait would not end.
 #[test]
-fn a_server_that_hangs_is_waited_for_by_one_list() {
-    for way in WAYS {
+fn only_one_list_waits_for_a_server_that_hangs() {
+    for connection in CONNECTIONS {
         let home = Home::new("");
         let config =
             |wait: &str| format!("{DEFERRED}[gateway]\nfirst_list_wait = {wait}\n{}", late(&home));
         home.configure(&config("0.5"));
-        let (mut client, served) = come(&home, way);
-        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}");
+        let (mut client, served) = connect(&home, connection);
+        assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}");
         let log = || match &served {
             Some(served) => served.log(),
             None => fs::read_to_string(home.path().join("stderr")).unwrap(),
         };
         reload(&home, log, &config("600"));
-        assert_eq!(names(&client.tools()), BRIDGE, "{way:?}: the same client again");
+        assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}: the same client again");
         if let Some(served) = &served {
-            let mut other = Client::at(&served.url, way.1);
-            assert_eq!(names(&other.tools()), BRIDGE, "{way:?}: another client");
+            let mut other = Client::at(&served.url, connection.1);
+            assert_eq!(names(&other.tools()), BRIDGE, "{connection:?}: another client");
         }
     }
 }
@@ -106,10 +109,10 @@ fn a_server_that_hangs_is_waited_for_by_one_list() {
 /// Other systems' rankers do not say how good a hit is, so the first search waits for a server that may have a
 /// better one. A name that is asked for and found needs no better one.
 #[test]
-fn a_search_without_a_fit_waits_for_a_server_that_hangs_once() {
+fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
     for preset in ["everruns", "everruns@0.50", "hermes", "opencode"] {
         let home = Home::new("");
-        let many = server("many", &own("faulty-server", &["--tools", "30"]), "");
+        let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
         let config = |wait: &str| {
             let gateway = format!("[gateway]\nfirst_list_wait = 0\nwait = {wait}\n");
             format!("preset = \"{preset}\"\n{DEFERRED}{gateway}{many}{}", late(&home))

@@ -3,9 +3,9 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use crate::environment::TestEnvironment;
 use crate::http::{self, Request, receive};
 use crate::probe::{DEADLINE, at_most, peak_memory, until_true};
-use crate::stage::Stage;
 
 /// Sends the head of a request and so many bytes of its body.
 fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
@@ -30,14 +30,14 @@ fn has_answer(socket: &TcpStream) -> bool {
 }
 
 #[test]
-fn bodies_in_flight_have_a_total() {
+fn bodies_in_flight_are_limited_in_total() {
     // An upstream that accepts requests and never answers.
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
-    let stage = Stage::new("bodies").with(&format!(
+    let environment = TestEnvironment::new("bodies").with(&format!(
         "[http]\nbody_bytes = 1000000\nbody_timeout = 3600\n[proxy]\nopenai = 'http://{}'\nanthropic = 'http://127.0.0.1:9'\n",
         upstream.local_addr().unwrap()
     ));
-    let served = stage.serve();
+    let served = environment.serve();
     let body = vec![b' '; 600_000];
     let ask = |path: &str| {
         let headers = vec![
@@ -51,8 +51,8 @@ fn bodies_in_flight_have_a_total() {
     };
     let is_refused = |path: &str| match ask(path) {
         Some((503, true, text)) => {
-            let told = "the bodies of other requests in flight take up all memory for bodies";
-            assert!(text.contains(told), "{text}");
+            let message = "the bodies of other requests in flight take up all memory for bodies";
+            assert!(text.contains(message), "{text}");
             true
         }
         Some((503, false, text)) => panic!("without `Retry-After`: {text}"),
@@ -90,9 +90,9 @@ fn bodies_in_flight_have_a_total() {
 #[test]
 fn large_bodies_at_the_same_time_take_bounded_memory() {
     const BODY: usize = 4_000_000;
-    let stage =
-        Stage::new("large-bodies").with("[http]\nbody_bytes = 8388608\nbody_timeout = 3600\n");
-    let served = stage.serve();
+    let environment = TestEnvironment::new("large-bodies")
+        .with("[http]\nbody_bytes = 8388608\nbody_timeout = 3600\n");
+    let served = environment.serve();
     let before = peak_memory(served.pid());
     let sockets: Vec<TcpStream> = std::thread::scope(|scope| {
         let send = || begin(&served.address, "/v1/chat/completions", BODY, BODY - 1);

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
+use crate::environment::{HttpGateway, TestEnvironment};
 use crate::http::{self, Request, receive};
-use crate::peer::Era;
 use crate::probe::{DEADLINE, at_most, count, descriptors, until_true};
-use crate::stage::{Served, Stage};
+use crate::raw_client::Era;
 
 const HALF_HEAD: &str = "GET /healthz HTTP/1.1\r\nHost: local";
 
@@ -52,7 +52,7 @@ fn is_open(socket: &TcpStream) -> bool {
 
 /// The status of the health check.
 #[track_caller]
-fn health(served: &Served) -> u16 {
+fn health(served: &HttpGateway) -> u16 {
     let request = Request { method: "GET", path: "/healthz", headers: Vec::new(), body: b"" };
     let socket = http::send(&served.address, &request).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -61,14 +61,14 @@ fn health(served: &Served) -> u16 {
 
 /// The attack that made the health check time out: as many connections as the process may have files.
 #[test]
-fn idle_connections_do_not_take_the_place_of_others() {
-    let stage = Stage::new("idle-connections").faulty("one", &["--hang", "hang"]);
-    let served = stage.serve_within(Some(256));
+fn idle_connections_do_not_block_new_ones() {
+    let environment = TestEnvironment::new("idle-connections").faulty("one", &["--hang", "hang"]);
+    let served = environment.serve_within(Some(256));
     let peer = served.peer(Era::Handshake);
     peer.ready("one__echo");
     peer.listen();
     let call = peer.begin("one__hang", json!({}));
-    until_true("the call is at the server", || count(&stage.log("one"), "call hang") == 1);
+    until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
     let mut sockets = Vec::new();
     for sent in ["", HALF_HEAD] {
         sockets.extend((0..250).map(|_| connection(&served.address, sent)));
@@ -78,17 +78,25 @@ fn idle_connections_do_not_take_the_place_of_others() {
     // Connections with a request in flight are not among those that were closed.
     peer.notify("notifications/cancelled", json!({"requestId": call.id}));
     peer.ready("one__echo");
-    assert!(stage.said().contains("the limit on connections is reached"), "{}", stage.said());
-    assert_eq!(stage.said().matches("limit of connections").count(), 1, "one line a minute");
+    assert!(
+        environment.stderr().contains("the limit on connections is reached"),
+        "{}",
+        environment.stderr()
+    );
+    assert_eq!(
+        environment.stderr().matches("limit of connections").count(),
+        1,
+        "one line a minute"
+    );
 }
 
 /// With every connection busy, the health check is answered all the same and others are told to wait.
 #[test]
 fn busy_connections_leave_room_for_the_health_check() {
-    let stage = Stage::new("busy-connections")
+    let environment = TestEnvironment::new("busy-connections")
         .faulty("one", &[])
         .with("[http]\nconnections = 4\nbody_timeout = 3600\n");
-    let served = stage.serve();
+    let served = environment.serve();
     let peer = served.peer(Era::Handshake);
     let busy: Vec<_> = (0..4).map(|_| in_flight(&served.address)).collect();
     let list = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
@@ -109,14 +117,14 @@ fn busy_connections_leave_room_for_the_health_check() {
 
 #[test]
 fn connections_without_progress_are_closed() {
-    let stage = Stage::new("no-progress")
+    let environment = TestEnvironment::new("no-progress")
         .faulty("one", &["--hang", "hang"])
         .with("[http]\nheader_timeout = 1\nidle_timeout = 1\nbody_timeout = 1\n");
-    let served = stage.serve();
+    let served = environment.serve();
     let peer = served.peer(Era::Handshake);
     peer.ready("one__echo");
     let call = peer.begin("one__hang", json!({}));
-    until_true("the call is at the server", || count(&stage.log("one"), "call hang") == 1);
+    until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
     assert_eq!(until_closed(connection(&served.address, "")), "");
     assert_eq!(until_closed(connection(&served.address, HALF_HEAD)), "");
     // One request, and then no more.

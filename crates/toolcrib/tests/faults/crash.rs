@@ -6,37 +6,41 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::peer::Era;
+use crate::environment::TestEnvironment;
+use crate::print_duration;
 use crate::probe::{DEADLINE, count, last_start, signal, until_true};
-use crate::stage::Stage;
-use crate::took;
+use crate::raw_client::Era;
 
 /// Calls `tool` again and again until told to stop: how long each took, all of them answered well.
-fn keep_calling(peer: &crate::peer::Peer, tool: &str, stop: &AtomicBool) -> Vec<Duration> {
-    let mut took = Vec::new();
+fn keep_calling(
+    peer: &crate::raw_client::RawClient,
+    tool: &str,
+    stop: &AtomicBool,
+) -> Vec<Duration> {
+    let mut elapsed = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let began = Instant::now();
-        let answer = peer.call(tool, json!({"n": took.len()}));
-        assert_eq!(answer["structuredContent"], json!({"n": took.len()}), "{answer}");
-        took.push(began.elapsed());
+        let answer = peer.call(tool, json!({"n": elapsed.len()}));
+        assert_eq!(answer["structuredContent"], json!({"n": elapsed.len()}), "{answer}");
+        elapsed.push(began.elapsed());
     }
-    took.sort_unstable();
-    took
+    elapsed.sort_unstable();
+    elapsed
 }
 
 /// The 50 callers all learn at once what became of their calls, nobody else notices, and the server
 /// is back in a moment.
 #[test]
-fn a_server_killed_during_50_calls() {
-    let stage = Stage::new("kill")
+fn a_server_is_killed_during_50_calls() {
+    let environment = TestEnvironment::new("kill")
         .faulty_with("mortal", &["--hang", "hang"], "call_timeout = 3600")
         .faulty("other", &[]);
-    let peer = Arc::new(stage.stdio(Era::Handshake));
+    let peer = Arc::new(environment.stdio(Era::Handshake));
     let works = |tool: &str| peer.call(tool, json!({}))["structuredContent"] == json!({});
     until_true("both up", || works("mortal__echo") && works("other__echo"));
 
     let calls: Vec<_> = (0..50).map(|_| peer.begin("mortal__hang", json!({}))).collect();
-    let log = stage.log("mortal");
+    let log = environment.log("mortal");
     until_true("50 calls at the server", || count(&log, "call hang") == 50);
     let stop = Arc::new(AtomicBool::new(false));
     let others = {
@@ -56,12 +60,12 @@ fn a_server_killed_during_50_calls() {
         );
         slowest = slowest.max(came - killed);
     }
-    took("50 errors after kill -9", slowest);
+    print_duration("50 errors after kill -9", slowest);
     until_true("back", || works("mortal__echo"));
-    took("back after kill -9", killed.elapsed());
+    print_duration("back after kill -9", killed.elapsed());
     assert_ne!(last_start(&log), Some(victim), "it is another process");
     stop.store(true, Ordering::Relaxed);
     let others = others.join().unwrap();
-    crate::figure("calls of another server meanwhile", others.len());
-    took("slowest call of another server meanwhile", others[others.len() - 1]);
+    crate::print_figure("calls of another server meanwhile", others.len());
+    print_duration("slowest call of another server meanwhile", others[others.len() - 1]);
 }

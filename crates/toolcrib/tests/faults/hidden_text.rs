@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
+use crate::environment::TestEnvironment;
 use crate::http::{self, Request};
-use crate::peer::{ERAS, Era, Peer};
 use crate::probe::until_true;
-use crate::stage::Stage;
+use crate::raw_client::{ERAS, Era, RawClient};
 
 /// A tag, a bidirectional override, a zero-width space and a terminal escape around a word.
 const HIDDEN: &str = "w\u{e0041}o\u{202e}r\u{200b}d\u{1b}[31m";
@@ -50,23 +50,23 @@ fn script() -> Value {
 }
 
 #[track_caller]
-fn is_clean(said: &Value) {
-    let text = said.to_string();
+fn is_clean(stderr: &Value) {
+    let text = stderr.to_string();
     let has = |c: char| text.contains(c);
     assert!(!has('\u{e0041}') && !has('\u{202e}') && !has('\u{200b}'), "{text}");
     assert!(!text.contains("\\u001b"), "{text}");
 }
 
-fn ready(peer: &Peer) {
+fn ready(peer: &RawClient) {
     until_true("the server's tools", || {
         peer.call("odd__report", json!({}))["content"] == json!([])
     });
 }
 
 #[test]
-fn nothing_hidden_reaches_a_client_but_in_results() {
-    let stage = Stage::new("hidden").scripted("odd", &script(), "");
-    let served = stage.serve();
+fn hidden_characters_reach_a_client_only_in_results() {
+    let environment = TestEnvironment::new("hidden").scripted("odd", &script(), "");
+    let served = environment.serve();
     for era in ERAS {
         let peer = served.peer(era);
         ready(&peer);
@@ -100,60 +100,65 @@ fn nothing_hidden_reaches_a_client_but_in_results() {
         assert_eq!(read["contents"][0]["text"], HIDDEN, "{read}");
     }
     // Reported once for each place, and counted each time.
-    let said = stage.said();
+    let stderr = environment.stderr();
     let lines = |of: &str| {
-        said.lines()
+        stderr
+            .lines()
             .filter(|line| line.contains("hidden characters in a result") && line.contains(of))
             .count()
     };
     assert_eq!(
         (lines("name=\"answer\""), lines("kind=\"resources\""), lines("name=\"p\"")),
         (1, 1, 1),
-        "{said}"
+        "{stderr}"
     );
-    assert!(said.contains("passed on: terminal escapes, bidirectional marks"), "{said}");
+    assert!(stderr.contains("passed on: terminal escapes, bidirectional marks"), "{stderr}");
     let request = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
     let (_, metrics) = http::ask(&served.address, &request).unwrap();
     assert!(metrics.contains("toolcrib_hidden_texts_total{server=\"odd\"} 6\n"), "{metrics}");
 }
 
 #[test]
-fn progress_and_logs_are_clean() {
-    let stage = Stage::new("hidden-progress").scripted("odd", &script(), "");
-    let peer = stage.stdio(Era::Handshake);
+fn progress_and_log_messages_have_no_hidden_characters() {
+    let environment = TestEnvironment::new("hidden-progress").scripted("odd", &script(), "");
+    let peer = environment.stdio(Era::Handshake);
     ready(&peer);
     assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
     let ask = json!({"name": "odd__report", "arguments": {}, "_meta": {"progressToken": 1}});
     peer.ask("tools/call", ask);
-    let progress = peer.told("notifications/progress").unwrap();
+    let progress = peer.wait_for_message("notifications/progress").unwrap();
     assert_eq!(progress["params"]["message"], "word", "{progress}");
-    let line = peer.told("notifications/message").unwrap();
+    let line = peer.wait_for_message("notifications/message").unwrap();
     assert_eq!(
         (&line["params"]["logger"], &line["params"]["data"]["text"]),
         (&json!("odd/word"), &json!("word"))
     );
-    for message in peer.heard() {
+    for message in peer.messages_so_far() {
         is_clean(&message);
     }
 }
 
 #[test]
-fn results_are_cleaned_if_the_config_says_so() {
-    let stage = Stage::new("hidden-cleaned").scripted("odd", &script(), "");
-    let stage = stage.with("[gateway]\nclean_results = true\n");
-    let peer = stage.stdio(Era::Handshake);
+fn results_are_cleaned_if_configured() {
+    let environment = TestEnvironment::new("hidden-cleaned").scripted("odd", &script(), "");
+    let environment = environment.with("[gateway]\nclean_results = true\n");
+    let peer = environment.stdio(Era::Handshake);
     ready(&peer);
     let answer = peer.call("odd__answer", json!({}));
     assert_eq!(answer["content"][0]["text"], format!("word {ORDINARY}"));
     assert_eq!(answer["structuredContent"]["said"], "word");
     let read = peer.ask("resources/read", json!({"uri": "odd+x://r"}));
     assert_eq!(read["contents"][0]["text"], "word", "{read}");
-    assert!(stage.said().contains("hidden characters in a result, removed"), "{}", stage.said());
+    assert!(
+        environment.stderr().contains("hidden characters in a result, removed"),
+        "{}",
+        environment.stderr()
+    );
 }
 
 #[test]
 fn doctor_shows_a_clean_name() {
-    let stage = Stage::new("hidden-doctor").scripted("odd", &script(), "");
-    let rows = stage.doctor();
+    let environment = TestEnvironment::new("hidden-doctor").scripted("odd", &script(), "");
+    let rows = environment.doctor();
     assert_eq!(rows[0]["calls_itself"], "nameword 1", "{rows:?}");
 }

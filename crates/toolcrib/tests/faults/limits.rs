@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::environment::TestEnvironment;
 use crate::http::{self, Request};
-use crate::peer::{Era, Peer};
 use crate::probe::{count, until_true};
-use crate::stage::Stage;
+use crate::raw_client::{Era, RawClient};
 
 /// Only what has already arrived.
 const NO_WAIT: Duration = Duration::ZERO;
@@ -26,9 +26,10 @@ fn request(id: u64, bytes: usize) -> String {
 }
 
 #[test]
-fn the_bytes_of_a_request() {
-    let stage = Stage::new("request").faulty("one", &[]).with(&limits("request_bytes = 5000"));
-    let peer = stage.stdio(Era::Handshake);
+fn the_size_of_a_request_is_limited() {
+    let environment =
+        TestEnvironment::new("request").faulty("one", &[]).with(&limits("request_bytes = 5000"));
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("one__echo");
     for (id, bytes) in [(901_u64, 4_999), (902, 5_000)] {
         peer.write(format!("{}\n", request(id, bytes)).as_bytes());
@@ -44,7 +45,7 @@ fn the_bytes_of_a_request() {
     }
     peer.ready("one__echo");
 
-    let served = stage.serve();
+    let served = environment.serve();
     let session = served.peer(Era::Handshake);
     session.ready("one__echo");
     for (bytes, status) in [(4_999, 200), (5_000, 200), (5_001, 413)] {
@@ -53,13 +54,13 @@ fn the_bytes_of_a_request() {
 }
 
 #[test]
-fn the_bytes_of_a_message() {
-    let stage = Stage::new("message")
+fn the_size_of_a_message_is_limited() {
+    let environment = TestEnvironment::new("message")
         .faulty("below", &["--huge-line", "99999"])
         .faulty("at", &["--huge-line", "100000"])
         .faulty("over", &["--huge-line", "100001"])
         .with(&limits("message_bytes = 100000"));
-    let peer = stage.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Handshake);
     for name in ["below", "at", "over"] {
         peer.ready(&format!("{name}__echo"));
         let answer = peer.call(&format!("{name}__huge"), json!({}));
@@ -72,59 +73,63 @@ fn the_bytes_of_a_message() {
 }
 
 /// Of each server: how many tools, and what is told about it.
-fn seen(stage: &Stage) -> Vec<(Value, Value)> {
-    stage.doctor().into_iter().map(|row| (row["tools"].clone(), row["notes"].clone())).collect()
+fn seen(environment: &TestEnvironment) -> Vec<(Value, Value)> {
+    environment
+        .doctor()
+        .into_iter()
+        .map(|row| (row["tools"].clone(), row["notes"].clone()))
+        .collect()
 }
 
 /// Seven tools are always there.
 #[test]
-fn the_tools_of_a_server() {
-    let stage = Stage::new("server-tools")
+fn the_number_of_tools_of_a_server_is_limited() {
+    let environment = TestEnvironment::new("server-tools")
         .faulty("a", &["--tools", "2"])
         .faulty("b", &["--tools", "3"])
         .faulty("c", &["--tools", "4"])
         .with(&limits("server_tools = 10"));
     let note = json!(["it lists 11 or more tools; the first 10 are used"]);
     let expected = [(9, Value::Null), (10, Value::Null), (10, note)];
-    assert_eq!(seen(&stage), expected.map(|(tools, note)| (json!(tools), note)));
+    assert_eq!(seen(&environment), expected.map(|(tools, note)| (json!(tools), note)));
 }
 
 #[test]
-fn the_pages_of_a_list() {
-    let stage = Stage::new("list-pages")
+fn the_number_of_pages_of_a_list_is_limited() {
+    let environment = TestEnvironment::new("list-pages")
         .faulty("a", &["--pages", "4"])
         .faulty("b", &["--pages", "5"])
         .faulty("c", &["--pages", "6"])
         .with(&limits("pages = 5"));
     let note = json!(["its tools have more than 5 pages; the first 5 are used"]);
     let expected = [(4, Value::Null), (5, Value::Null), (5, note)];
-    assert_eq!(seen(&stage), expected.map(|(tools, note)| (json!(tools), note)));
+    assert_eq!(seen(&environment), expected.map(|(tools, note)| (json!(tools), note)));
 }
 
 #[test]
-fn the_tools_of_all_servers() {
+fn the_number_of_tools_of_all_servers_is_limited() {
     for (limit, tools) in [(13, [7, 6]), (14, [7, 7]), (15, [7, 7])] {
-        let stage = Stage::new("all-tools").faulty("a", &[]).faulty("b", &[]);
-        let stage = stage.with(&limits(&format!("tools = {limit}")));
+        let environment = TestEnvironment::new("all-tools").faulty("a", &[]).faulty("b", &[]);
+        let environment = environment.with(&limits(&format!("tools = {limit}")));
         let cut = json!(["6 of its 7 tools are used: all servers together may have 13"]);
         let note = if limit == 13 { cut } else { Value::Null };
         let expected = [(json!(tools[0]), Value::Null), (json!(tools[1]), note)];
-        assert_eq!(seen(&stage), expected, "{limit}");
+        assert_eq!(seen(&environment), expected, "{limit}");
     }
 }
 
 /// Two calls at once and three that wait; the sixth is told so at once, and a place that becomes free
 /// is there for the next.
 #[test]
-fn the_calls_of_a_server() {
-    let stage = Stage::new("calls")
+fn the_number_of_calls_to_a_server_is_limited() {
+    let environment = TestEnvironment::new("calls")
         .faulty("narrow", &["--hang", "hang"])
         .faulty("other", &[])
         .with(&limits("server_calls = 2\nserver_queue = 3"));
-    let peer = stage.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("narrow__echo");
     peer.ready("other__echo");
-    let log = stage.log("narrow");
+    let log = environment.log("narrow");
     let begin = |_| peer.begin("narrow__hang", json!({}));
     let calls: Vec<_> = (0..2).map(begin).collect();
     until_true("two at the server", || count(&log, "call hang") == 2);
@@ -137,8 +142,9 @@ fn the_calls_of_a_server() {
     assert_eq!(answers().len(), 1, "the other three wait");
     assert_eq!(peer.call("other__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(count(&log, "call hang"), 2, "no more than two at once");
-    let cancel =
-        |peer: &Peer, id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
+    let cancel = |peer: &RawClient, id: u64| {
+        peer.notify("notifications/cancelled", json!({"requestId": id}))
+    };
     cancel(&peer, calls[0].id);
     until_true("the third is let in", || count(&log, "call hang") == 3);
     let waiting = begin(0);
@@ -149,9 +155,10 @@ fn the_calls_of_a_server() {
 
 /// However a client begins a session, it counts: the body decides, not the headers.
 #[test]
-fn sessions_that_begin_in_other_ways() {
-    let stage = Stage::new("odd-sessions").faulty("one", &[]).with(&limits("sessions = 3"));
-    let served = stage.serve();
+fn sessions_that_start_in_unusual_ways_count() {
+    let environment =
+        TestEnvironment::new("odd-sessions").faulty("one", &[]).with(&limits("sessions = 3"));
+    let served = environment.serve();
     let send = |header: (&'static str, String), body: &str| {
         let headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),
@@ -180,12 +187,12 @@ fn sessions_that_begin_in_other_ways() {
 
 /// A new session ends the longest idle one; a session that is in use never ends for another.
 #[test]
-fn the_sessions() {
-    let stage = Stage::new("sessions")
+fn the_number_of_sessions_is_limited() {
+    let environment = TestEnvironment::new("sessions")
         .faulty("one", &[])
         .with(&limits("sessions = 3"))
         .with("[profiles.other]\n");
-    let served = stage.serve();
+    let served = environment.serve();
     let send = |method: &str, path: &str, session: Option<&str>, body: &str| {
         let mut headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),

@@ -7,15 +7,15 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use toolcrib_testkit::tls::write_certificate;
 
+use crate::environment::{HttpGateway, TestEnvironment};
 use crate::http::{self, Request, Response, receive};
 use crate::probe::{DEADLINE, until_true};
-use crate::stage::{Served, Stage};
 
 const ONE: &str = "one-one-one-one-one-one";
 const TWO: &str = "two-two-two-two-two-two";
 
 /// The first line of the answer to a request, sent as it is.
-fn raw(served: &Served, request: &str) -> String {
+fn raw(served: &HttpGateway, request: &str) -> String {
     let mut socket = TcpStream::connect(&served.address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     socket.write_all(request.as_bytes()).unwrap();
@@ -26,12 +26,12 @@ fn raw(served: &Served, request: &str) -> String {
 
 /// Neither method reaches a service, and the root is a page of ours; the provider sees none of it.
 #[test]
-fn methods_and_the_root_page() {
+fn other_methods_and_the_root_page_are_answered() {
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
     provider.set_nonblocking(true).unwrap();
     let url = format!("http://{}", provider.local_addr().unwrap());
-    let stage = Stage::new("methods").with(&format!("[proxy]\nopenai = '{url}'\n"));
-    let served = stage.serve();
+    let environment = TestEnvironment::new("methods").with(&format!("[proxy]\nopenai = '{url}'\n"));
+    let served = environment.serve();
     let end = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     for path in ["/mcp", "/v1/chat/completions", "/v1/models", "/healthz", "/metrics", "/"] {
         let answer = raw(&served, &format!("TRACE {path} {end}"));
@@ -50,7 +50,12 @@ fn methods_and_the_root_page() {
     assert!(provider.accept().is_err(), "nothing of it was forwarded");
 }
 
-fn post(served: &Served, token: &str, more: &[(&'static str, &str)], body: &Value) -> Response {
+fn post(
+    served: &HttpGateway,
+    token: &str,
+    more: &[(&'static str, &str)],
+    body: &Value,
+) -> Response {
     let mut headers = vec![
         ("Authorization", format!("Bearer {token}")),
         ("Accept", "application/json, text/event-stream".to_owned()),
@@ -65,7 +70,7 @@ fn post(served: &Served, token: &str, more: &[(&'static str, &str)], body: &Valu
 }
 
 /// The status of the statistics of the proxy, for which the token is a key.
-fn stats(served: &Served, key: &str) -> u16 {
+fn stats(served: &HttpGateway, key: &str) -> u16 {
     let headers = vec![("X-Toolcrib-Key", key.to_owned())];
     let request = Request { method: "GET", path: "/toolcrib/stats", headers, body: b"" };
     http::ask(&served.address, &request).unwrap().0
@@ -76,16 +81,16 @@ fn stats(served: &Served, key: &str) -> u16 {
 #[test]
 fn a_token_is_revoked_without_a_restart() {
     for is_in_file in [false, true] {
-        let stage = Stage::new(&format!("revoked-{is_in_file}"));
-        let file = stage.folder.join("secret");
+        let environment = TestEnvironment::new(&format!("revoked-{is_in_file}"));
+        let file = environment.folder.join("secret");
         std::fs::write(&file, ONE).unwrap();
         let config = |token: &str| {
             let token =
                 if is_in_file { format!("${{file:{}}}", file.display()) } else { token.into() };
             format!("[http]\ntoken = '{token}'\n")
         };
-        stage.write(&config(ONE));
-        let served = stage.serve();
+        environment.write(&config(ONE));
+        let served = environment.serve();
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
         let begun = post(&served, ONE, &[], &hello);
@@ -109,47 +114,51 @@ fn a_token_is_revoked_without_a_restart() {
         if is_in_file {
             std::fs::write(&file, TWO).unwrap();
         } else {
-            stage.write(&config(TWO));
+            environment.write(&config(TWO));
         }
         until_true("the old token is refused", || post(&served, ONE, &[], &hello).status == 401);
         while stream.line().is_some() {}
         assert_eq!((stats(&served, ONE), stats(&served, TWO)), (401, 200));
         until_true("its session is over", || post(&served, TWO, &session, &list).status == 404);
         assert_eq!(post(&served, TWO, &[], &hello).status, 200);
-        assert!(!stage.said().contains(ONE) && !stage.said().contains(TWO), "{}", stage.said());
+        assert!(
+            !environment.stderr().contains(ONE) && !environment.stderr().contains(TWO),
+            "{}",
+            environment.stderr()
+        );
     }
 }
 
 /// A gateway over HTTPS, and its address by the name in its certificate.
-fn over_tls(stage: &Stage, more: &str) -> (Served, String) {
-    let path = |name: &str| stage.folder.join(name).display().to_string();
+fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) {
+    let path = |name: &str| environment.folder.join(name).display().to_string();
     let (certificate, key) = (path("certificate.pem"), path("key.pem"));
-    stage.write(&format!(
+    environment.write(&format!(
         "[http]\ntls = {{ certificate = '{certificate}', key = '{key}' }}\n{more}"
     ));
-    let served = stage.serve();
-    assert!(stage.said().contains("listening on https://"), "{}", stage.said());
+    let served = environment.serve();
+    assert!(environment.stderr().contains("listening on https://"), "{}", environment.stderr());
     let port = served.address.rsplit_once(':').unwrap().1;
     let url = format!("https://localhost:{port}");
     (served, url)
 }
 
 /// Asks a proxy for its statistics, trusting the authority in the test's folder as it is now.
-fn is_trusted(stage: &Stage, url: &str) -> bool {
-    let mut command = stage.bare(&["stats", "--live", url]);
-    command.env("SSL_CERT_FILE", stage.folder.join("authority.pem"));
+fn is_trusted(environment: &TestEnvironment, url: &str) -> bool {
+    let mut command = environment.bare(&["stats", "--live", url]);
+    command.env("SSL_CERT_FILE", environment.folder.join("authority.pem"));
     command.stdout(Stdio::null()).status().unwrap().success()
 }
 
 #[test]
-fn the_listener_speaks_tls_and_takes_a_renewed_certificate() {
-    let stage = Stage::new("tls");
-    write_certificate(&stage.folder);
-    let (served, url) = over_tls(&stage, "header_timeout = 1\n");
-    assert!(is_trusted(&stage, &url));
+fn the_listener_serves_tls_and_loads_a_renewed_certificate() {
+    let environment = TestEnvironment::new("tls");
+    write_certificate(&environment.folder);
+    let (served, url) = over_tls(&environment, "header_timeout = 1\n");
+    assert!(is_trusted(&environment, &url));
     // Clients that never finish their handshake are not in the way of others, and are cut off.
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&served.address).unwrap()).collect();
-    assert!(is_trusted(&stage, &url));
+    assert!(is_trusted(&environment, &url));
     for mut socket in silent {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is closed");
@@ -161,46 +170,46 @@ fn the_listener_speaks_tls_and_takes_a_renewed_certificate() {
     let _ = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 
-    write_certificate(&stage.folder);
-    until_true("the new certificate is in use", || is_trusted(&stage, &url));
+    write_certificate(&environment.folder);
+    until_true("the new certificate is in use", || is_trusted(&environment, &url));
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_stops_the_start() {
-    let stage = Stage::new("bad-tls");
-    write_certificate(&stage.folder);
-    let certificate = std::fs::read(stage.folder.join("certificate.pem")).unwrap();
-    write_certificate(&stage.folder);
-    let path = |name: &str| stage.folder.join(name).display().to_string();
-    stage.write(&format!(
+fn an_unusable_certificate_prevents_the_start() {
+    let environment = TestEnvironment::new("bad-tls");
+    write_certificate(&environment.folder);
+    let certificate = std::fs::read(environment.folder.join("certificate.pem")).unwrap();
+    write_certificate(&environment.folder);
+    let path = |name: &str| environment.folder.join(name).display().to_string();
+    environment.write(&format!(
         "[http]\ntls = {{ certificate = '{}', key = '{}' }}\n",
         path("certificate.pem"),
         path("key.pem")
     ));
     let fails = |problem: &str, hint: &str| {
-        let before = stage.said().len();
-        let status = stage.toolcrib(&["serve", "--listen", "127.0.0.1:0"]).status().unwrap();
-        let said = stage.said()[before..].to_owned();
-        assert!(!status.success(), "{said}");
-        assert!(said.contains(problem) && said.contains(hint), "{said}");
+        let before = environment.stderr().len();
+        let status = environment.toolcrib(&["serve", "--listen", "127.0.0.1:0"]).status().unwrap();
+        let stderr = environment.stderr()[before..].to_owned();
+        assert!(!status.success(), "{stderr}");
+        assert!(stderr.contains(problem) && stderr.contains(hint), "{stderr}");
     };
-    std::fs::write(stage.folder.join("certificate.pem"), certificate).unwrap();
+    std::fs::write(environment.folder.join("certificate.pem"), certificate).unwrap();
     fails("the private key does not belong to the certificate", "must be the private key of");
-    std::fs::write(stage.folder.join("certificate.pem"), "nothing").unwrap();
+    std::fs::write(environment.folder.join("certificate.pem"), "nothing").unwrap();
     fails("the file contains no certificate", "`certificate` is a PEM file");
-    write_certificate(&stage.folder);
+    write_certificate(&environment.folder);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(stage.folder.join("key.pem"), permissions).unwrap();
+    std::fs::set_permissions(environment.folder.join("key.pem"), permissions).unwrap();
     fails("other users may read `", "chmod 600");
-    std::fs::remove_file(stage.folder.join("key.pem")).unwrap();
+    std::fs::remove_file(environment.folder.join("key.pem")).unwrap();
     fails("No such file", "`http.tls.key` must name a PEM file");
 }
 
 /// Anybody can send such requests, as many as they like.
 #[test]
-fn refused_requests_do_not_fill_the_log() {
-    let stage = Stage::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));
-    let served = stage.serve();
+fn rejected_requests_do_not_fill_the_log() {
+    let environment = TestEnvironment::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));
+    let served = environment.serve();
     for host in ["localhost", "elsewhere.example"] {
         for _ in 0..50 {
             let request = format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -208,8 +217,8 @@ fn refused_requests_do_not_fill_the_log() {
             assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
         }
     }
-    let said = stage.said();
-    let lines: Vec<_> = said.lines().filter(|line| line.contains("request denied")).collect();
+    let stderr = environment.stderr();
+    let lines: Vec<_> = stderr.lines().filter(|line| line.contains("request denied")).collect();
     assert_eq!(lines.len(), 2, "one for each reason: {lines:#?}");
     assert!(lines[0].contains("a bearer token is required"), "{lines:#?}");
     assert!(lines[1].contains("is not served here"), "{lines:#?}");

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::peer::Era;
+use crate::environment::TestEnvironment;
 use crate::probe::until_true;
-use crate::stage::Stage;
+use crate::raw_client::Era;
 
 /// A line break with a forged line, a carriage return, a terminal's escape sequence, a right-to-left override, a
 /// zero-width space and a tag.
@@ -15,31 +15,32 @@ fn is_plain(c: char) -> bool {
 }
 
 #[test]
-fn a_server_cannot_write_lines_of_the_log() {
+fn a_server_cannot_forge_log_lines() {
     let say = ["--say", TEXT, "--storm", "1", "--refuse-list", "2", "--die-on", "die"];
-    let stage = Stage::new("log-lines").faulty("loud", &say);
-    let peer = stage.stdio(Era::Handshake);
+    let environment = TestEnvironment::new("log-lines").faulty("loud", &say);
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("loud__echo");
     // The list is fetched again, and refused with that text.
     peer.call("loud__storm", json!({}));
-    until_true("the refusal is logged", || stage.said().contains("no list today"));
+    until_true("the refusal is logged", || environment.stderr().contains("no list today"));
     // Its last lines of standard error are the reason that is logged.
     peer.call("loud__die", json!({}));
-    until_true("the end is logged", || stage.said().contains("server is down"));
-    let said = stage.said();
-    assert!(said.lines().all(|line| !line.starts_with("2026-01-01")), "{said:?}");
-    assert_eq!(said.chars().find(|c| !is_plain(*c)), None, "{said:?}");
-    let refused = said.lines().find(|line| line.contains("no list today")).unwrap();
+    until_true("the end is logged", || environment.stderr().contains("server is down"));
+    let stderr = environment.stderr();
+    assert!(stderr.lines().all(|line| !line.starts_with("2026-01-01")), "{stderr:?}");
+    assert_eq!(stderr.chars().find(|c| !is_plain(*c)), None, "{stderr:?}");
+    let refused = stderr.lines().find(|line| line.contains("no list today")).unwrap();
     assert!(refused.contains(r"over\n2026-01-01T00:00:00Z  INFO forged"), "{refused}");
 }
 
 /// The tables and errors of `doctor` are for a terminal too.
 #[test]
 fn a_server_cannot_control_the_terminal_of_doctor() {
-    let stage = Stage::new("doctor-lines")
+    let environment = TestEnvironment::new("doctor-lines")
         .faulty("named", &["--say", TEXT])
         .faulty("refuses", &["--say", TEXT, "--refuse-list", "1"]);
-    let done = stage.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let done =
+        environment.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
     let shown = String::from_utf8(done.stdout).unwrap();
     assert!(shown.contains("forged"), "{shown:?}");
     assert!(shown.lines().all(|line| !line.starts_with("2026-01-01")), "{shown:?}");
@@ -48,14 +49,15 @@ fn a_server_cannot_control_the_terminal_of_doctor() {
 
 /// A server can send any text in place of its protocol version.
 #[test]
-fn a_protocol_version_is_one_short_line_of_doctor() {
+fn doctor_prints_a_protocol_version_as_one_short_line() {
     let version = format!("2025-11-25\nforged: everything is well {}", "x".repeat(2_000_000));
     let script = json!({"protocolVersion": version, "capabilities": {"tools": {}}, "tools": {}});
-    let stage = Stage::new("doctor-version").scripted("odd", &script, "");
-    let done = stage.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
+    let environment = TestEnvironment::new("doctor-version").scripted("odd", &script, "");
+    let done =
+        environment.toolcrib(&["doctor"]).stdout(std::process::Stdio::piped()).output().unwrap();
     let shown = String::from_utf8(done.stdout).unwrap();
     assert!(shown.len() < 4_000, "{} bytes", shown.len());
     assert!(shown.lines().all(|line| !line.starts_with("forged")), "{shown}");
-    let era = stage.doctor()[0]["era"].as_str().unwrap_or_default().to_owned();
+    let era = environment.doctor()[0]["era"].as_str().unwrap_or_default().to_owned();
     assert!(era.chars().count() <= 48 && era.contains("2025-11-25 forged"), "{era}");
 }

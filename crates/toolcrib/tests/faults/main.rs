@@ -12,49 +12,49 @@
 )]
 
 mod bodies;
+mod client_disconnect;
+mod client_isolation;
+mod client_limits;
 mod connections;
 mod crash;
-mod ending;
-mod exhaust;
-mod exhaust_http;
-mod flapping;
-mod flood;
-mod hanging;
+mod environment;
+mod faulty_http_server;
+mod flapping_server;
+mod hanging_servers;
 mod hidden_text;
-mod hoarding;
 mod http;
-mod inbox;
-mod kept;
-mod leaving;
+mod http_server_faults;
 mod limits;
+mod list_change_flood;
+mod list_limits;
 mod listener;
-mod lists;
 mod log_lines;
 mod malformed;
-mod noise;
-mod origin;
-mod peer;
+mod missed_changes;
 mod probe;
+mod question_origin;
+mod raw_client;
+mod received_messages;
 mod reload;
-mod remote;
-mod renaming;
+mod retained_messages;
 mod scope;
-mod stage;
+mod server_exit;
+mod server_floods;
+mod server_floods_http;
+mod shutdown;
+mod slow_readers;
 mod state;
-mod strangers;
+mod stdio_noise;
 mod templates;
-mod unheard;
-mod unread;
+mod tool_name_claims;
 mod wardens;
-mod web;
-mod words;
 
 /// Prints a figure.
-fn figure(what: &str, value: impl std::fmt::Display) {
+fn print_figure(what: &str, value: impl std::fmt::Display) {
     println!("figure: {what}: {value}");
 }
 
 /// Prints how long something took.
-fn took(what: &str, time: std::time::Duration) {
-    figure(what, format!("{time:?}"));
+fn print_duration(what: &str, time: std::time::Duration) {
+    print_figure(what, format!("{time:?}"));
 }

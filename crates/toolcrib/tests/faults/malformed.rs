@@ -5,9 +5,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::peer::Era;
+use crate::environment::TestEnvironment;
 use crate::probe::{signal, until, until_true};
-use crate::stage::Stage;
+use crate::raw_client::Era;
 
 /// A line, and the code and id of its answer.
 const LINES: [(&str, i64, &str); 16] = [
@@ -60,9 +60,9 @@ const SILENT: [&str; 6] = [
 ];
 
 #[test]
-fn every_request_is_answered_under_its_id() {
-    let stage = Stage::new("malformed").faulty("many", &[]);
-    let peer = stage.stdio(Era::Handshake);
+fn every_malformed_request_is_answered_with_its_id() {
+    let environment = TestEnvironment::new("malformed").faulty("many", &[]);
+    let peer = environment.stdio(Era::Handshake);
     for line in SILENT {
         peer.write(format!("{line}\n").as_bytes());
     }
@@ -70,38 +70,40 @@ fn every_request_is_answered_under_its_id() {
         peer.write(format!("{line}\n").as_bytes());
         let id: Value = serde_json::from_str(id).unwrap();
         let (error, _) = until(line, || {
-            let answer = peer.heard().into_iter().find(|heard| heard["id"] == id)?;
+            let answer =
+                peer.messages_so_far().into_iter().find(|messages| messages["id"] == id)?;
             Some(answer["error"].clone())
         });
         assert_eq!(error["code"], code, "{line}: {error}");
     }
     peer.ready("many__echo");
-    let answers = peer.heard().iter().filter(|heard| heard["error"].is_object()).count();
-    assert_eq!(answers, LINES.len(), "{:?}", peer.heard());
+    let answers =
+        peer.messages_so_far().iter().filter(|messages| messages["error"].is_object()).count();
+    assert_eq!(answers, LINES.len(), "{:?}", peer.messages_so_far());
 }
 
 /// The same before the handshake, which then goes on.
 #[test]
-fn a_request_before_the_handshake_is_answered_too() {
-    let stage = Stage::new("malformed-first").faulty("many", &[]);
-    let peer = stage.unintroduced();
+fn a_request_before_the_handshake_is_answered() {
+    let environment = TestEnvironment::new("malformed-first").faulty("many", &[]);
+    let peer = environment.before_handshake();
     let (line, code, _) = LINES[2];
     peer.write(format!("{line}\n").as_bytes());
-    let find = || peer.heard().into_iter().find(|heard| heard["id"] == "a3");
+    let find = || peer.messages_so_far().into_iter().find(|messages| messages["id"] == "a3");
     let (answer, _) = until(line, find);
     assert_eq!(answer["error"]["code"], code, "{answer}");
-    let peer = peer.introduced();
+    let peer = peer.with_handshake();
     peer.ready("many__echo");
 }
 
 /// An answer to a server's question that cannot be read ends the question, and with it the call.
 #[test]
-fn an_answer_that_cannot_be_read_is_an_error_for_who_waits_for_it() {
-    let stage = Stage::new("malformed-answer").faulty("many", &[]);
-    let peer = stage.stdio(Era::Handshake);
+fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
+    let environment = TestEnvironment::new("malformed-answer").faulty("many", &[]);
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("many__echo");
     let pending = peer.begin("many__elicit", json!({}));
-    let question = peer.told("elicitation/create").unwrap();
+    let question = peer.wait_for_message("elicitation/create").unwrap();
     let id = &question["id"];
     peer.write(
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"n\":1e400}}}}\n").as_bytes(),
@@ -113,43 +115,45 @@ fn an_answer_that_cannot_be_read_is_an_error_for_who_waits_for_it() {
 /// Some clients write every key of a message, with `null` for those that it does not have.
 #[test]
 fn a_key_that_is_null_counts_as_absent() {
-    let stage = Stage::new("malformed-null").faulty("many", &[]);
-    let peer = stage.stdio(Era::Handshake);
+    let environment = TestEnvironment::new("malformed-null").faulty("many", &[]);
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("many__echo");
     peer.write(
         b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"notifications/roots/list_changed\"}\n",
     );
     let request = r#"{"jsonrpc":"2.0","id":"n1","method":"ping","result":null,"error":null}"#;
     peer.write(format!("{request}\n").as_bytes());
-    let find = || peer.heard().into_iter().find(|heard| heard["id"] == "n1");
+    let find = || peer.messages_so_far().into_iter().find(|messages| messages["id"] == "n1");
     assert_eq!(until(request, find).0["result"], json!({}));
     let pending = peer.begin("many__elicit", json!({}));
-    let id = peer.told("elicitation/create").unwrap()["id"].clone();
+    let id = peer.wait_for_message("elicitation/create").unwrap()["id"].clone();
     let answer = json!({
         "jsonrpc": "2.0", "id": id, "method": null, "error": null, "result": {"action": "decline"},
     });
     peer.write(format!("{answer}\n").as_bytes());
     let ended = pending.end();
     assert_eq!(ended["structuredContent"]["result"]["action"], "decline", "{ended}");
-    let refused = |heard: &Value| heard["error"]["code"] == -32600;
-    assert!(!peer.heard().iter().any(refused), "{:?}", peer.heard());
+    let refused = |messages: &Value| messages["error"]["code"] == -32600;
+    assert!(!peer.messages_so_far().iter().any(refused), "{:?}", peer.messages_so_far());
 }
 
 #[test]
 fn the_last_request_needs_no_newline() {
-    let stage = Stage::new("malformed-last").faulty("many", &[]);
-    let peer = stage.stdio(Era::Handshake);
+    let environment = TestEnvironment::new("malformed-last").faulty("many", &[]);
+    let peer = environment.stdio(Era::Handshake);
     peer.ready("many__echo");
     peer.write(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#);
     peer.close();
-    until_true("the answer", || peer.heard().iter().any(|heard| heard["id"] == "last"));
+    until_true("the answer", || {
+        peer.messages_so_far().iter().any(|messages| messages["id"] == "last")
+    });
 }
 
 /// The pipe to the client is full, so nothing more can be written.
 #[test]
-fn a_client_that_has_stopped_reading_does_not_keep_the_gateway_alive() {
-    let stage = Stage::new("malformed-unread").faulty("many", &["--tools", "300"]);
-    let mut command = stage.toolcrib(&["mcp", "--mode", "off"]);
+fn a_client_that_stopped_reading_does_not_keep_the_gateway_alive() {
+    let environment = TestEnvironment::new("malformed-unread").faulty("many", &["--tools", "300"]);
+    let mut command = environment.toolcrib(&["mcp", "--mode", "off"]);
     let mut gateway = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = gateway.stdin.take().unwrap();
     let params = json!({

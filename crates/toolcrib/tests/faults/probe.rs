@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Looks until there is something, and returns it with the time it took.
 #[track_caller]
@@ -20,7 +20,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> (T, D
             return (found, began.elapsed());
         }
         assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn wait_or_kill(child: &mut Child) {
                 "it was told to end, and did not within {DEADLINE:?}"
             );
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

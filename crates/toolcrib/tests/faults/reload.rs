@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 
-use crate::peer::Era;
+use crate::environment::TestEnvironment;
 use crate::probe::{DEADLINE, count, until_true};
-use crate::stage::Stage;
+use crate::raw_client::Era;
 
 /// The lines with which the gateway refused a config.
-fn refusals(said: &str) -> impl Iterator<Item = &str> {
-    said.lines().filter(|line| line.contains("cannot be used; the one before stays"))
+fn refusals(stderr: &str) -> impl Iterator<Item = &str> {
+    stderr.lines().filter(|line| line.contains("cannot be used; the one before stays"))
 }
 
 /// Two hundred edits, every third of them broken, while calls run on a server that none of them
 /// touches: no call is dropped, that server stays the same process, and what is broken never holds.
 #[test]
-fn two_hundred_edits() {
-    let steady = Stage::new("edits").faulty("steady", &[]);
+fn two_hundred_config_edits_are_applied() {
+    let steady = TestEnvironment::new("edits").faulty("steady", &[]);
     let log = steady.log("steady");
     let base = steady.text().to_owned();
     let extra = |n: usize| {
@@ -53,22 +53,22 @@ fn two_hundred_edits() {
         .collect();
     for n in 0..200 {
         let before = calls.load(Ordering::Relaxed);
-        let refused = refusals(&steady.said()).count();
+        let refused = refusals(&steady.stderr()).count();
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
         until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
         // The file is looked at twice a second, so most edits are not seen. Every tenth is waited for.
         if n % 10 == 0 {
             let added = format!("extra{}__echo", n % 3);
             until_true("the edit is seen", || match n % 3 {
-                2 => refusals(&steady.said()).count() > refused,
+                2 => refusals(&steady.stderr()).count() > refused,
                 _ => peer.names().contains(&added),
             });
         }
     }
     for n in 0..3 {
-        let before = refusals(&steady.said()).count();
+        let before = refusals(&steady.stderr()).count();
         steady.write(&broken(1_000 + n));
-        until_true("refused", || refusals(&steady.said()).count() > before);
+        until_true("refused", || refusals(&steady.stderr()).count() > before);
         assert!(peer.names().contains(&"steady__echo".to_owned()), "the one before stays");
     }
     steady.write(&extra(1));
@@ -79,28 +79,28 @@ fn two_hundred_edits() {
     for caller in callers {
         caller.join().expect("no call was dropped");
     }
-    crate::figure("calls during 200 edits, none dropped", calls.load(Ordering::Relaxed));
+    crate::print_figure("calls during 200 edits, none dropped", calls.load(Ordering::Relaxed));
     assert_eq!(count(&log, "start"), 1, "the same process all the time");
-    let said = steady.said();
-    crate::figure("edits refused", refusals(&said).count());
-    let unnamed = refusals(&said).find(|line| !line.contains("line "));
+    let stderr = steady.stderr();
+    crate::print_figure("edits refused", refusals(&stderr).count());
+    let unnamed = refusals(&stderr).find(|line| !line.contains("line "));
     assert_eq!(unnamed, None, "each refusal names a line");
-    assert!(!said.contains("server=wrong"), "nothing of a broken config is ever started");
+    assert!(!stderr.contains("server=wrong"), "nothing of a broken config is ever started");
 }
 
 /// Calls to a server that an edit takes away end with an answer.
 #[test]
 fn a_server_is_removed_during_a_call() {
-    let stage = Stage::new("removed").faulty("doomed", &["--hang", "hang"]);
-    let served = stage.serve();
+    let environment = TestEnvironment::new("removed").faulty("doomed", &["--hang", "hang"]);
+    let served = environment.serve();
     let peer = served.peer(Era::Handshake);
     peer.ready("doomed__echo");
     let call = peer.begin("doomed__hang", json!({}));
-    until_true("under way", || count(&stage.log("doomed"), "call hang") == 1);
-    stage.write("");
+    until_true("under way", || count(&environment.log("doomed"), "call hang") == 1);
+    environment.write("");
     let (answer, _) = call.answer(DEADLINE).expect("a definite answer");
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     until_true("its process is gone", || {
-        crate::probe::processes_with(stage.log("doomed").to_str().unwrap()).is_empty()
+        crate::probe::processes_with(environment.log("doomed").to_str().unwrap()).is_empty()
     });
 }

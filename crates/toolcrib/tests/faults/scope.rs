@@ -6,14 +6,14 @@
 
 use serde_json::{Value, json};
 
+use crate::environment::TestEnvironment;
 use crate::http::{self, Request};
-use crate::peer::{ERAS, Era, Peer};
 use crate::probe::{count, until_true};
-use crate::stage::Stage;
+use crate::raw_client::{ERAS, Era, RawClient};
 
 /// What the profile shows: two servers of four, and one of these without two tools.
-fn narrowed(name: &str) -> Stage {
-    Stage::new(name)
+fn narrowed(name: &str) -> TestEnvironment {
+    TestEnvironment::new(name)
         .fixture("books", "")
         .fixture("hidden", "")
         .faulty("locked", &["--hang", "hang", "--tools", "40"])
@@ -22,8 +22,8 @@ fn narrowed(name: &str) -> Stage {
 }
 
 /// The same, with nothing else in the config.
-fn alone(name: &str) -> Stage {
-    Stage::new(name)
+fn alone(name: &str) -> TestEnvironment {
+    TestEnvironment::new(name)
         .fixture("books", "")
         .faulty_with("seen", &["--tools", "20"], "deny = ['env', 'cwd']")
         .with("[profiles.narrow]\n")
@@ -100,7 +100,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
 }
 
 /// Waits until both servers of the profile are there.
-fn ready(peer: &Peer) {
+fn ready(peer: &RawClient) {
     peer.ready("seen__echo");
     until_true("the books", || {
         peer.ask("prompts/list", json!({}))["prompts"]
@@ -110,7 +110,7 @@ fn ready(peer: &Peer) {
 }
 
 /// Asks both the same, and returns how many questions there were.
-fn compare(with: &Peer, without: &Peer, era: Era) -> usize {
+fn compare(with: &RawClient, without: &RawClient, era: Era) -> usize {
     let questions = questions(era);
     for (method, params) in &questions {
         let (one, other) = (with.ask(method, params.clone()), without.ask(method, params.clone()));
@@ -120,22 +120,22 @@ fn compare(with: &Peer, without: &Peer, era: Era) -> usize {
 }
 
 #[test]
-fn what_is_outside_does_not_exist_on_stdio() {
+fn tools_outside_the_profile_do_not_exist_on_stdio() {
     for era in ERAS {
-        let (stage, other) = (narrowed("scope-stdio"), alone("scope-stdio-alone"));
-        let (with, without) = (stage.stdio_as(era, "narrow"), other.stdio_as(era, "narrow"));
+        let (environment, other) = (narrowed("scope-stdio"), alone("scope-stdio-alone"));
+        let (with, without) = (environment.stdio_as(era, "narrow"), other.stdio_as(era, "narrow"));
         ready(&with);
         ready(&without);
-        crate::figure("questions on stdio", compare(&with, &without, era));
-        assert_eq!(count(&stage.log("locked"), "call"), 0, "nothing was run");
-        assert_eq!(count(&stage.log("seen"), "call env"), 0, "nothing was run");
+        crate::print_figure("questions on stdio", compare(&with, &without, era));
+        assert_eq!(count(&environment.log("locked"), "call"), 0, "nothing was run");
+        assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
     }
 }
 
 #[test]
-fn what_is_outside_does_not_exist_over_http() {
-    let (stage, other) = (narrowed("scope-http"), alone("scope-http-alone"));
-    let (served, served_other) = (stage.serve(), other.serve());
+fn tools_outside_the_profile_do_not_exist_over_http() {
+    let (environment, other) = (narrowed("scope-http"), alone("scope-http-alone"));
+    let (served, served_other) = (environment.serve(), other.serve());
     // Others may use it all, at the same time.
     let wide = served.peer(Era::Handshake);
     until_true("everything up", || {
@@ -143,26 +143,30 @@ fn what_is_outside_does_not_exist_over_http() {
             && wide.search("select:hidden__test_simple_text")["hits"][0].is_object()
     });
     wide.begin("locked__hang", json!({}));
-    let calls = count(&stage.log("locked"), "call echo");
+    let calls = count(&environment.log("locked"), "call echo");
     for era in ERAS {
         let (with, without) = (served.peer_as(era, "narrow"), served_other.peer_as(era, "narrow"));
         ready(&with);
         ready(&without);
-        crate::figure("questions over HTTP", compare(&with, &without, era));
+        crate::print_figure("questions over HTTP", compare(&with, &without, era));
     }
-    assert_eq!(count(&stage.log("locked"), "call echo"), calls, "nothing was run");
-    assert_eq!(count(&stage.log("seen"), "call env"), 0, "nothing was run");
+    assert_eq!(count(&environment.log("locked"), "call echo"), calls, "nothing was run");
+    assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
 }
 
 /// A name that no profile has is no profile, and so is one that a reload took away.
 #[test]
-fn a_profile_that_is_not_there() {
-    let stage = narrowed("scope-gone");
-    let status = stage.toolcrib(&["mcp", "--profile", "nope"]).status().unwrap();
+fn an_unknown_profile_is_rejected() {
+    let environment = narrowed("scope-gone");
+    let status = environment.toolcrib(&["mcp", "--profile", "nope"]).status().unwrap();
     assert_eq!(status.code(), Some(2));
-    assert!(stage.said().contains("there is no profile `nope`"), "{}", stage.said());
+    assert!(
+        environment.stderr().contains("there is no profile `nope`"),
+        "{}",
+        environment.stderr()
+    );
 
-    let served = stage.serve();
+    let served = environment.serve();
     let post = |path: &str| {
         let headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),
@@ -175,9 +179,9 @@ fn a_profile_that_is_not_there() {
     assert_eq!(absent, (404, String::new()));
     assert_ne!(post("/mcp/narrow").0, 404);
     let [old, new] = ERAS.map(|era| served.peer_as(era, "narrow"));
-    let on_stdio = stage.stdio_as(Era::Handshake, "narrow");
+    let on_stdio = environment.stdio_as(Era::Handshake, "narrow");
     [&old, &new, &on_stdio].into_iter().for_each(ready);
-    stage.write(stage.text().split_once("[profiles").unwrap().0);
+    environment.write(environment.text().split_once("[profiles").unwrap().0);
     until_true("the profile is gone", || post("/mcp/narrow") == absent);
     for peer in [&old, &new] {
         assert_eq!(peer.call("seen__echo", json!({}))["error"]["status"], 404);
@@ -191,7 +195,7 @@ fn a_profile_that_is_not_there() {
     }
 }
 
-fn until_error(peer: &Peer) -> Value {
+fn until_error(peer: &RawClient) -> Value {
     let list = || Some(peer.ask("tools/list", json!({}))).filter(|list| list["error"].is_object());
     crate::probe::until("an error", list).0
 }

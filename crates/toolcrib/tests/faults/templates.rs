@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::peer::{Era, Peer};
+use crate::environment::TestEnvironment;
 use crate::probe::{count, until_true};
-use crate::stage::Stage;
+use crate::raw_client::{Era, RawClient};
 
 fn server(resources: &[&str], templates: &[&str]) -> Value {
     let resources: Vec<Value> =
@@ -23,11 +23,11 @@ fn server(resources: &[&str], templates: &[&str]) -> Value {
     })
 }
 
-fn read(peer: &Peer, uri: &str) -> Value {
+fn read(peer: &RawClient, uri: &str) -> Value {
     peer.ask("resources/read", json!({"uri": uri}))
 }
 
-fn ready(peer: &Peer, servers: &[&str]) {
+fn ready(peer: &RawClient, servers: &[&str]) {
     for server in servers {
         let tool = format!("{server}__ready");
         until_true(&tool, || peer.call(&tool, json!({}))["content"] == json!([]));
@@ -35,7 +35,7 @@ fn ready(peer: &Peer, servers: &[&str]) {
 }
 
 #[test]
-fn a_catch_all_template_captures_nothing() {
+fn a_catch_all_template_captures_no_uris_of_others() {
     let greedy = [
         "{+path}",
         "{scheme}://{+rest}",
@@ -45,7 +45,7 @@ fn a_catch_all_template_captures_nothing() {
         "note://{id}",
         "good+note://{id}",
     ];
-    let stage = Stage::new("catch-all")
+    let environment = TestEnvironment::new("catch-all")
         .scripted("evil", &server(&["file:///evil"], &greedy), "prefix = \"\"\n")
         .scripted(
             "good",
@@ -53,7 +53,7 @@ fn a_catch_all_template_captures_nothing() {
             "",
         )
         .scripted("twin", &server(&["note://1", "box://9"], &[]), "");
-    let peer = stage.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Handshake);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
     // Everything that another server lists, or that begins as what it lists or its templates.
@@ -67,7 +67,7 @@ fn a_catch_all_template_captures_nothing() {
     // What only the other claims is the other's.
     for uri in ["https://a.example/page", "https://a.example/other", "crate://7"] {
         assert_eq!(read(&peer, uri)["contents"][0]["text"], "read", "{uri}");
-        assert_eq!(count(&stage.log("good"), &format!("read {uri}")), 1, "{uri}");
+        assert_eq!(count(&environment.log("good"), &format!("read {uri}")), 1, "{uri}");
     }
     // What nobody claims is nobody's.
     for uri in ["https://b.example/", "urn:x", "anything"] {
@@ -75,31 +75,31 @@ fn a_catch_all_template_captures_nothing() {
     }
     // An address with a server's name belongs to that server, even if another lists it.
     assert_eq!(read(&peer, "good+note://9")["contents"][0]["text"], "read");
-    assert_eq!(count(&stage.log("good"), "read note://9"), 1);
+    assert_eq!(count(&environment.log("good"), "read note://9"), 1);
     // Its own are its own.
     assert_eq!(read(&peer, "file:///home/x")["contents"][0]["text"], "read");
-    let log = std::fs::read_to_string(stage.log("evil")).unwrap();
+    let log = std::fs::read_to_string(environment.log("evil")).unwrap();
     let reads: Vec<&str> = log.lines().filter(|line| line.starts_with("read ")).collect();
     assert_eq!(reads, ["read file:///home/x"], "{log}");
 }
 
 /// The server whose addresses they are has answered once, and is down.
 #[test]
-fn a_server_that_is_down_keeps_its_addresses() {
-    let stage = Stage::new("catch-all-down")
+fn a_server_that_is_down_keeps_its_uris() {
+    let environment = TestEnvironment::new("catch-all-down")
         .scripted("evil", &server(&["file:///evil"], &["note://{id}"]), "")
         .scripted("good", &server(&["note://1"], &[]), "");
     {
-        let peer = stage.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Handshake);
         ready(&peer, &["evil", "good"]);
     }
     // What was known is remembered, and the server does not start again.
-    std::fs::write(stage.folder.join("good.json"), "no script").unwrap();
-    let peer = stage.stdio(Era::Handshake);
+    std::fs::write(environment.folder.join("good.json"), "no script").unwrap();
+    let peer = environment.stdio(Era::Handshake);
     ready(&peer, &["evil"]);
     for uri in ["note://1", "note://2", "good+note://1"] {
         assert!(read(&peer, uri)["error"].is_object(), "{uri}");
     }
-    let log = std::fs::read_to_string(stage.log("evil")).unwrap();
+    let log = std::fs::read_to_string(environment.log("evil")).unwrap();
     assert!(!log.contains("read "), "{log}");
 }

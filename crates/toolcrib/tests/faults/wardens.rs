@@ -2,34 +2,39 @@
 
 use serde_json::{Value, json};
 
-use crate::peer::{Era, Peer};
+use crate::environment::{HttpGateway, TestEnvironment};
 use crate::probe::{is_alive, processes_with, signal, until, until_true};
-use crate::stage::{Served, Stage};
+use crate::raw_client::{Era, RawClient};
 
 /// A server and what belongs to it.
-struct Family {
+struct ProcessTree {
     /// The server, a child in its process group, and one in a session of its own.
     server: Vec<u32>,
     inner: u32,
     outer: u32,
 }
 
-fn start(name: &str) -> (Stage, Served, Peer, Family) {
-    let stage = Stage::new(name).faulty("family", &["--grandchild", "--hang", "hang"]);
-    let served = stage.serve();
+fn start(name: &str) -> (TestEnvironment, HttpGateway, RawClient, ProcessTree) {
+    let environment =
+        TestEnvironment::new(name).faulty("family", &["--grandchild", "--hang", "hang"]);
+    let served = environment.serve();
     let peer = served.peer(Era::Handshake);
-    let family = family(&peer);
-    (stage, served, peer, family)
+    let process_tree = process_tree(&peer);
+    (environment, served, peer, process_tree)
 }
 
-fn family(peer: &Peer) -> Family {
+fn process_tree(peer: &RawClient) -> ProcessTree {
     let (pids, _) = until("up", || {
         let pids = peer.call("family__pids", json!({}))["structuredContent"].take();
         pids.is_object().then_some(pids)
     });
     let pid = |who: &str| pids[who].as_u64().unwrap() as u32;
     let inner = parent(pid("own"));
-    Family { server: ["own", "group", "session"].map(pid).to_vec(), inner, outer: parent(inner) }
+    ProcessTree {
+        server: ["own", "group", "session"].map(pid).to_vec(),
+        inner,
+        outer: parent(inner),
+    }
 }
 
 fn parent(pid: u32) -> u32 {
@@ -52,7 +57,7 @@ fn a_warden_is_killed() {
         until_true("so are the wardens", || !is_alive(before.inner) && !is_alive(before.outer));
         let answer: Value = call.end();
         assert_eq!(answer["isError"], true, "{which}: {answer}");
-        let after = family(&peer);
+        let after = process_tree(&peer);
         assert!(after.server.iter().all(|pid| is_alive(*pid) && !before.server.contains(pid)));
     }
 }
@@ -67,7 +72,7 @@ fn both_wardens_are_killed() {
     signal(before.outer, "-KILL");
     let [own, group, session] = before.server[..] else { panic!("three processes") };
     until_true("the server and its group are gone", || !is_alive(own) && !is_alive(group));
-    let after = family(&peer);
+    let after = process_tree(&peer);
     assert!(after.server.iter().all(|pid| is_alive(*pid) && !before.server.contains(pid)));
     signal(session, "-KILL");
 }
@@ -76,13 +81,15 @@ fn both_wardens_are_killed() {
 #[test]
 fn a_warden_is_killed_with_the_gateway() {
     for which in ["inner", "outer"] {
-        let (stage, mut served, peer, family) = start(&format!("warden-gateway-{which}"));
+        let (environment, mut served, peer, process_tree) =
+            start(&format!("warden-gateway-{which}"));
         peer.begin("family__hang", json!({}));
-        signal(if which == "inner" { family.inner } else { family.outer }, "-KILL");
+        signal(if which == "inner" { process_tree.inner } else { process_tree.outer }, "-KILL");
         served.kill();
         until_true("nothing is left", || {
-            let folder = stage.folder.to_str().unwrap();
-            !family.server.iter().any(|pid| is_alive(*pid)) && processes_with(folder).is_empty()
+            let folder = environment.folder.to_str().unwrap();
+            !process_tree.server.iter().any(|pid| is_alive(*pid))
+                && processes_with(folder).is_empty()
         });
     }
 }

@@ -3,7 +3,7 @@
 use crate::{file, toolcrib, with_input};
 
 #[test]
-fn wrong_usage_is_2_with_a_hint() {
+fn wrong_usage_exits_with_2_and_a_hint() {
     for (args, error, hint) in [
         (&[][..], "no command", "toolcrib demo"),
         (&["serch", "x"], "unrecognized subcommand 'serch'", "search"),
@@ -34,7 +34,7 @@ fn wrong_usage_is_2_with_a_hint() {
 }
 
 #[test]
-fn wrong_input_is_2_with_what_where_and_a_hint() {
+fn wrong_input_exits_with_2_and_names_the_problem_the_place_and_a_hint() {
     for (text, error) in [
         ("", "`-`: not JSON: EOF while parsing a value at line 1, column 0"),
         ("{\"a\":1}", "`-`: no tools in this JSON: found an object with the keys `a`"),
@@ -53,7 +53,7 @@ fn wrong_input_is_2_with_what_where_and_a_hint() {
 }
 
 #[test]
-fn with_json_an_error_is_one_document_too() {
+fn with_json_an_error_is_one_document() {
     for args in [
         &["search", "--json", "--catalog", "/nowhere", "x"][..],
         &["stats", "--json", "--nope"],
@@ -67,14 +67,14 @@ fn with_json_an_error_is_one_document_too() {
 }
 
 #[test]
-fn what_was_typed_is_shown_without_its_escapes() {
+fn escape_sequences_in_arguments_are_not_printed() {
     let run = toolcrib(&["explain", "issue", "\u{1b}[31mfoo\u{7}"]);
     assert!(run.code == 2 && !run.err.contains(['\u{1b}', '\u{7}']), "{run:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn arguments_that_are_no_text_are_wrong_usage() {
+fn arguments_that_are_not_utf8_are_wrong_usage() {
     use std::os::unix::ffi::OsStrExt;
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_toolcrib"))
         .args([std::ffi::OsStr::new("search"), std::ffi::OsStr::from_bytes(b"\xff")])
@@ -84,7 +84,7 @@ fn arguments_that_are_no_text_are_wrong_usage() {
 }
 
 #[test]
-fn help_is_an_answer() {
+fn help_exits_with_0() {
     for args in [&["--help"][..], &["search", "--help"], &["--version"]] {
         let run = toolcrib(args);
         assert_eq!((run.code, run.err.as_str()), (0, ""));
@@ -93,7 +93,7 @@ fn help_is_an_answer() {
 }
 
 #[test]
-fn a_deep_or_huge_catalog_is_answered() {
+fn a_deep_or_huge_catalog_is_handled() {
     let deep = format!(
         "[{{\"name\":\"a\",\"input_schema\":{}{}}},{{\"name\":\"fine\",\"input_schema\":{{}}}}]",
         "{\"a\":".repeat(100_000) + "1",

@@ -10,7 +10,7 @@ fn number(value: &Value) -> u64 {
 
 /// Two real tools are run, whichever way is played, and every total is the sum of its turns.
 #[test]
-fn the_task_is_done_in_every_systems_way_and_the_numbers_add_up() {
+fn the_task_is_completed_with_every_preset_and_the_numbers_add_up() {
     for preset in ["default", "words", "everruns", "hermes", "opencode", "claude-code"] {
         let run = toolcrib(&["demo", "--json", "--preset", preset]);
         let answer = run.json();
@@ -32,7 +32,7 @@ fn the_task_is_done_in_every_systems_way_and_the_numbers_add_up() {
 }
 
 #[test]
-fn our_own_way_teaches_on_a_miss_and_saves_over_the_whole_conversation() {
+fn the_default_preset_corrects_mistakes_and_saves_over_the_whole_conversation() {
     let answer = toolcrib(&["demo", "--json"]).json();
     let turns = answer["turns"].as_array().unwrap();
     let first = &turns[0]["answer"];
@@ -46,7 +46,7 @@ fn our_own_way_teaches_on_a_miss_and_saves_over_the_whole_conversation() {
 }
 
 #[test]
-fn people_get_a_page_that_fits_their_terminal() {
+fn the_text_output_fits_a_terminal() {
     let run = toolcrib(&["demo"]);
     assert!(run.out.starts_with("272 tools on 42 servers cost "), "{}", run.out);
     assert!(run.out.contains("\n    runs github__create_issue {\"owner\":\"acme\""), "{}", run.out);
@@ -60,7 +60,7 @@ fn people_get_a_page_that_fits_their_terminal() {
 
 /// The front page shows what is really printed.
 #[test]
-fn the_readme_shows_this_very_output() {
+fn the_readme_shows_the_actual_output() {
     let readme = include_str!("../../../../README.md");
     let shown = |command: &str, args: &[&str]| {
         let out = toolcrib(args).out;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{file, sample, toolcrib};
 
 #[test]
-fn a_set_is_measured_and_the_run_is_written() {
+fn a_dataset_is_measured_and_the_run_file_is_written() {
     let out = file("run.jsonl", "");
     let run = toolcrib(&["eval", "--json", "--run-file", &out, sample()]);
     assert_eq!(run.code, 0, "{run:?}");
@@ -50,7 +50,7 @@ fn the_sample_stays_findable() {
 }
 
 #[test]
-fn the_same_ranking_every_time() {
+fn the_ranking_is_the_same_every_time() {
     let ranked = || {
         let out = file("again.jsonl", "");
         toolcrib(&["eval", "--run-file", &out, sample()]);
@@ -70,7 +70,7 @@ fn a_folder_without_queries_is_skipped_with_a_warning() {
 }
 
 #[test]
-fn what_nothing_serves_is_asked_too_and_the_answers_are_counted() {
+fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
     let tools = "{\"name\":\"create_invoice\",\"description\":\"Create an invoice for a customer.\",\"input_schema\":{}}\n";
     let catalog = file("none/catalog.jsonl", tools);
     let queries =
@@ -99,7 +99,7 @@ fn what_nothing_serves_is_asked_too_and_the_answers_are_counted() {
 }
 
 #[test]
-fn gold_that_is_not_there_is_pointed_out() {
+fn gold_names_that_are_not_in_the_catalog_are_reported() {
     let catalog = file("gold/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     file("gold/queries.jsonl", "{\"id\":\"1\",\"query\":\"a\",\"gold\":[\"b\"]}\n");
     let run = toolcrib(&["eval", catalog.strip_suffix("/catalog.jsonl").unwrap()]);
@@ -119,7 +119,7 @@ fn queries_are_plain_words() {
 }
 
 #[test]
-fn bad_sets_are_input_errors_with_their_place() {
+fn invalid_datasets_are_input_errors_that_name_the_place() {
     let catalog = file("broken/catalog.jsonl", "{\"name\":\"a\",\"input_schema\":{}}\n");
     file("broken/queries.jsonl", "{\"id\":\"1\"}\n");
     let run = toolcrib(&["eval", catalog.strip_suffix("/catalog.jsonl").unwrap()]);

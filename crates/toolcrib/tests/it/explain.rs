@@ -41,7 +41,7 @@ fn the_numbers_add_up_to_the_score() {
 }
 
 #[test]
-fn the_printed_points_add_up_too() {
+fn the_printed_parts_add_up_to_the_score() {
     for preset in ["default", "words"] {
         let query = "create a github issue";
         let run = toolcrib(&["explain", "--preset", preset, query, "github/create_issue"]);
@@ -63,7 +63,7 @@ fn the_printed_points_add_up_too() {
 }
 
 #[test]
-fn a_tool_that_does_not_fit_is_explained_and_is_a_no() {
+fn a_tool_that_does_not_match_is_explained_and_exits_with_1() {
     let run = toolcrib(&["explain", "--json", "create an issue", "aws__get_caller_identity"]);
     assert_eq!((run.code, &run.json()["tools"][0]["rank"]), (1, &serde_json::Value::Null));
 }
@@ -82,7 +82,7 @@ fn unknown_tools_and_queries_without_words_are_input_errors() {
 
 /// Hermes searches only what may be deferred.
 #[test]
-fn a_tool_that_is_not_searched_is_a_no() {
+fn a_tool_that_is_not_ranked_exits_with_1() {
     let tools = "{\"name\":\"terminal\",\"description\":\"Runs a command.\",\"input_schema\":{}}\n{\"name\":\"acme__run\",\"description\":\"Runs a job.\",\"input_schema\":{}}\n";
     let catalog = file("core.jsonl", tools);
     let args =
@@ -93,13 +93,13 @@ fn a_tool_that_is_not_searched_is_a_no() {
 }
 
 #[test]
-fn how_sure_a_tool_is_and_whether_anything_fits_is_told_with_the_reason() {
+fn confidence_and_fit_are_printed_with_their_reason() {
     let run = toolcrib(&["explain", "--json", "create a github issue"]);
     let answer = run.json();
     let first = &answer["tools"][0];
     let sure = first["confidence"].as_f64().unwrap();
     assert!(sure > 0.5 && sure <= 1.0 && first["coverage"].as_f64().unwrap() > 1.0, "{first}");
-    let because = format!("the first hit has confidence {sure:.2}, and ");
+    let because = format!("the first hit has confidence {sure:.2}, at least ");
     assert_eq!(answer["fit"], "strong");
     assert!(answer["because"].as_str().unwrap().starts_with(&because), "{answer}");
     let run = toolcrib(&["explain", "create a github issue"]);

@@ -15,11 +15,11 @@ use toolcrib_mcp::config::{ClientKind, Server};
 use crate::{Run, run_in};
 
 /// A home and a project with the samples in them, of one test alone.
-struct Desk {
+struct ImportFolders {
     root: PathBuf,
 }
 
-impl Desk {
+impl ImportFolders {
     fn new(name: &str) -> Self {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("import").join(name);
         let _ = fs::remove_dir_all(&root);
@@ -31,10 +31,10 @@ impl Desk {
     }
 
     fn with_samples(name: &str) -> Self {
-        let desk = Self::new(name);
+        let folders = Self::new(name);
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../toolcrib-mcp/tests/samples");
-        copy(&samples, &desk.root, desk.at("project").to_str().unwrap());
-        desk
+        copy(&samples, &folders.root, folders.at("project").to_str().unwrap());
+        folders
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -114,17 +114,17 @@ const USERS: usize = 10;
 
 #[test]
 fn every_clients_files_are_found() {
-    let desk = Desk::with_samples("all");
+    let folders = ImportFolders::with_samples("all");
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = FOUND.map(|(client, file, names)| (client.into(), file.into(), owned(names)));
-    let run = desk.import(&["--json"]);
+    let run = folders.import(&["--json"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(found(&run.json()), expected[..USERS]);
     let left_out = run.json()["left_out"].clone();
     let files = left_out.as_array().unwrap().iter().map(|file| file["file"].as_str().unwrap());
     assert!(files.eq(FOUND[USERS..].iter().map(|(_, file, _)| *file)), "{left_out}");
     assert_eq!(left_out[0]["reason"], "files in the working folder are read only with `--project`");
-    let run = desk.import(&["--json", "--project"]);
+    let run = folders.import(&["--json", "--project"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(found(&run.json()), expected);
     assert_eq!(run.json()["left_out"], json!([]));
@@ -135,26 +135,26 @@ fn every_clients_files_are_found() {
 }
 
 #[test]
-fn one_client_may_be_asked_for() {
-    let desk = Desk::with_samples("one");
+fn files_of_one_client_can_be_selected() {
+    let folders = ImportFolders::with_samples("one");
     for client in ClientKind::ALL.map(ClientKind::name) {
-        let run = desk.import(&["--from", client, "--json", "--project"]);
+        let run = folders.import(&["--from", client, "--json", "--project"]);
         assert_eq!(run.code, 0, "{run:?}");
         let files: Vec<String> = found(&run.json()).into_iter().map(|(_, file, _)| file).collect();
         let expected = FOUND.iter().filter(|(of, ..)| *of == client).map(|(_, file, _)| *file);
         assert_eq!(files, expected.collect::<Vec<_>>(), "{client}");
     }
-    assert_eq!(desk.import(&["--from", "nobody"]).code, 2);
+    assert_eq!(folders.import(&["--from", "nobody"]).code, 2);
 }
 
 /// The whole text of a small import: the config on standard output, the rest beside it.
 #[test]
-fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
-    let desk = Desk::new("print");
+fn without_write_the_config_is_printed_without_secrets() {
+    let folders = ImportFolders::new("print");
     let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret", "U": "${U}"}},
         "b": {"type": "sse", "url": "https://b"}}}"#;
-    desk.put("project/.mcp.json", text);
-    let run = desk.import(&["--project"]);
+    folders.put("project/.mcp.json", text);
+    let run = folders.import(&["--project"]);
     let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
     // How wide a column is depends on where the tests run.
@@ -173,16 +173,16 @@ fn without_a_file_the_config_is_printed_and_its_secrets_are_not() {
 }
 
 #[test]
-fn no_way_of_asking_shows_a_secret() {
-    let desk = Desk::with_samples("canary");
-    desk.put("home/.codex/config.toml", "[mcp_servers.a]\nenv = { A = \"CANARY }");
+fn no_option_prints_a_secret() {
+    let folders = ImportFolders::with_samples("canary");
+    folders.put("home/.codex/config.toml", "[mcp_servers.a]\nenv = { A = \"CANARY }");
     for args in [&[][..], &["--json"], &["--write", "out.toml"], &["--write", "out.json", "--json"]]
     {
-        let run = desk.import(&[args, &["--project"]].concat());
+        let run = folders.import(&[args, &["--project"]].concat());
         assert_eq!(run.code, 2);
         assert!(!run.out.contains("CANARY") && !run.err.contains("CANARY"), "{run:?}");
     }
-    let written = fs::read_to_string(desk.at("project/out.toml")).unwrap();
+    let written = fs::read_to_string(folders.at("project/out.toml")).unwrap();
     assert!(written.contains("CANARY-env-1"), "the file has them");
 }
 
@@ -205,14 +205,14 @@ enabled = false
 "#;
 
 #[test]
-fn what_is_written_is_what_was_read() {
-    let desk = Desk::with_samples("write");
-    let run = desk.import(&["--write", "out.toml", "--project"]);
+fn the_written_config_equals_the_files_that_were_read() {
+    let folders = ImportFolders::with_samples("write");
+    let run = folders.import(&["--write", "out.toml", "--project"]);
     assert_eq!(run.code, 0, "{run:?}");
     let count: usize = FOUND.iter().map(|(_, _, names)| names.len()).sum();
     let added = format!("\nAdded {count} servers to `out.toml`.\n");
     assert!(run.out.ends_with(&added), "{}", run.out);
-    let path = desk.at("project/out.toml");
+    let path = folders.at("project/out.toml");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -230,9 +230,9 @@ fn what_is_written_is_what_was_read() {
         let client = ClientKind::from_name(client).unwrap();
         for name in names {
             let own = name.strip_suffix("-cursor").unwrap_or(name);
-            let mut server = desk.server(client, file.strip_prefix("ROOT/").unwrap(), own);
+            let mut server = folders.server(client, file.strip_prefix("ROOT/").unwrap(), own);
             if file.starts_with("ROOT/project/") {
-                set_start_folder(&mut server, &desk.at("project"));
+                set_start_folder(&mut server, &folders.at("project"));
             }
             assert!(config.servers[*name] == server, "{name}");
         }
@@ -241,18 +241,18 @@ fn what_is_written_is_what_was_read() {
 }
 
 #[test]
-fn a_config_that_is_there_only_gets_new_servers() {
-    let desk = Desk::new("merge");
+fn only_new_servers_are_added_to_an_existing_config() {
+    let folders = ImportFolders::new("merge");
     let old = "# mine\n[activation]\ntools = 3\n\n[servers.same]\ncommand = 'x' # why\n\n[servers.other]\ncommand = 'mine'\n";
-    desk.put("project/crib.toml", old);
+    folders.put("project/crib.toml", old);
     let server = |command: &str| {
         format!(
             r#"{{"mcpServers": {{"same": {{"command": "x"}}, "other": {{"command": "{command}"}}}}}}"#
         )
     };
-    desk.put("home/.claude.json", &server("theirs"));
-    desk.put("home/.cursor/mcp.json", &server("third"));
-    let run = desk.import(&["--write", "crib.toml", "--json"]);
+    folders.put("home/.claude.json", &server("theirs"));
+    folders.put("home/.cursor/mcp.json", &server("third"));
+    let run = folders.import(&["--write", "crib.toml", "--json"]);
     assert_eq!(run.code, 0, "{run:?}");
     let answer = run.json();
     assert_eq!(answer["added"], json!(["other-claude-code", "other-cursor"]));
@@ -260,65 +260,65 @@ fn a_config_that_is_there_only_gets_new_servers() {
     let expected = format!(
         "{old}\n[servers.other-claude-code]\ncommand = \"theirs\"\n\n[servers.other-cursor]\ncommand = \"third\"\n"
     );
-    assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
+    assert_eq!(fs::read_to_string(folders.at("project/crib.toml")).unwrap(), expected);
     // Once more, and nothing is new.
-    let run = desk.import(&["--write", "crib.toml"]);
+    let run = folders.import(&["--write", "crib.toml"]);
     assert_eq!(run.code, 0);
     assert!(run.out.ends_with("`crib.toml` already has all of them.\n"), "{}", run.out);
-    assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), expected);
-    let left: Vec<_> = fs::read_dir(desk.at("project")).unwrap().collect();
+    assert_eq!(fs::read_to_string(folders.at("project/crib.toml")).unwrap(), expected);
+    let left: Vec<_> = fs::read_dir(folders.at("project")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
-fn a_config_that_cannot_be_added_to_stays() {
-    let desk = Desk::new("refused");
-    desk.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+fn a_config_that_servers_cannot_be_appended_to_is_not_changed() {
+    let folders = ImportFolders::new("refused");
+    folders.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     for (text, error) in [
         ("servers = { b = { command = 'y' } }", "servers cannot be appended to this file"),
         ("[servers.b]\ncomand = 'y'", "unknown field `comand`"),
     ] {
-        desk.put("project/crib.toml", text);
-        let run = desk.import(&["--write", "crib.toml"]);
+        folders.put("project/crib.toml", text);
+        let run = folders.import(&["--write", "crib.toml"]);
         assert_eq!(run.code, 2);
         let expected = format!("error: `ROOT/project/crib.toml`: {error}");
         assert!(run.err.contains(&expected) && run.err.contains("\nhint: "), "{}", run.err);
-        assert_eq!(fs::read_to_string(desk.at("project/crib.toml")).unwrap(), text);
+        assert_eq!(fs::read_to_string(folders.at("project/crib.toml")).unwrap(), text);
     }
-    desk.put("project/file", "");
-    let run = desk.import(&["--write", "file/crib.toml"]);
+    folders.put("project/file", "");
+    let run = folders.import(&["--write", "file/crib.toml"]);
     assert!(run.code == 2 && run.err.contains("`file/crib.toml`"), "{run:?}");
 }
 
 #[test]
-fn a_folder_that_is_not_there_yet_is_made() {
-    let desk = Desk::new("folder");
-    desk.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
-    assert_eq!(desk.import(&["--write", "new/folder/crib.toml"]).code, 0);
-    assert!(desk.at("project/new/folder/crib.toml").is_file());
+fn a_missing_folder_is_created() {
+    let folders = ImportFolders::new("folder");
+    folders.put("home/.claude.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    assert_eq!(folders.import(&["--write", "new/folder/crib.toml"]).code, 0);
+    assert!(folders.at("project/new/folder/crib.toml").is_file());
 }
 
 #[test]
-fn nothing_found_is_a_no() {
-    let desk = Desk::new("nothing");
-    desk.put("home/.config/Code/User/settings.json", "{\"editor.fontSize\": 13}");
-    let run = desk.import(&[]);
+fn without_any_server_the_exit_code_is_1() {
+    let folders = ImportFolders::new("nothing");
+    folders.put("home/.config/Code/User/settings.json", "{\"editor.fontSize\": 13}");
+    let run = folders.import(&[]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
     assert_eq!(run.err, "no MCP servers found in the files of other clients\n");
-    let run = desk.import(&["--json", "--write", "out.toml"]);
+    let run = folders.import(&["--json", "--write", "out.toml"]);
     assert_eq!(run.code, 1);
     let empty = json!({"found": [], "broken": [], "left_out": [], "toml": "", "masked": false, "added": []});
     assert_eq!(run.json(), empty);
-    assert!(!desk.at("project/out.toml").exists());
+    assert!(!folders.at("project/out.toml").exists());
 }
 
 #[test]
-fn a_broken_file_is_told_and_the_others_are_shown() {
-    let desk = Desk::new("broken");
-    desk.put("home/.cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": ]\n");
-    desk.put("home/.codex/config.toml", "[mcp_servers.a]\ncommand = \"x\n");
-    desk.put("home/.gemini/settings.json", r#"{"mcpServers": {"fine": {"command": "y"}}}"#);
-    let run = desk.import(&[]);
+fn a_broken_file_is_reported_and_the_others_are_imported() {
+    let folders = ImportFolders::new("broken");
+    folders.put("home/.cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": ]\n");
+    folders.put("home/.codex/config.toml", "[mcp_servers.a]\ncommand = \"x\n");
+    folders.put("home/.gemini/settings.json", r#"{"mcpServers": {"fine": {"command": "y"}}}"#);
+    let run = folders.import(&[]);
     assert_eq!((run.code, run.out.as_str()), (2, "[servers.fine]\ncommand = \"y\"\n"));
     for expected in [
         "error: `ROOT/home/.cursor/mcp.json`: not JSON: Unexpected close bracket at line 3, column 10\n\
@@ -328,7 +328,7 @@ fn a_broken_file_is_told_and_the_others_are_shown() {
     ] {
         assert!(run.err.contains(expected), "{}", run.err);
     }
-    let run = desk.import(&["--json"]);
+    let run = folders.import(&["--json"]);
     assert_eq!(run.code, 2);
     let broken = run.json()["broken"].clone();
     assert_eq!(broken.as_array().unwrap().len(), 2, "{broken}");
@@ -345,18 +345,19 @@ fn a_broken_file_is_told_and_the_others_are_shown() {
 
 /// What the settings commands made of such a file, they still make of it.
 #[test]
-fn the_other_commands_read_such_files_as_before() {
-    let desk = Desk::with_samples("before");
+fn other_commands_read_the_files_of_clients() {
+    let folders = ImportFolders::with_samples("before");
     let run = run_in(
-        &desk.at("project"),
-        &desk.at("home"),
+        &folders.at("project"),
+        &folders.at("home"),
         &["search", "--config", ".mcp.json", "issue"],
         "",
     );
     assert_eq!(run.code, 0, "{run:?}");
     assert_eq!(run.err, "note: reading `.mcp.json` as a configuration of claude-code\n");
-    desk.put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
+    folders
+        .put("project/toolcrib.toml", "[search]\nlimit = 2\n[servers.a]\ncommand = 'x'\n[http]\n");
     let args = ["search", "--json", "--config", "toolcrib.toml", "issue"];
-    let run = run_in(&desk.at("project"), &desk.at("home"), &args, "");
+    let run = run_in(&folders.at("project"), &folders.at("home"), &args, "");
     assert_eq!(run.json()["hits"].as_array().unwrap().len(), 2, "{run:?}");
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod closed_stderr;
 mod contract;
 mod demo;
 mod eval;
@@ -20,7 +21,6 @@ mod state;
 mod stats;
 #[cfg(unix)]
 mod trust;
-mod unread;
 mod vectors;
 
 use std::io::Write;

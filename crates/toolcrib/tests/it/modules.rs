@@ -106,7 +106,7 @@ fn a_cycle_is_printed_with_the_files_that_make_it() {
 }
 
 #[test]
-fn every_way_to_name_a_module_counts() {
+fn every_kind_of_import_counts() {
     let lib = ("lib.rs", "mod a; mod b;");
     let b = ("b.rs", "pub mod x { pub fn f() {} } pub struct B;");
     for code in [
@@ -135,7 +135,7 @@ fn every_way_to_name_a_module_counts() {
 }
 
 #[test]
-fn a_name_that_the_root_imports_means_the_module_it_comes_from() {
+fn a_name_re_exported_by_the_root_counts_as_its_module() {
     let lib = "mod a; mod b; pub use b::{B, x as y}; use self::b::hidden; pub use serde::Value;";
     for (name, edge) in [
         ("B", &["a -> b (a.rs)"][..]),
@@ -170,13 +170,13 @@ fn code_for_tests_does_not_count() {
 
 #[test]
 #[should_panic(expected = "a.rs: nothing in the root is called `*`")]
-fn importing_all_of_the_root_is_refused() {
+fn a_glob_import_of_the_root_is_rejected() {
     edges(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::*;"), ("b.rs", "")]);
 }
 
 /// Every file that a walk in ARCHITECTURE.md names is there, and no walk names one twice.
 #[test]
-fn the_walks_name_files_that_exist() {
+fn the_walkthroughs_name_files_that_exist() {
     let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
     let section = page.split("\n## Three walks\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let mut walks = 0;

@@ -20,7 +20,7 @@ fn found(args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn hermes_yaml_loads_as_it_is() {
+fn a_hermes_config_is_read_unchanged() {
     let yaml = "\
 # Hermes' own file, with what it says about other things.
 model: some/model
@@ -43,7 +43,7 @@ tools:
 
 /// Its file is about other things too, and its parser is more forgiving than most.
 #[test]
-fn what_else_stands_in_a_file_does_no_harm() {
+fn unrelated_keys_in_a_file_are_ignored() {
     let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
     let (reason, said) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
     assert_eq!(
@@ -57,7 +57,7 @@ fn what_else_stands_in_a_file_does_no_harm() {
 /// A request's tools are the agent's own, whatever the file is called; a server's list is that
 /// server's.
 #[test]
-fn core_tools_stay_in_full_from_a_file_of_any_name() {
+fn core_tools_stay_in_full_whatever_the_file_is_called() {
     let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
                       {"type":"function","function":{"name":"acme__run","description":"Runs.","parameters":{}}}]"#;
     let mixed = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":"b"}]}"#;
@@ -96,7 +96,7 @@ fn hermes_flags_are_read_as_its_own_parser_reads_them() {
 }
 
 #[test]
-fn bad_values_are_used_as_that_system_would_and_said() {
+fn invalid_values_are_handled_as_in_that_system_with_a_warning() {
     let yaml = "tools:\n  tool_search:\n    enabled: sometimes\n    threshold_pct: 250\n    max_search_limit: 0\n    treshold: 1\n";
     let (reason, said) = decided("bad.yaml", yaml, &[]);
     assert_eq!(reason, "below the thresholds");
@@ -160,7 +160,7 @@ fn claude_code_settings_are_read() {
 }
 
 #[test]
-fn our_own_file_may_name_a_preset_and_say_what_is_otherwise() {
+fn our_own_config_can_name_a_preset_and_override_it() {
     let toml = "preset = 'everruns'\n[activation]\ntools = 300\n";
     let config = file("preset.toml", toml);
     assert_eq!(decided("preset.toml", toml, &[]).0, "below the thresholds");
@@ -171,7 +171,7 @@ fn our_own_file_may_name_a_preset_and_say_what_is_otherwise() {
 }
 
 #[test]
-fn files_that_are_nobodys_are_input_errors_with_a_hint() {
+fn files_of_no_known_system_are_input_errors_with_a_hint() {
     // Each line is nine of the one before it.
     let line =
         |i: usize| format!("a{}: &a{} [{}]", i + 1, i + 1, vec![format!("*a{i}"); 9].join(", "));

@@ -16,7 +16,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn it_is_large_varied_and_without_a_finding() {
+fn the_sample_is_large_and_varied_and_has_no_findings() {
     let catalog = Catalog::from_json(CATALOG.as_bytes()).unwrap();
     assert_eq!(catalog.findings(), []);
     assert!(catalog.len() >= 250 && catalog.servers().len() >= 20);
@@ -41,7 +41,7 @@ fn it_is_large_varied_and_without_a_finding() {
 }
 
 #[test]
-fn its_queries_are_of_every_kind_and_judged_by_tools_that_are_there() {
+fn the_sample_queries_are_of_every_kind_and_name_existing_tools() {
     let catalog = Catalog::from_json(CATALOG.as_bytes()).unwrap();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for query in lines(QUERIES) {
@@ -97,12 +97,12 @@ fn told(answered: &str, refused: &str) -> (String, String) {
 /// The unservable ones were written to be near misses: a tool that sends mail, and a request to send a
 /// text message. So this is harder than a catalog of another trade.
 #[test]
-fn where_words_and_vectors_are_wrong_about_a_fit() {
+fn known_wrong_fits_with_words_and_vectors() {
     assert_eq!(misjudged(Preset::Default), told("q55 q56 q57 q58 q60 q61", "q30 q36 q39 q40 q42"));
 }
 
 #[test]
-fn where_words_alone_are_wrong_about_a_fit() {
+fn known_wrong_fits_with_words_alone() {
     assert_eq!(
         misjudged(Preset::Words),
         told("q55 q56 q57 q58 q59 q60 q61 q62 q63 q64", "q26 q36 q39 q40 q41")

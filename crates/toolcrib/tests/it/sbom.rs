@@ -60,7 +60,7 @@ fn tree() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_crate_of_the_program_is_listed_with_licence_hash_and_uses() {
+fn every_crate_of_the_binary_is_listed_with_license_hash_and_dependencies() {
     let (bytes, licences) = written("one");
     let (again, same_licences) = written("two");
     assert_eq!((&bytes, &licences), (&again, &same_licences), "the same lock gives the same bytes");

@@ -9,7 +9,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn select_loads_one_and_names_what_is_near_the_other() {
+fn select_loads_an_existing_tool_and_suggests_names_for_a_missing_one() {
     let run =
         toolcrib(&["search", "--json", "select:github__create_issue,github__creat_issu,nope"]);
     let reply = run.json();
@@ -33,14 +33,14 @@ fn an_empty_query_lists_names_and_loads_nothing() {
 }
 
 #[test]
-fn a_miss_is_a_document_and_exit_code_1() {
+fn a_search_without_hits_is_a_document_and_exit_code_1() {
     let run = toolcrib(&["search", "--preset", "words", "--json", "xylophone zzz"]);
     assert_eq!((run.code, run.json()["hits"].as_array().unwrap().len()), (1, 0));
     assert_eq!(toolcrib(&["search", "select:nope"]).code, 1);
 }
 
 #[test]
-fn a_query_that_no_tool_fits_is_a_no_with_what_is_nearest() {
+fn a_query_that_no_tool_fits_exits_with_1_and_names_similar_tools() {
     let query = "knit socks from goat wool while humming sea shanties";
     let run = toolcrib(&["search", "--json", query]);
     let reply = run.json();
@@ -65,7 +65,7 @@ fn presets_with_another_ranker_say_nothing_about_fit() {
 }
 
 #[test]
-fn people_read_names_sentences_and_signatures() {
+fn the_text_output_has_names_sentences_and_signatures() {
     let run = toolcrib(&["search", "--limit", "1", "create a github issue"]);
     let lines: Vec<&str> = run.out.lines().collect();
     assert!(lines[0].starts_with("github__create_issue  "), "{run:?}");
@@ -121,7 +121,7 @@ fn two_dashes_end_the_options() {
 }
 
 #[test]
-fn a_filter_does_not_make_up_for_a_word_that_nobody_has() {
+fn a_filter_does_not_replace_a_word_that_no_tool_has() {
     assert_eq!(toolcrib(&["search", "github: zebra"]).code, 1);
     assert_eq!(toolcrib(&["search", "github:"]).code, 0);
 }

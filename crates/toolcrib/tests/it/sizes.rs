@@ -123,7 +123,7 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
 
 /// The first turn, and what loading two tools adds to the array and to the conversation.
 #[test]
-fn two_schemas_later_it_is_still_a_tenth() {
+fn after_two_loaded_schemas_it_is_still_a_tenth() {
     let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext::new(&scope).with_context_window(200_000);

@@ -46,7 +46,7 @@ fn is_usable(run: &Run) -> bool {
 }
 
 #[test]
-fn a_token_is_not_kept_where_others_can_write() {
+fn a_token_is_not_saved_where_others_can_write() {
     let home = Home::new();
     assert!(is_usable(&home.serve()));
     let token = home.state().join("token");
@@ -74,7 +74,7 @@ fn a_token_is_not_kept_where_others_can_write() {
 }
 
 #[test]
-fn a_token_that_others_may_have_put_there_is_refused() {
+fn a_token_file_that_others_could_have_written_is_rejected() {
     let home = Home::new();
     let (token, other) = (home.state().join("token"), home.path.join("other"));
     fs::write(&other, "0123456789abcdef0123456789abcdef").unwrap();
@@ -114,7 +114,7 @@ fn a_token_that_others_may_have_put_there_is_refused() {
 }
 
 #[test]
-fn a_login_is_refused_before_anybody_signs_in() {
+fn a_login_that_cannot_be_saved_is_rejected_before_the_user_signs_in() {
     let home = Home::new();
     let config = home.path.join("config.toml");
     // Nobody is there: a login that got as far as asking says something else.
@@ -128,7 +128,7 @@ fn a_login_is_refused_before_anybody_signs_in() {
 }
 
 #[test]
-fn without_a_home_nothing_is_saved_and_that_is_said() {
+fn without_a_home_nothing_is_saved_and_a_warning_is_printed() {
     let home = Home::new();
     let temporary = home.path.join("temporary");
     fs::create_dir(&temporary).unwrap();

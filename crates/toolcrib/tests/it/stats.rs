@@ -38,7 +38,7 @@ fn a_model_without_a_public_vocabulary_gets_an_estimate_that_says_so() {
 }
 
 #[test]
-fn tools_that_say_too_little_are_named() {
+fn tools_with_too_little_description_are_listed() {
     let tools = "{\"name\":\"acme__op1\",\"server\":\"acme\",\"input_schema\":{}}\n{\"name\":\"acme__pay_open_invoice\",\"server\":\"acme\",\"input_schema\":{}}\n";
     let run = with_input(&["stats", "--catalog", "-"], tools);
     assert!(
@@ -56,7 +56,7 @@ fn tools_that_say_too_little_are_named() {
 }
 
 #[test]
-fn settings_are_honoured_and_a_typo_is_an_error_with_its_place() {
+fn settings_are_applied_and_a_typo_is_an_error_that_names_its_place() {
     let good = file("good.toml", "[activation]\nmode = false\n");
     assert!(
         toolcrib(&["stats", "--config", &good])

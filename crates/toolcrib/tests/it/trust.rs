@@ -137,7 +137,7 @@ fn a_relative_config_folder_is_ignored() {
 }
 
 #[test]
-fn a_config_that_others_could_change_is_refused_as_ssh_does() {
+fn a_config_that_others_could_change_is_rejected() {
     let folders = Folders::new("shared");
     let users = folders.users();
     folders.put(&users, "mine");
@@ -166,7 +166,7 @@ fn a_config_that_others_could_change_is_refused_as_ssh_does() {
 }
 
 #[test]
-fn a_config_of_another_user_is_refused() {
+fn a_config_of_another_user_is_rejected() {
     // Only root can give a file away.
     let folders = Folders::new("foreign");
     let users = folders.users();
@@ -181,7 +181,7 @@ fn a_config_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_config_is_not_waited_for() {
+fn a_pipe_in_place_of_the_config_does_not_block() {
     let folders = Folders::new("pipe");
     let made = Command::new("mkfifo").arg(folders.users()).status().unwrap();
     assert!(made.success());
@@ -198,7 +198,7 @@ fn plant(folders: &Folders, name: &str, mark: &str) {
 }
 
 #[test]
-fn the_working_folder_does_not_decide_what_a_command_is() {
+fn commands_are_not_resolved_against_the_working_folder() {
     let folders = Folders::new("command");
     for name in ["server", "sh"] {
         plant(&folders, name, "ran");
@@ -230,7 +230,7 @@ fn the_working_folder_does_not_decide_what_a_command_is() {
 }
 
 #[test]
-fn the_working_folder_holds_no_secret_of_the_config() {
+fn file_references_are_not_resolved_against_the_working_folder() {
     let folders = Folders::new("secret");
     fs::write(folders.at("work/key"), "planted").unwrap();
     fs::write(folders.at("home/key"), "mine").unwrap();
@@ -248,7 +248,7 @@ fn the_working_folder_holds_no_secret_of_the_config() {
 
 /// A script names its interpreter, and `env` looks for that in `PATH`.
 #[test]
-fn the_working_folder_is_not_searched_for_programs_that_a_server_starts() {
+fn programs_that_a_server_starts_are_not_searched_in_the_working_folder() {
     let folders = Folders::new("interpreter");
     plant(&folders, "planted-interpreter", "ran");
     let script = folders.at("home/script");

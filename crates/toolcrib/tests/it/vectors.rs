@@ -78,7 +78,7 @@ fn nearest(run: &Run) -> (f64, String) {
 }
 
 #[test]
-fn a_folder_that_is_named_is_ranked_with() {
+fn a_named_vector_table_is_used_for_ranking() {
     let (folder, catalog) = (own_table_folder("model-a"), catalog());
     let folder = folder.to_str().unwrap();
     let args = ["--catalog", &catalog, "--embedding-model", folder, "--json", "rainy"];
@@ -93,7 +93,7 @@ fn a_folder_that_is_named_is_ranked_with() {
 
 #[cfg(feature = "model2vec")]
 #[test]
-fn a_folder_that_others_publish_is_ranked_with() {
+fn a_model2vec_table_is_used_for_ranking() {
     let (folder, catalog) = (published("published-a"), catalog());
     let folder = folder.to_str().unwrap();
     let args = ["explain", "--catalog", &catalog, "--embedding-model", folder, "--json", "rainy"];
@@ -102,7 +102,7 @@ fn a_folder_that_others_publish_is_ranked_with() {
 
 #[cfg(feature = "model2vec")]
 #[test]
-fn a_published_folder_that_is_broken_is_reported() {
+fn a_broken_model2vec_table_is_reported() {
     let folder = published("published-b");
     fs::write(folder.join("model.safetensors"), "not tensors").unwrap();
     let run = toolcrib(&["search", "--embedding-model", folder.to_str().unwrap(), "rainy"]);
@@ -115,7 +115,7 @@ fn a_published_folder_that_is_broken_is_reported() {
 /// The default build has no tokenizers but our own.
 #[cfg(not(feature = "model2vec"))]
 #[test]
-fn a_folder_that_others_publish_needs_another_build() {
+fn a_model2vec_table_needs_a_build_with_the_feature() {
     let folder = published("published-a");
     let folder = folder.to_str().unwrap();
     let said = format!(
@@ -133,7 +133,7 @@ fn a_folder_that_others_publish_needs_another_build() {
 }
 
 #[test]
-fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
+fn our_own_table_takes_precedence_over_model2vec_files_in_the_same_folder() {
     let (folder, catalog) = (published("model-own"), catalog());
     let own = folder.join("table.bin");
     let inside = concat!(env!("CARGO_MANIFEST_DIR"), "/../toolcrib-embed/weights/table.bin");
@@ -151,7 +151,7 @@ fn a_table_of_our_own_making_goes_before_another_in_its_folder() {
 }
 
 #[test]
-fn the_config_may_name_it_from_its_own_folder_or_from_home() {
+fn the_config_names_a_table_relative_to_its_folder_or_to_home() {
     own_table_folder("home/model-b");
     let home = own_path("home");
     let catalog = catalog();
@@ -165,7 +165,7 @@ fn the_config_may_name_it_from_its_own_folder_or_from_home() {
 }
 
 #[test]
-fn who_ranks_without_vectors_says_so() {
+fn a_ranker_without_vectors_rejects_a_table() {
     let folder = own_table_folder("model-c");
     let folder = folder.to_str().unwrap();
     for preset in ["words", "everruns", "hermes", "opencode", "claude-code"] {
@@ -184,7 +184,7 @@ fn who_ranks_without_vectors_says_so() {
 }
 
 #[test]
-fn a_folder_that_is_none_or_is_broken_is_told() {
+fn a_missing_or_broken_table_is_reported() {
     let (absent, broken) =
         (own_table_folder("model-d").join("absent"), own_table_folder("model-e"));
     fs::write(broken.join("table.bin"), "TCRIBEM2").unwrap();
@@ -215,7 +215,7 @@ fn a_folder_that_is_none_or_is_broken_is_told() {
 
 /// What a table costs, nobody pays who does not rank.
 #[test]
-fn a_command_that_ranks_nothing_reads_no_folder() {
+fn a_command_that_does_not_rank_reads_no_table() {
     let config = file("absent.toml", "[rank]\nembedding_model = 'there/is/none'\n");
     assert_eq!(toolcrib(&["stats", "--config", &config]).code, 0);
     assert_eq!(toolcrib(&["search", "--config", &config, "rainy"]).code, 2);

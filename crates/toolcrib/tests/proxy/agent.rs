@@ -4,35 +4,35 @@ use std::io;
 
 use serde_json::Value;
 
+use crate::api::{AgentRequest, Api, ModelMessage, ParsedResponse};
 use crate::http::{Response, post};
+use crate::scenario::{CallIdPolicy, Scenario};
 use crate::tools::{Tool, run};
-use crate::voice::{Api, Ask, Heard, Turn};
-use crate::way::{Ids, Way};
 
 /// One conversation of an agent.
 pub(crate) struct Agent {
     pub(crate) api: Api,
-    ids: Ids,
+    ids: CallIdPolicy,
     tools: Value,
     history: Vec<Value>,
     /// Whether the model is asked to think.
     pub(crate) thinks: bool,
     /// What it saw so far.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<ModelMessage>,
 }
 
 impl Agent {
     /// A conversation with these tools. `name` goes into what the user says first.
-    pub(crate) fn new(way: Way, tools: &[Tool], name: &str) -> Self {
-        let (api, ids) = (way.api, way.ids);
-        let voice = api.voice();
-        let mut history = voice.opening();
-        history.push(voice.user(&format!("script:{name} please")));
-        Self { api, ids, tools: voice.tools(tools), history, thinks: true, turns: Vec::new() }
+    pub(crate) fn new(scenario: Scenario, tools: &[Tool], name: &str) -> Self {
+        let (api, ids) = (scenario.api, scenario.ids);
+        let client = api.client();
+        let mut history = client.initial_history();
+        history.push(client.user(&format!("script:{name} please")));
+        Self { api, ids, tools: client.tools(tools), history, thinks: true, turns: Vec::new() }
     }
 
     /// One turn of the model, and what the agent does about it: runs its calls, or asks something else.
-    pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &Turn {
+    pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &ModelMessage {
         let response = self.ask(url, stream).unwrap();
         self.take(&response, stream)
     }
@@ -44,8 +44,13 @@ impl Agent {
     }
 
     fn request(&self, stream: bool) -> (&'static str, String) {
-        let ask = Ask { tools: &self.tools, history: &self.history, stream, thinks: self.thinks };
-        let (path, body) = self.api.voice().request(&ask);
+        let ask = AgentRequest {
+            tools: &self.tools,
+            history: &self.history,
+            stream,
+            thinks: self.thinks,
+        };
+        let (path, body) = self.api.client().request(&ask);
         (path, body.to_string())
     }
 
@@ -55,26 +60,26 @@ impl Agent {
     }
 
     /// Takes an answer.
-    pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &Turn {
-        let voice = self.api.voice();
+    pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &ModelMessage {
+        let client = self.api.client();
         assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);
-        let (mut turn, mut echo): Heard = if stream {
-            voice.events(&response.events())
+        let (mut turn, mut echo): ParsedResponse = if stream {
+            client.events(&response.events())
         } else {
-            voice.whole(&serde_json::from_str(&response.body).unwrap())
+            client.whole(&serde_json::from_str(&response.body).unwrap())
         };
-        if matches!(self.ids, Ids::Invented | Ids::Rewritten) {
+        if matches!(self.ids, CallIdPolicy::Invented | CallIdPolicy::Rewritten) {
             let at = self.turns.len();
-            voice.relabel(&mut turn, &mut echo, at);
+            client.rewrite_ids(&mut turn, &mut echo, at);
         }
         self.history.extend(echo);
         if turn.calls.is_empty() {
-            let next = voice.user(&format!("And then? ({})", self.turns.len()));
+            let next = client.user(&format!("And then? ({})", self.turns.len()));
             self.history.push(next);
         } else {
             let results: Vec<_> =
                 turn.calls.iter().map(|call| (call, run(&call.name, &call.arguments))).collect();
-            self.history.extend(voice.results(&results));
+            self.history.extend(client.results(&results));
         }
         self.turns.push(turn);
         &self.turns[self.turns.len() - 1]

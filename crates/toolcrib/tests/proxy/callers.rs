@@ -8,7 +8,7 @@ use crate::http::{self, Response};
 use crate::replica::Replica;
 
 /// A proxy with two callers whose key is replaced by the real one: `ci` with a scope, `free` without.
-struct Stage {
+struct TestProxy {
     provider: Provider,
     replica: Replica,
 }
@@ -16,7 +16,7 @@ struct Stage {
 const CI: &str = "Authorization: Bearer virtual-ci-key\r\n";
 const FREE: &str = "Authorization: Bearer virtual-free-key\r\n";
 
-impl Stage {
+impl TestProxy {
     fn new(proxy: &str, ci: &str) -> Self {
         let provider = Provider::start(Options::default()).unwrap();
         let url = &provider.url;
@@ -57,8 +57,8 @@ fn chat() -> String {
 }
 
 #[test]
-fn a_key_opens_generation_counting_and_models_and_nothing_else() {
-    let stage = Stage::new("", "");
+fn a_key_gives_access_to_generation_counting_and_models_only() {
+    let proxy = TestProxy::new("", "");
     let closed = [
         "DELETE /v1/files/x",
         "GET /v1/files",
@@ -85,12 +85,12 @@ fn a_key_opens_generation_counting_and_models_and_nothing_else() {
     ];
     for key in [CI, FREE] {
         for closed in closed {
-            let got = stage.send(closed, key, "{}");
+            let got = proxy.send(closed, key, "{}");
             assert_eq!(got.status, 403, "{closed}: {}", got.body);
             let said = message(&got);
             assert!(said.contains("paths") && said.contains("[proxy]"), "{closed}: {said}");
         }
-        assert_eq!(stage.reached(), [""; 0]);
+        assert_eq!(proxy.reached(), [""; 0]);
         let open = [
             ("POST /v1/chat/completions", chat()),
             ("POST /v1/messages/count_tokens", r#"{"model":"m","messages":[]}"#.into()),
@@ -103,20 +103,20 @@ fn a_key_opens_generation_counting_and_models_and_nothing_else() {
             ("GET /v1beta/models/gemini-x", String::new()),
         ];
         for (open, body) in &open {
-            stage.send(open, key, body);
+            proxy.send(open, key, body);
         }
         let expected: Vec<&str> = open.iter().map(|(open, _)| *open).collect();
-        assert_eq!(stage.reached(), expected);
-        stage.provider.clear();
+        assert_eq!(proxy.reached(), expected);
+        proxy.provider.clear();
     }
     // An unnamed client sends its own credential and is not limited.
-    stage.send("DELETE /v1/files/x", "Authorization: Bearer sk-own\r\n", "");
-    assert_eq!(stage.reached(), ["DELETE /v1/files/x"]);
+    proxy.send("DELETE /v1/files/x", "Authorization: Bearer sk-own\r\n", "");
+    assert_eq!(proxy.reached(), ["DELETE /v1/files/x"]);
 }
 
 #[test]
-fn the_config_opens_more_paths_to_one_caller_or_to_all() {
-    let stage = Stage::new("paths = ['POST /v1/embeddings']", "paths = ['/v1/files/*']");
+fn the_config_can_allow_more_paths_for_one_caller_or_for_all() {
+    let proxy = TestProxy::new("paths = ['POST /v1/embeddings']", "paths = ['/v1/files/*']");
     for (key, request, status) in [
         (CI, "POST /v1/embeddings", 200),
         (FREE, "POST /v1/embeddings", 200),
@@ -126,18 +126,18 @@ fn the_config_opens_more_paths_to_one_caller_or_to_all() {
         (FREE, "GET /v1/files/f_1", 403),
         (CI, "GET /v1/filesystem", 403),
     ] {
-        assert_eq!(stage.send(request, key, "{}").status, status, "{request} {key}");
+        assert_eq!(proxy.send(request, key, "{}").status, status, "{request} {key}");
     }
 }
 
 #[test]
 fn every_forwarded_request_is_in_the_log() {
-    let stage = Stage::new("", "");
-    stage.send("GET /v1//models?limit=2&x=%0Aforged", CI, "");
-    stage.send("POST /v1/chat/completions", FREE, &chat());
-    stage.send("DELETE /v1/files/f%C3%A9", "Authorization: Bearer sk-own\r\n", "");
-    let log = stage.replica.log();
-    let host = stage.provider.url.strip_prefix("http://").unwrap();
+    let proxy = TestProxy::new("", "");
+    proxy.send("GET /v1//models?limit=2&x=%0Aforged", CI, "");
+    proxy.send("POST /v1/chat/completions", FREE, &chat());
+    proxy.send("DELETE /v1/files/f%C3%A9", "Authorization: Bearer sk-own\r\n", "");
+    let log = proxy.replica.log();
+    let host = proxy.provider.url.strip_prefix("http://").unwrap();
     for (method, path, caller) in [
         ("GET", "/v1/models", "caller=\"ci\""),
         ("POST", "/v1/chat/completions", "caller=\"free\""),
@@ -159,8 +159,8 @@ fn every_forwarded_request_is_in_the_log() {
 }
 
 #[test]
-fn another_spelling_of_a_path_does_not_pass_the_scope() {
-    let stage = Stage::new("", "");
+fn another_spelling_of_a_path_does_not_bypass_the_scope() {
+    let proxy = TestProxy::new("", "");
     for path in [
         "/v1/%63hat/completions",
         "/v1//chat//completions",
@@ -177,10 +177,10 @@ fn another_spelling_of_a_path_does_not_pass_the_scope() {
         "/x/v1/chat/completions",
         "/v1/chat/completions/x",
     ] {
-        stage.provider.clear();
+        proxy.provider.clear();
         for headers in [CI, "x-toolcrib-tools: github__*\r\n"] {
-            let got = stage.send(&format!("POST {path}"), headers, &chat());
-            for sent in stage.provider.requests() {
+            let got = proxy.send(&format!("POST {path}"), headers, &chat());
+            for sent in proxy.provider.requests() {
                 let body = String::from_utf8_lossy(&sent.body).into_owned();
                 assert!(!body.contains("vault__open"), "{path} {headers}: {body}");
             }
@@ -203,24 +203,24 @@ fn another_spelling_of_a_path_does_not_pass_the_scope() {
         "/v1beta/tunedModels/x:generateContent",
         "/v1beta/models/x:streamGenerateContent?$alt=json&alt=sse",
     ] {
-        stage.provider.clear();
-        let got = stage.send(&format!("POST {path}"), CI, &gemini.to_string());
-        for sent in stage.provider.requests() {
+        proxy.provider.clear();
+        let got = proxy.send(&format!("POST {path}"), CI, &gemini.to_string());
+        for sent in proxy.provider.requests() {
             let body = String::from_utf8_lossy(&sent.body).into_owned();
             assert!(!body.contains("vault__open"), "{path}: {body}");
         }
         assert!(matches!(got.status, 200 | 400 | 403), "{path}: {} {}", got.status, got.body);
     }
     // Counting is not read, so that nothing but the conversation may be in it.
-    stage.provider.clear();
+    proxy.provider.clear();
     let counted = json!({"generateContentRequest": gemini}).to_string();
-    let got = stage.send("POST /v1beta/models/gemini-x:countTokens", CI, &counted);
-    assert_eq!((got.status, stage.reached().len()), (403, 0), "{}", got.body);
+    let got = proxy.send("POST /v1beta/models/gemini-x:countTokens", CI, &counted);
+    assert_eq!((got.status, proxy.reached().len()), (403, 0), "{}", got.body);
 }
 
 #[test]
-fn dot_segments_in_every_encoding_are_refused_for_everybody() {
-    let stage = Stage::new("", "");
+fn dot_segments_in_every_encoding_are_rejected_for_every_caller() {
+    let proxy = TestProxy::new("", "");
     for path in [
         "/v1/../files",
         "/v1/./files",
@@ -249,20 +249,20 @@ fn dot_segments_in_every_encoding_are_refused_for_everybody() {
     ] {
         for headers in ["Authorization: Bearer sk-own\r\n", CI] {
             for method in ["GET", "POST"] {
-                let got = stage.send(&format!("{method} {path}"), headers, "{}");
+                let got = proxy.send(&format!("{method} {path}"), headers, "{}");
                 assert_eq!(got.status, 400, "{method} {path}: {}", got.body);
             }
         }
     }
-    assert_eq!(stage.reached(), [""; 0]);
+    assert_eq!(proxy.reached(), [""; 0]);
     // Dots that are part of a name are none.
-    stage.send("GET /v1/models/gemini-2.5..x", "Authorization: Bearer sk-own\r\n", "");
-    assert_eq!(stage.reached(), ["GET /v1/models/gemini-2.5..x"]);
+    proxy.send("GET /v1/models/gemini-2.5..x", "Authorization: Bearer sk-own\r\n", "");
+    assert_eq!(proxy.reached(), ["GET /v1/models/gemini-2.5..x"]);
 }
 
 #[test]
-fn headers_of_ours_that_cannot_be_read_are_refused() {
-    let stage = Stage::new("", "");
+fn unreadable_toolcrib_headers_are_rejected() {
+    let proxy = TestProxy::new("", "");
     let own = "Authorization: Bearer sk-own\r\n";
     for (headers, said) in [
         (&b"x-toolcrib-tools: github__\xe9*\r\n"[..], "x-toolcrib-tools"),
@@ -281,27 +281,27 @@ fn headers_of_ours_that_cannot_be_read_are_refused() {
     ] {
         let headers = [own.as_bytes(), headers].concat();
         for target in ["POST /v1/chat/completions", "GET /v1/models"] {
-            let got = http::send(&stage.replica.url, target, &headers, &chat()).unwrap();
+            let got = http::send(&proxy.replica.url, target, &headers, &chat()).unwrap();
             assert_eq!(got.status, 400, "{said}: {}", got.body);
             assert!(message(&got).contains(said), "{said}: {}", got.body);
         }
     }
-    assert_eq!(stage.reached(), [""; 0]);
+    assert_eq!(proxy.reached(), [""; 0]);
 }
 
 #[test]
-fn two_credentials_do_not_confuse_callers_and_no_key_of_ours_goes_up() {
-    let stage = Stage::new("", "");
+fn a_second_credential_does_not_change_the_caller_and_no_key_reaches_the_provider() {
+    let proxy = TestProxy::new("", "");
     for headers in [
         "Authorization: Bearer sk-own\r\nAuthorization: Bearer virtual-ci-key\r\n",
         "x-api-key: virtual-free-key\r\nx-api-key: virtual-ci-key\r\n",
         "Authorization: Bearer virtual-ci-key\r\nx-api-key: virtual-free-key\r\n",
         "x-toolcrib-key: virtual-ci-key\r\nAuthorization: Bearer virtual-free-key\r\n",
     ] {
-        let got = stage.send("POST /v1/chat/completions", headers, &chat());
+        let got = proxy.send("POST /v1/chat/completions", headers, &chat());
         assert_eq!(got.status, 400, "{headers}: {}", got.body);
     }
-    assert_eq!(stage.reached(), [""; 0]);
+    assert_eq!(proxy.reached(), [""; 0]);
     for (target, headers) in [
         ("/v1/chat/completions", "Authorization: Bearer  virtual-ci-key\r\n"),
         ("/v1/chat/completions", "Authorization: bearer virtual-ci-key\r\nx-api-key: sk-own\r\n"),
@@ -310,10 +310,10 @@ fn two_credentials_do_not_confuse_callers_and_no_key_of_ours_goes_up() {
         ("/v1/chat/completions?access_token=virtual-ci-key", ""),
         ("/v1/chat/completions?a=1&key=sk-own&key=virtual-ci-key", ""),
     ] {
-        stage.provider.clear();
-        let got = stage.send(&format!("POST {target}"), headers, &chat());
+        proxy.provider.clear();
+        let got = proxy.send(&format!("POST {target}"), headers, &chat());
         assert_eq!(got.status, 200, "{target} {headers}: {}", got.body);
-        for sent in stage.provider.requests() {
+        for sent in proxy.provider.requests() {
             let head = format!("{} {:?}", sent.path, sent.headers);
             assert!(!head.contains("virtual") && !head.contains("sk-own"), "{head}");
             assert_eq!(sent.header("authorization"), Some("Bearer real-key"), "{target}");
@@ -322,12 +322,12 @@ fn two_credentials_do_not_confuse_callers_and_no_key_of_ours_goes_up() {
         }
     }
     // Headers that make an upstream read another method, or pick another part of the account.
-    stage.provider.clear();
+    proxy.provider.clear();
     let headers = format!(
         "{CI}x-http-method-override: DELETE\r\nx-original-url: /v1/files\r\nopenai-organization: org-other\r\n"
     );
-    assert_eq!(stage.send("GET /v1/models/x", &headers, "").status, 200);
-    let sent = format!("{:?}", stage.provider.requests()[0].headers);
+    assert_eq!(proxy.send("GET /v1/models/x", &headers, "").status, 200);
+    let sent = format!("{:?}", proxy.provider.requests()[0].headers);
     assert!(
         !sent.contains("override") && !sent.contains("original") && !sent.contains("org-other"),
         "{sent}"

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use toolcrib_testkit::provider::{Action, Options, Provider, Script, Step};
 
 use crate::agent::Agent;
-use crate::dice::Dice;
+use crate::api::{Api, ModelMessage};
 use crate::replica::Replica;
-use crate::talk::{PREAMBLE, THOUGHT, Talk};
+use crate::rng::Rng;
+use crate::scenario::{CallIdPolicy, Scenario, id_scenarios, preset_scenarios, scenarios};
+use crate::script_generator::{PREAMBLE, ScriptGenerator, THOUGHT};
 use crate::tools::{Size, Tool, arguments, tools};
-use crate::voice::{Api, Turn};
-use crate::way::{Ids, Way, ways, ways_of_ids, ways_of_presets};
 
 /// Conversations that are made up, each from a number of its own, and their turns.
 const MADE_UP: u64 = 4;
@@ -22,11 +22,11 @@ const TURNS: usize = 10;
 const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
 
 /// Conversations by name: the situations one by one, and some that are made up.
-fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
-    let mut dice = Dice(1);
+fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Step>> {
+    let mut rng = Rng(1);
     let mut calls = (0..).map(|at| {
         let tool = &tools[at * 7 % tools.len()];
-        (tool.name.clone(), arguments(tool, &mut dice))
+        (tool.name.clone(), arguments(tool, &mut rng))
     });
     let mut call = || {
         let (name, arguments) = calls.next().unwrap();
@@ -48,7 +48,7 @@ fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
             ],
         ),
     ];
-    let (wanted, taken) = (&tools[85], arguments(&tools[85], &mut Dice(3)));
+    let (wanted, taken) = (&tools[85], arguments(&tools[85], &mut Rng(3)));
     let found = Action::find("search payslip payroll", &wanted.name, taken);
     all.push(("query", vec![Step::new([found]), report()]));
     let known = call();
@@ -56,55 +56,59 @@ fn conversations(tools: &[Tool], way: Way) -> BTreeMap<String, Vec<Step>> {
         "beside",
         vec![Step::new([known.clone()]), Step::new([Action::search("meters"), known]), report()],
     ));
-    if way.calls_blind() {
-        let (name, arguments) = (&tools[33].name, arguments(&tools[33], &mut Dice(2)));
+    if scenario.can_call_unfound_tools() {
+        let (name, arguments) = (&tools[33].name, arguments(&tools[33], &mut Rng(2)));
         let blind = || Step::new([Action::exact_call(name, arguments.clone())]);
         let found = Step::new([Action::call(name, arguments.clone())]);
         all.push(("blind", vec![blind(), report(), blind(), found, blind(), report()]));
     }
     let mut all: BTreeMap<String, Vec<Step>> =
         all.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect();
-    if !way.preset.is_empty() && way.ids != Ids::Kept {
+    if !scenario.preset.is_empty() && scenario.ids != CallIdPolicy::Kept {
         // The other situations have no calls, or only one at a time.
         all.retain(|name, _| ID_CASES.contains(&name.as_str()));
     }
-    for seed in 0..if way.preset.is_empty() || way.ids == Ids::Kept { MADE_UP } else { 1 } {
-        let mut talk = Talk::new(tools, seed, way.calls_blind());
-        all.insert(format!("made-up-{seed}"), talk.steps(TURNS));
+    for seed in 0..if scenario.preset.is_empty() || scenario.ids == CallIdPolicy::Kept {
+        MADE_UP
+    } else {
+        1
+    } {
+        let mut generator = ScriptGenerator::new(tools, seed, scenario.can_call_unfound_tools());
+        all.insert(format!("made-up-{seed}"), generator.steps(TURNS));
     }
     all
 }
 
-fn compare(way: Way) {
+fn compare(scenario: Scenario) {
     let tools = tools(100, Size::Usual);
-    let conversations = conversations(&tools, way);
+    let conversations = conversations(&tools, scenario);
     let scripts =
         conversations.iter().map(|(name, steps)| (name.clone(), Script::steps(steps.clone())));
     let options = Options {
         scripts: scripts.collect(),
         bind_thinking: true,
-        call_ids: way.has_ids(),
+        call_ids: scenario.has_ids(),
         ..Options::default()
     };
     let provider = Provider::start(options).unwrap();
-    let replica = Replica::start(&way.config(&provider.url, None));
+    let replica = Replica::start(&scenario.config(&provider.url, None));
     for (name, steps) in &conversations {
         let turns = steps.iter().filter(|step| !only_searches(step)).count();
         for stream in [false, true] {
             let see = |url: &str| {
-                let mut agent = Agent::new(way, &tools, name);
+                let mut agent = Agent::new(scenario, &tools, name);
                 (0..turns).for_each(|_| {
                     agent.turn(url, stream);
                 });
                 agent.turns
             };
             let (direct, through) = (see(&provider.url), see(&replica.url));
-            let what = format!("{way:?} {name} stream={stream}");
+            let what = format!("{scenario:?} {name} stream={stream}");
             for (at, (direct, through)) in direct.iter().zip(&through).enumerate() {
                 assert_eq!(bare(through), *direct, "{what}: turn {at}");
             }
             let ids: Vec<&String> = calls(&through).map(|call| &call.id).collect();
-            if way.ids == Ids::Absent {
+            if scenario.ids == CallIdPolicy::Absent {
                 assert!(ids.iter().all(|id| id.is_empty()), "{what}: {ids:?}");
                 continue;
             }
@@ -112,24 +116,24 @@ fn compare(way: Way) {
             assert_eq!(ids.len(), distinct.len(), "{what}: {ids:?}");
         }
     }
-    assert_eq!(replica.modes(), [way.mode], "{way:?}");
+    assert_eq!(replica.modes(), [scenario.mode], "{scenario:?}");
 }
 
-fn calls(turns: &[Turn]) -> impl Iterator<Item = &crate::voice::Call> {
+fn calls(turns: &[ModelMessage]) -> impl Iterator<Item = &crate::api::Call> {
     turns.iter().flat_map(|turn| &turn.calls)
 }
 
 /// A turn without what opened the searches in it.
-fn bare(turn: &Turn) -> Turn {
-    let after = |text: &str, opening| {
+fn bare(turn: &ModelMessage) -> ModelMessage {
+    let after = |text: &str, initial_history| {
         let mut rest = text;
-        while let Some(more) = rest.strip_prefix(opening) {
+        while let Some(more) = rest.strip_prefix(initial_history) {
             rest = more.trim_start();
         }
         rest.to_owned()
     };
     let (text, thoughts) = (after(&turn.text, PREAMBLE), after(&turn.thoughts, THOUGHT));
-    Turn { thoughts, text, ..turn.clone() }
+    ModelMessage { thoughts, text, ..turn.clone() }
 }
 
 fn only_searches(step: &Step) -> bool {
@@ -137,15 +141,15 @@ fn only_searches(step: &Step) -> bool {
 }
 
 fn compare_all(api: Api) {
-    ways(api).for_each(compare);
+    scenarios(api).for_each(compare);
 }
 
 fn compare_ids(api: Api) {
-    ways_of_ids(api).for_each(compare);
+    id_scenarios(api).for_each(compare);
 }
 
 fn compare_presets(api: Api) {
-    ways_of_presets(api).for_each(compare);
+    preset_scenarios(api).for_each(compare);
 }
 
 #[test]

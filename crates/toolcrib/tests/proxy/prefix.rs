@@ -6,12 +6,12 @@ use std::thread;
 use toolcrib_testkit::provider::{CannedResponse, StreamFault};
 use toolcrib_testkit::redis::Server;
 
+use crate::api::Api;
+use crate::long_conversation::LongConversation;
 use crate::replica::Replica;
-use crate::stage::Stage;
-use crate::talk::Talk;
+use crate::scenario::{CallIdPolicy, Scenario, id_scenarios, preset_scenarios, scenarios};
+use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
-use crate::voice::Api;
-use crate::way::{Ids, Way, ways, ways_of_ids, ways_of_presets};
 
 const TURNS: usize = 200;
 /// Turns with ids that are not both given and kept.
@@ -22,143 +22,144 @@ const PRESET_TURNS: usize = 40;
 const PRESET_ID_TURNS: usize = 20;
 const TOOLS: usize = 100;
 
-fn turns(way: Way) -> usize {
-    match (way.preset, way.ids) {
-        ("", Ids::Kept) => TURNS,
+fn turns(scenario: Scenario) -> usize {
+    match (scenario.preset, scenario.ids) {
+        ("", CallIdPolicy::Kept) => TURNS,
         ("", _) => ID_TURNS,
-        (_, Ids::Kept) => PRESET_TURNS,
+        (_, CallIdPolicy::Kept) => PRESET_TURNS,
         _ => PRESET_ID_TURNS,
     }
 }
 
-fn stage(way: Way) -> Stage {
+fn conversation(scenario: Scenario) -> LongConversation {
     let tools = tools(TOOLS, Size::Usual);
-    let steps = Talk::new(&tools, 7, way.calls_blind()).steps(turns(way));
-    Stage::new(way, &tools, steps)
+    let steps =
+        ScriptGenerator::new(&tools, 7, scenario.can_call_unfound_tools()).steps(turns(scenario));
+    LongConversation::new(scenario, &tools, steps)
 }
 
-fn one_replica(way: Way) {
-    let mut stage = stage(way);
-    let replica = Replica::start(&way.config(&stage.provider.url, None));
-    for _ in 0..turns(way) {
-        stage.turn(&replica.url);
+fn one_replica(scenario: Scenario) {
+    let mut conversation = conversation(scenario);
+    let replica = Replica::start(&scenario.config(&conversation.provider.url, None));
+    for _ in 0..turns(scenario) {
+        conversation.turn(&replica.url);
     }
-    stage.unbroken();
-    stage.searched();
-    assert_eq!(replica.modes(), [way.mode], "{way:?}");
+    conversation.assert_stable_prefix();
+    conversation.assert_searched();
+    assert_eq!(replica.modes(), [scenario.mode], "{scenario:?}");
 }
 
 /// By turns with two replicas. Half-way one is killed in the middle of a request, and the agent asks the
 /// other one again, and from then on.
-fn two_replicas(way: Way) {
+fn two_replicas(scenario: Scenario) {
     let redis = Server::start();
-    let mut stage = stage(way);
-    let config = way.config(&stage.provider.url, Some(&redis.url()));
+    let mut conversation = conversation(scenario);
+    let config = scenario.config(&conversation.provider.url, Some(&redis.url()));
     let (mut one, other) = (Replica::start(&config), Replica::start(&config));
-    let half = turns(way) / 2;
+    let half = turns(scenario) / 2;
     for at in 0..half {
-        stage.turn(if at % 2 == 0 { &one.url } else { &other.url });
+        conversation.turn(if at % 2 == 0 { &one.url } else { &other.url });
     }
-    stage.provider.queue_response(CannedResponse::Faulty(StreamFault::StallFirst));
+    conversation.provider.queue_response(CannedResponse::Faulty(StreamFault::StallFirst));
     thread::scope(|scope| {
         let url = one.url.clone();
         let asked = scope.spawn({
-            let agent = &stage.agent;
+            let agent = &conversation.agent;
             move || agent.ask(&url, true)
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(stage.provider.wait_for_open_responses(1));
+        runtime.block_on(conversation.provider.wait_for_open_responses(1));
         one.kill();
         assert!(asked.join().unwrap().is_err());
     });
-    for _ in half..turns(way) {
-        stage.turn(&other.url);
+    for _ in half..turns(scenario) {
+        conversation.turn(&other.url);
     }
-    stage.unbroken();
-    stage.searched();
+    conversation.assert_stable_prefix();
+    conversation.assert_searched();
 }
 
 #[test]
-fn chat_with_one_replica() {
-    ways(Api::Chat).for_each(one_replica);
+fn the_prefix_is_stable_for_chat_with_one_replica() {
+    scenarios(Api::Chat).for_each(one_replica);
 }
 
 #[test]
-fn responses_with_one_replica() {
-    ways(Api::Responses).for_each(one_replica);
+fn the_prefix_is_stable_for_responses_with_one_replica() {
+    scenarios(Api::Responses).for_each(one_replica);
 }
 
 #[test]
-fn messages_with_one_replica() {
-    ways(Api::Messages).for_each(one_replica);
+fn the_prefix_is_stable_for_messages_with_one_replica() {
+    scenarios(Api::Messages).for_each(one_replica);
 }
 
 #[test]
-fn gemini_with_one_replica() {
-    ways(Api::Gemini).for_each(one_replica);
+fn the_prefix_is_stable_for_gemini_with_one_replica() {
+    scenarios(Api::Gemini).for_each(one_replica);
 }
 
 #[test]
-fn chat_with_two_replicas() {
-    ways(Api::Chat).for_each(two_replicas);
+fn the_prefix_is_stable_for_chat_with_two_replicas() {
+    scenarios(Api::Chat).for_each(two_replicas);
 }
 
 #[test]
-fn responses_with_two_replicas() {
-    ways(Api::Responses).for_each(two_replicas);
+fn the_prefix_is_stable_for_responses_with_two_replicas() {
+    scenarios(Api::Responses).for_each(two_replicas);
 }
 
 #[test]
-fn messages_with_two_replicas() {
-    ways(Api::Messages).for_each(two_replicas);
+fn the_prefix_is_stable_for_messages_with_two_replicas() {
+    scenarios(Api::Messages).for_each(two_replicas);
 }
 
 #[test]
-fn gemini_with_two_replicas() {
-    ways(Api::Gemini).for_each(two_replicas);
+fn the_prefix_is_stable_for_gemini_with_two_replicas() {
+    scenarios(Api::Gemini).for_each(two_replicas);
 }
 
 #[test]
-fn chat_with_changed_ids() {
-    ways_of_ids(Api::Chat).for_each(one_replica);
+fn the_prefix_is_stable_for_chat_with_changed_ids() {
+    id_scenarios(Api::Chat).for_each(one_replica);
 }
 
 #[test]
-fn responses_with_changed_ids() {
-    ways_of_ids(Api::Responses).for_each(one_replica);
+fn the_prefix_is_stable_for_responses_with_changed_ids() {
+    id_scenarios(Api::Responses).for_each(one_replica);
 }
 
 #[test]
-fn messages_with_changed_ids() {
-    ways_of_ids(Api::Messages).for_each(one_replica);
+fn the_prefix_is_stable_for_messages_with_changed_ids() {
+    id_scenarios(Api::Messages).for_each(one_replica);
 }
 
 #[test]
-fn gemini_with_changed_ids() {
-    ways_of_ids(Api::Gemini).for_each(one_replica);
+fn the_prefix_is_stable_for_gemini_with_changed_ids() {
+    id_scenarios(Api::Gemini).for_each(one_replica);
 }
 
 #[test]
-fn gemini_with_changed_ids_and_two_replicas() {
-    ways_of_ids(Api::Gemini).for_each(two_replicas);
+fn the_prefix_is_stable_for_gemini_with_changed_ids_and_two_replicas() {
+    id_scenarios(Api::Gemini).for_each(two_replicas);
 }
 
 #[test]
-fn chat_under_every_preset() {
-    ways_of_presets(Api::Chat).for_each(one_replica);
+fn the_prefix_is_stable_for_chat_under_every_preset() {
+    preset_scenarios(Api::Chat).for_each(one_replica);
 }
 
 #[test]
-fn responses_under_every_preset() {
-    ways_of_presets(Api::Responses).for_each(one_replica);
+fn the_prefix_is_stable_for_responses_under_every_preset() {
+    preset_scenarios(Api::Responses).for_each(one_replica);
 }
 
 #[test]
-fn messages_under_every_preset() {
-    ways_of_presets(Api::Messages).for_each(one_replica);
+fn the_prefix_is_stable_for_messages_under_every_preset() {
+    preset_scenarios(Api::Messages).for_each(one_replica);
 }
 
 #[test]
-fn gemini_under_every_preset() {
-    ways_of_presets(Api::Gemini).for_each(one_replica);
+fn the_prefix_is_stable_for_gemini_under_every_preset() {
+    preset_scenarios(Api::Gemini).for_each(one_replica);
 }

@@ -15,12 +15,12 @@ use toolcrib_testkit::provider::{Action, Options, Provider, Script, Step};
 use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::agent::Agent;
-use crate::dice::Dice;
+use crate::api::Api;
+use crate::prefix_check::RequestParts;
 use crate::replica::Replica;
-use crate::sent::Sent;
+use crate::rng::Rng;
+use crate::scenario::{SCENARIOS, Scenario};
 use crate::tools::{Size, Tool, arguments, tools};
-use crate::voice::Api;
-use crate::way::{WAYS, Way};
 
 const COUNTS: [usize; 8] = [5, 10, 20, 50, 100, 200, 500, 2_000];
 const SIZES: [Size; 2] = [Size::Usual, Size::Tiny];
@@ -36,15 +36,22 @@ struct Row {
     turn: Option<usize>,
 }
 
-fn row(way: Way, provider: &Provider, replica: &Replica, count: usize, size: Size) -> Row {
+fn row(
+    scenario: Scenario,
+    provider: &Provider,
+    replica: &Replica,
+    count: usize,
+    size: Size,
+) -> Row {
     provider.clear();
     let tools = tools(count, size);
-    let mut agent = Agent::new(way, &tools, &name(count, size));
+    let mut agent = Agent::new(scenario, &tools, &name(count, size));
     let response = agent.ask(&replica.url, false).unwrap();
     let called = &agent.take(&response, false).calls[0].name;
     assert_eq!(*called, wanted(&tools).name);
     let requests = provider.requests();
-    let sent: Vec<Sent<'_>> = requests.iter().map(|sent| Sent::read(way.api, sent)).collect();
+    let sent: Vec<RequestParts<'_>> =
+        requests.iter().map(|sent| RequestParts::read(scenario.api, sent)).collect();
     let counted: Vec<usize> = sent.iter().map(|sent| tokens(&in_prompt(sent.tools()))).collect();
     // Every request after the first has hidden rounds in it.
     let hidden = sent.iter().flat_map(|later| &later.entries[sent[0].entries.len()..]);
@@ -53,7 +60,7 @@ fn row(way: Way, provider: &Provider, replica: &Replica, count: usize, size: Siz
         mode: response.header("x-toolcrib-mode").unwrap_or_default().to_owned(),
         before: tokens(&agent.tools().to_string()),
         after: counted[0],
-        turn: (way.mode != "hosted").then(|| counted.iter().sum::<usize>() + hidden),
+        turn: (scenario.mode != "hosted").then(|| counted.iter().sum::<usize>() + hidden),
     }
 }
 
@@ -81,7 +88,7 @@ fn in_prompt(tools: &str) -> String {
 fn referenced(entry: &str, agent: &Agent, tools: &[Tool]) -> usize {
     let is_named = |tool: &&Tool| entry.contains(&format!(r#""tool_name":"{}""#, tool.name));
     let named = tools.iter().filter(is_named).cloned().collect::<Vec<_>>();
-    if named.is_empty() { 0 } else { tokens(&agent.api.voice().tools(&named).to_string()) }
+    if named.is_empty() { 0 } else { tokens(&agent.api.client().tools(&named).to_string()) }
 }
 
 fn wanted(tools: &[Tool]) -> &Tool {
@@ -98,7 +105,7 @@ fn scripts() -> BTreeMap<String, Script> {
     all.map(|(count, size)| {
         let tools = tools(count, size);
         let tool = wanted(&tools);
-        let call = Action::call(&tool.name, arguments(tool, &mut Dice(0)));
+        let call = Action::call(&tool.name, arguments(tool, &mut Rng(0)));
         (name(count, size), Script::steps([Step::new([call])]))
     })
     .collect()
@@ -137,26 +144,26 @@ fn cell(Row { mode, before, after, turn }: &Row) -> String {
     }
 }
 
-fn label(way: Way) -> String {
-    let api = match way.api {
+fn label(scenario: Scenario) -> String {
+    let api = match scenario.api {
         Api::Chat => "Chat Completions",
         Api::Responses => "Responses",
         Api::Messages => "Messages",
         Api::Gemini => "Gemini",
     };
-    format!("{api}, {}", way.mode)
+    format!("{api}, {}", scenario.mode)
 }
 
 /// Compares a row with the one in the documentation, or writes it there.
-fn document(size: Size, way: Way, cells: &[String]) {
+fn document(size: Size, scenario: Scenario, cells: &[String]) {
     /// Tests run side by side and write to one file.
     static FILE: Mutex<()> = Mutex::new(());
     let _guard = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/modes.md");
     let page = fs::read_to_string(&path).unwrap();
-    let row = format!("| {} | {} |", label(way), cells.join(" | "));
+    let row = format!("| {} | {} |", label(scenario), cells.join(" | "));
     // Both tables have the same labels, and the one of usual sizes comes first.
-    let start = format!("| {} | ", label(way));
+    let start = format!("| {} | ", label(scenario));
     let lines = page.lines().enumerate().filter(|(_, line)| line.starts_with(&start));
     let at = lines.map(|(at, _)| at).nth(usize::from(size == Size::Tiny));
     let at = at.unwrap_or_else(|| panic!("docs/modes.md has no row `{start}` for {size:?}"));
@@ -170,22 +177,22 @@ fn document(size: Size, way: Way, cells: &[String]) {
 }
 
 /// Every way of one API: those that hide tools, and in Chat Completions those that show them.
-fn all_ways(api: Api) -> Vec<Way> {
-    let chat = Way { api: Api::Chat, ..WAYS[0] };
-    let others = ["append", "reveal", "terse"].map(|mode| Way { mode, ..chat });
-    let hiding = WAYS.into_iter().filter(|way| way.api == api);
-    hiding.chain(others.into_iter().filter(|way| way.api == api)).collect()
+fn all_scenarios(api: Api) -> Vec<Scenario> {
+    let chat = Scenario { api: Api::Chat, ..SCENARIOS[0] };
+    let others = ["append", "reveal", "terse"].map(|mode| Scenario { mode, ..chat });
+    let hiding = SCENARIOS.into_iter().filter(|scenario| scenario.api == api);
+    hiding.chain(others.into_iter().filter(|scenario| scenario.api == api)).collect()
 }
 
 fn measure(api: Api) {
-    for way in all_ways(api) {
+    for scenario in all_scenarios(api) {
         let options = Options { scripts: scripts(), ..Options::default() };
         let provider = Provider::start(options).unwrap();
-        let replica = Replica::start(&way.config(&provider.url, None));
+        let replica = Replica::start(&scenario.config(&provider.url, None));
         for size in SIZES {
             let mut cells = Vec::new();
             for count in COUNTS {
-                let row = row(way, &provider, &replica, count, size);
+                let row = row(scenario, &provider, &replica, count, size);
                 if SHOWN.contains(&count) {
                     cells.push(cell(&row));
                 }
@@ -193,23 +200,23 @@ fn measure(api: Api) {
                 let first = fewer(before, after);
                 // A tool that is shown costs tokens however it is shown, and a definition that is appended
                 // is in the answer to the search as well.
-                let hides = !matches!(way.mode, "append" | "reveal" | "terse");
-                assert!(after <= before, "{way:?} {count} {size:?}: {before} became {after}");
+                let hides = !matches!(scenario.mode, "append" | "reveal" | "terse");
+                assert!(after <= before, "{scenario:?} {count} {size:?}: {before} became {after}");
                 let passes = mode == "pass-through";
                 // Between the two it depends; what it must not do is lose.
-                assert!(count >= 15 || passes, "{way:?} {count} {size:?}");
-                assert!(count < 50 || !passes, "{way:?} {count} {size:?}");
+                assert!(count >= 15 || passes, "{scenario:?} {count} {size:?}");
+                assert!(count < 50 || !passes, "{scenario:?} {count} {size:?}");
                 assert!(
                     !hides || turn.is_none_or(|turn| turn <= before),
-                    "{way:?} {count} {size:?}: {turn:?}"
+                    "{scenario:?} {count} {size:?}: {turn:?}"
                 );
                 if hides && size == Size::Usual && count == 500 {
-                    assert!(first >= 90.0, "{way:?}: only {first:.1} % fewer");
+                    assert!(first >= 90.0, "{scenario:?}: only {first:.1} % fewer");
                 }
             }
             // Two ways of one API have the same label; the first is the one in the documentation.
-            if !way.native.contains("additional_tools") {
-                document(size, way, &cells);
+            if !scenario.native.contains("additional_tools") {
+                document(size, scenario, &cells);
             }
         }
     }
@@ -239,17 +246,17 @@ fn gemini_saves() {
 #[test]
 fn the_listing_is_in() {
     let tools = tools(500, Size::Usual);
-    for way in WAYS.into_iter().filter(|way| way.mode != "hosted") {
+    for scenario in SCENARIOS.into_iter().filter(|scenario| scenario.mode != "hosted") {
         let options = Options { scripts: scripts(), ..Options::default() };
         let provider = Provider::start(options).unwrap();
-        let replica = Replica::start(&way.config(&provider.url, None));
-        let agent = Agent::new(way, &tools, &name(500, Size::Usual));
+        let replica = Replica::start(&scenario.config(&provider.url, None));
+        let agent = Agent::new(scenario, &tools, &name(500, Size::Usual));
         agent.ask(&replica.url, false).unwrap();
         let requests = provider.requests();
-        let sent = in_prompt(Sent::read(way.api, &requests[0]).tools());
+        let sent = in_prompt(RequestParts::read(scenario.api, &requests[0]).tools());
         for tool in &tools {
             let (group, _) = tool.name.split_once("__").unwrap();
-            assert!(sent.contains(group), "{way:?}: `{group}` is not in {sent}");
+            assert!(sent.contains(group), "{scenario:?}: `{group}` is not in {sent}");
         }
     }
 }

@@ -23,7 +23,7 @@ fn post(replica: &Replica, path: &str, body: &str) -> Response {
 }
 
 #[test]
-fn tools_outside_the_scope_reach_the_provider_nowhere() {
+fn tools_outside_the_scope_never_reach_the_provider() {
     let (provider, replica) = stage();
     let tool = |name: &str| format!(r#"{{"type":"function","name":"{name}","parameters":{{}}}}"#);
     let space = format!(
@@ -49,7 +49,7 @@ fn tools_outside_the_scope_reach_the_provider_nowhere() {
 }
 
 #[test]
-fn a_body_that_two_programs_read_differently_is_refused() {
+fn a_body_that_parsers_could_read_differently_is_rejected() {
     let (provider, replica) = stage();
     let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
     for (body, why) in [

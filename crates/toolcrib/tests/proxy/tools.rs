@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A tool, in no dialect.
 #[derive(Clone, Debug)]
@@ -98,18 +98,18 @@ fn tool(at: usize, size: Size) -> Tool {
     let (verb, sentence) = VERBS[at % VERBS.len()];
     let thing = format!("{thing}{}", KINDS[at / (VERBS.len() * SERVICES.len()) % KINDS.len()]);
     let spoken = thing.replace('_', " ");
-    let dice = &mut Dice(at as u64);
+    let rng = &mut Rng(at as u64);
     let mut description = sentence.replace("THING", &spoken);
     let mut properties = Map::new();
     let mut required = Vec::new();
     let (parameters, worded) = match size {
-        Size::Tiny => (1 + dice.below(2), false),
+        Size::Tiny => (1 + rng.below(2), false),
         Size::Usual => {
-            description = format!("{description} Part of {what}. {}", dice.one(&CAUTIONS));
-            (3 + dice.below(10), true)
+            description = format!("{description} Part of {what}. {}", rng.one(&CAUTIONS));
+            (3 + rng.below(10), true)
         }
     };
-    let first = dice.below(POOL.len());
+    let first = rng.below(POOL.len());
     for at in 0..parameters {
         let (name, text, schema) = POOL[(first + at * 5) % POOL.len()];
         let mut schema: Value = serde_json::from_str(schema).unwrap();
@@ -117,7 +117,7 @@ fn tool(at: usize, size: Size) -> Tool {
             schema["description"] = text.replace("THING", &spoken).into();
         }
         properties.insert(name.to_owned(), schema);
-        if at == 0 || (worded && dice.below(4) == 0) {
+        if at == 0 || (worded && rng.below(4) == 0) {
             required.push(name);
         }
     }
@@ -197,12 +197,12 @@ const POOL: [(&str, &str, &str); 24] = [
 ];
 
 /// Arguments that a tool takes: all that are required, and some that are not.
-pub(crate) fn arguments(tool: &Tool, dice: &mut Dice) -> Value {
+pub(crate) fn arguments(tool: &Tool, rng: &mut Rng) -> Value {
     let required = tool.schema["required"].as_array().unwrap();
     let properties = tool.schema["properties"].as_object().unwrap();
     let wanted = properties
         .iter()
-        .filter(|(name, _)| required.iter().any(|other| other == *name) || dice.below(3) == 0);
+        .filter(|(name, _)| required.iter().any(|other| other == *name) || rng.below(3) == 0);
     let wanted: Vec<(String, Value)> =
         wanted.map(|(name, schema)| (name.clone(), value(schema))).collect();
     Value::Object(wanted.into_iter().collect())

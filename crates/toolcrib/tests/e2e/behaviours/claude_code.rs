@@ -55,11 +55,14 @@ fn a_client_sees_names_and_one_tool_and_no_schema() {
 
 #[test]
 fn instructions_say_to_load_before_calling() {
-    let told = session().again().instructions().unwrap();
-    for said in ["`tool_search` finds them", "Search for what you need", "on the next step"] {
-        assert!(told.contains(said), "{told}");
+    let instructions = session().again().instructions().unwrap();
+    for phrase in ["`tool_search` finds them", "Search for what you need", "on the next step"] {
+        assert!(instructions.contains(phrase), "{instructions}");
     }
-    assert!(!told.contains("a message names them"), "MCP has no such message: {told}");
+    assert!(
+        !instructions.contains("a message names them"),
+        "MCP has no such message: {instructions}"
+    );
 }
 
 fn sample() -> Vec<Value> {

@@ -13,8 +13,8 @@ use crate::support::client::Era;
 fn agent() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
-    let own = |name: &'static str| name.rsplit("__").next().unwrap();
-    let with = |(name, words, argument)| tool(own(name), words, &[argument, "note"], 1);
+    let bare_name = |name: &'static str| name.rsplit("__").next().unwrap();
+    let with = |(name, words, argument)| tool(bare_name(name), words, &[argument, "note"], 1);
     tools.into_iter().map(with).collect()
 }
 
@@ -64,11 +64,11 @@ fn only_the_count_decides_whatever_the_tools_cost() {
 }
 
 #[test]
-fn every_list_is_decided_anew() {
+fn every_list_is_decided_again() {
     let mut session = with(&agent()).start();
     assert_eq!(session.stubs().len(), 15);
     session.define("dev", &agent()[..14]);
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     assert_eq!(session.stubs(), [""; 0]);
 }
 
@@ -123,7 +123,7 @@ fn instructions_ask_to_search_before_the_first_use() {
 }
 
 #[test]
-fn every_client_is_served_alike() {
+fn every_client_gets_the_same_tools() {
     let [first, second] =
         ["gemini-cli", "some-agent"].map(|client| with(&agent()).start_as(client, Era::Old).list());
     assert_eq!(first, second);

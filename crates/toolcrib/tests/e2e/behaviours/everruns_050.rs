@@ -43,7 +43,7 @@ fn a_session_that_deferred_goes_on_when_its_tools_become_fewer() {
     let mut session = with(&gauges(15)).start();
     assert_eq!(session.stubs().len(), 15);
     session.define("plant", &gauges(3));
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     assert_eq!(session.stubs().len(), 3);
     assert_eq!(session.again().stubs(), [""; 0], "another session never deferred");
 }
@@ -72,7 +72,7 @@ fn found_tools_get_their_schemas_unless_reveal_says_otherwise() {
 }
 
 #[test]
-fn what_cannot_be_used_is_logged() {
+fn invalid_values_are_logged() {
     for (config, logged) in [
         (
             json!({"reveal": "in_result", "bounded": true}),

@@ -39,7 +39,7 @@ fn session() -> Session {
 }
 
 /// Hermes' own file, with this under `tools.tool_search`.
-fn configured(own: &Value, tools: &[Value]) -> Setup {
+fn configured(section: &Value, tools: &[Value]) -> Setup {
     Setup::file("hermes.yaml", &[("acme", tools)], |commands| {
         let (name, command) = &commands[0];
         let servers = format!(
@@ -47,12 +47,12 @@ fn configured(own: &Value, tools: &[Value]) -> Setup {
             json!(command[0]),
             json!(command[1..])
         );
-        let keys = own.as_object().filter(|keys| !keys.is_empty()).map(|keys| {
+        let keys = section.as_object().filter(|keys| !keys.is_empty()).map(|keys| {
             let lines = keys.iter().map(|(key, value)| format!("\n    {key}: {value}"));
             lines.collect::<Vec<_>>().concat()
         });
-        let own = keys.unwrap_or_else(|| format!(" {own}"));
-        format!("{servers}tools:\n  tool_search:{own}\n")
+        let section = keys.unwrap_or_else(|| format!(" {section}"));
+        format!("{servers}tools:\n  tool_search:{section}\n")
     })
 }
 
@@ -76,7 +76,7 @@ fn tools_of_servers_are_deferred_even_under_a_core_name() {
 }
 
 #[test]
-fn more_tools_that_stay_are_a_line_in_the_settings() {
+fn more_tools_can_be_kept_in_full_with_a_setting() {
     let config = format!("{ON}[defer]\nnever = [\"post\"]\n");
     let mut session = Setup::toml(&config, &[("slack", &slack()), ("github", &github())]).start();
     assert_eq!(session.names(), [&["slack__post"], &BRIDGE[..]].concat());
@@ -131,7 +131,7 @@ fn the_description_counts_the_deferred_tools_and_changes_with_them() {
     };
     assert_eq!(count(&mut session), "4 tools on 3 servers.");
     session.define("github", &github()[..1]);
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     assert_eq!(count(&mut session), "3 tools on 3 servers.");
 }
 
@@ -233,7 +233,7 @@ fn auto_goes_by_the_share_alone_and_by_what_may_be_deferred() {
 }
 
 #[test]
-fn where_the_context_is_not_known_twenty_thousand_tokens_decide_and_that_is_said() {
+fn with_an_unknown_context_window_20000_tokens_decide_and_that_is_logged() {
     let notice = " is 20000 because the context window is unknown";
     for (count, deferred) in [(15, false), (25, true)] {
         let setup = Setup::preset("hermes", &[("acme", &thousands(count))]);
@@ -273,14 +273,14 @@ fn many_servers_activate_it() {
 }
 
 #[test]
-fn every_list_is_decided_anew_and_fewer_tools_return_to_direct_exposure() {
+fn every_list_is_decided_again_and_with_fewer_tools_they_are_direct() {
     let setup = Setup::preset("hermes", &[("acme", &thousands(20))]);
     let mut session = setup.flags(&["--context", "100000"]).start();
     assert!(defers(&mut session));
     session.define("acme", &thousands(3));
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     assert_eq!(session.names(), ["acme__t0", "acme__t1", "acme__t2"]);
     session.define("acme", &thousands(20));
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     assert!(defers(&mut session));
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::support::client::{Client, Era};
 use crate::support::gateway::{Home, server};
 use crate::support::wire::Wire;
-use crate::support::{Program, eventually, own};
+use crate::support::{Program, eventually, testkit_program};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -140,7 +140,7 @@ impl Setup {
 /// A server with these tools, which are in a file of its name.
 fn program(home: &Home, name: &str, tools: &[Value]) -> Program {
     define(home, name, tools);
-    own("faulty-server", &["--define", home.path().join(name).to_str().unwrap()])
+    testkit_program("faulty-server", &["--define", home.path().join(name).to_str().unwrap()])
 }
 
 /// Replaced in one step, so that the server never reads half of it.
@@ -209,10 +209,11 @@ impl Session {
 
     fn call(&mut self, name: &str, arguments: &Value) -> Value {
         let params = json!({"name": name, "arguments": arguments});
-        let mut told = self.client.ask("tools/call", &params);
-        self.changes += told.heard.iter().filter(|message| message["method"] == CHANGED).count();
-        assert!(told.answer.get("result").is_some(), "{params}: {}", told.answer);
-        told.answer["result"].take()
+        let mut exchange = self.client.ask("tools/call", &params);
+        self.changes +=
+            exchange.messages.iter().filter(|message| message["method"] == CHANGED).count();
+        assert!(exchange.answer.get("result").is_some(), "{params}: {}", exchange.answer);
+        exchange.answer["result"].take()
     }
 
     fn text(&mut self, name: &str, arguments: &Value) -> String {

@@ -44,13 +44,16 @@ fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_d
 fn both_search_tools_are_always_there_and_never_find_themselves() {
     let mut session = opencode(&coding());
     let first = session.list();
-    let own: Vec<(&str, &str)> = first[13..]
+    let own_tools: Vec<(&str, &str)> = first[13..]
         .iter()
         .map(|tool| (tool["name"].as_str().unwrap(), tool["description"].as_str().unwrap()))
         .collect();
-    assert_eq!((own[0].0, own[1].0), (SEARCHES[0], SEARCHES[1]));
-    assert!(own[0].1.starts_with("Finds tools whose description is cut to a mark"), "{own:?}");
-    assert_eq!(own[1].1, "Finds deferred tools by a pattern.");
+    assert_eq!((own_tools[0].0, own_tools[1].0), (SEARCHES[0], SEARCHES[1]));
+    assert!(
+        own_tools[0].1.starts_with("Finds tools whose description is cut to a mark"),
+        "{own_tools:?}"
+    );
+    assert_eq!(own_tools[1].1, "Finds deferred tools by a pattern.");
     assert!(session.found("tool_search").iter().all(|name| name != "tool_search"));
     let pattern = json!({"pattern": "^tool_search"});
     assert_eq!(session.found_with("tool_search_regex", &pattern), [""; 0]);
@@ -60,14 +63,14 @@ fn both_search_tools_are_always_there_and_never_find_themselves() {
 /// The gateway is not told the model, so what other providers' models need is said to all.
 #[test]
 fn instructions_send_the_model_to_tool_search_and_forbid_calls_before() {
-    let told = opencode(&coding()).instructions().unwrap();
-    for said in [
+    let instructions = opencode(&coding()).instructions().unwrap();
+    for phrase in [
         "get them from `tool_search` before the first use",
         "Never call a tool described only by a mark",
     ] {
-        assert!(told.contains(said), "{told}");
+        assert!(instructions.contains(phrase), "{instructions}");
     }
-    assert!(!told.contains(char::is_numeric), "no counts: they would break the cache");
+    assert!(!instructions.contains(char::is_numeric), "no counts: they would break the cache");
 }
 
 fn surface() -> Vec<Value> {

@@ -19,15 +19,15 @@ pub(crate) enum Era {
 /// What became of a request: its answer, and what was heard meanwhile, in order. Ids and progress tokens
 /// are left out, since they belong to one hop.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct Exchange {
     pub(crate) answer: Value,
-    pub(crate) heard: Vec<Value>,
+    pub(crate) messages: Vec<Value>,
 }
 
-impl Told {
+impl Exchange {
     /// All of it, to compare.
     pub(crate) fn value(&self) -> Value {
-        json!({"answer": self.answer, "heard": self.heard})
+        json!({"answer": self.answer, "heard": self.messages})
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     era: Era,
     name: String,
     next: u64,
-    heard: Vec<Value>,
+    messages: Vec<Value>,
     early: Vec<Value>,
     /// The ids of questions about roots. A server asks for them in its own time, not as part of a call, so the call that
     /// they came with may end first; then they are cancelled.
@@ -97,7 +97,7 @@ impl Client {
             era,
             name: name.to_owned(),
             next: 1,
-            heard: Vec::new(),
+            messages: Vec::new(),
             early: Vec::new(),
             asked_for_roots: Vec::new(),
             greeting: Value::Null,
@@ -170,12 +170,12 @@ impl Client {
             if let Some(at) = at {
                 return self.early.remove(at);
             }
-            self.hear();
+            self.read_message();
         }
     }
 
     /// Takes the next message in.
-    fn hear(&mut self) {
+    fn read_message(&mut self) {
         let mut message = self.wire.receive();
         let Some(method) = message["method"].as_str().map(str::to_owned) else {
             return self.early.push(message);
@@ -208,13 +208,13 @@ impl Client {
                 *value = value.as_f64().map_or_else(|| value.take(), Value::from);
             }
         }
-        self.heard.push(json!({"method": method, "params": params}));
+        self.messages.push(json!({"method": method, "params": params}));
     }
 
     /// Asks, and answers what is asked back in either era, until there is an answer.
-    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Told {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Exchange {
         let mut asked = params.clone();
-        self.heard.clear();
+        self.messages.clear();
         loop {
             let id = self.start(method, asked);
             let mut answer = self.finish(id);
@@ -222,7 +222,7 @@ impl Client {
             fields.remove("jsonrpc");
             fields.remove("id");
             if answer["result"]["resultType"] != "input_required" {
-                return Told { answer, heard: std::mem::take(&mut self.heard) };
+                return Exchange { answer, messages: std::mem::take(&mut self.messages) };
             }
             asked = params.clone();
             asked["requestState"] = answer["result"]["requestState"].take();
@@ -242,19 +242,19 @@ impl Client {
 
     /// Asks for something that must be answered with a result.
     pub(crate) fn result(&mut self, method: &str, params: &Value) -> Value {
-        let mut told = self.ask(method, params);
-        assert!(told.answer.get("result").is_some(), "{method} {params}: {}", told.answer);
-        told.answer["result"].take()
+        let mut exchange = self.ask(method, params);
+        assert!(exchange.answer.get("result").is_some(), "{method} {params}: {}", exchange.answer);
+        exchange.answer["result"].take()
     }
 
     /// Calls a tool, wanting to know how it gets on.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Told {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Exchange {
         let meta = json!({"progressToken": format!("p{}", self.next)});
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments, "_meta": meta}))
     }
 
     /// Calls a tool by way of the bridge.
-    pub(crate) fn bridge(&mut self, tool: &str, arguments: &Value) -> Told {
+    pub(crate) fn bridge(&mut self, tool: &str, arguments: &Value) -> Exchange {
         self.call("tool_call", &json!({"name": tool, "arguments": arguments}))
     }
 
@@ -265,19 +265,19 @@ impl Client {
     }
 
     /// Waits until it hears a message of this kind, and gives it.
-    pub(crate) fn await_message(&mut self, method: &str) -> Value {
+    pub(crate) fn wait_for_message(&mut self, method: &str) -> Value {
         loop {
-            let at = self.heard.iter().position(|message| message["method"] == method);
+            let at = self.messages.iter().position(|message| message["method"] == method);
             if let Some(at) = at {
-                return self.heard.remove(at);
+                return self.messages.remove(at);
             }
-            self.hear();
+            self.read_message();
         }
     }
 
     /// How many messages of this kind it has heard since it last asked something.
-    pub(crate) fn heard(&self, method: &str) -> usize {
-        self.heard.iter().filter(|message| message["method"] == method).count()
+    pub(crate) fn messages(&self, method: &str) -> usize {
+        self.messages.iter().filter(|message| message["method"] == method).count()
     }
 
     /// Ends the program behind it at once.

@@ -10,7 +10,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::client::{Client, Era};
 use super::wire::{Process, Wire};
-use super::{Program, eventually, own};
+use super::{Program, eventually, testkit_program};
 
 /// A folder with a config and whatever the gateway remembers between its runs.
 pub(crate) struct Home {
@@ -32,7 +32,7 @@ impl Served {
 }
 
 /// All ways a client can come to the gateway.
-pub(crate) const WAYS: [(&str, Era); 4] =
+pub(crate) const CONNECTIONS: [(&str, Era); 4] =
     [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
 
 impl Home {
@@ -56,11 +56,11 @@ impl Home {
         self.path().join("toolcrib.toml")
     }
 
-    fn command(&self, door: &str, more: &[&str]) -> Program {
+    fn command(&self, transport: &str, more: &[&str]) -> Program {
         let config = self.config().to_str().unwrap().to_owned();
         let mut program = vec![
             env!("CARGO_BIN_EXE_toolcrib").to_owned(),
-            door.to_owned(),
+            transport.to_owned(),
             "--config".to_owned(),
             config,
         ];
@@ -104,8 +104,8 @@ pub(crate) fn served(mut command: Command) -> Served {
 }
 
 /// A client of a gateway that is started for it, by one way or another.
-pub(crate) fn come(home: &Home, (door, era): (&str, Era)) -> (Client, Option<Served>) {
-    if door == "stdio" {
+pub(crate) fn connect(home: &Home, (transport, era): (&str, Era)) -> (Client, Option<Served>) {
+    if transport == "stdio" {
         return (home.stdio("test", era), None);
     }
     let served = home.serve();
@@ -131,7 +131,10 @@ pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
 /// The part of a config that names a server `late` of 40 tools, and the file that it waits for when it starts.
 pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     let ready = home.path().join("ready");
-    let program = own("faulty-server", &["--tools", "40", "--start-when", ready.to_str().unwrap()]);
+    let program = testkit_program(
+        "faulty-server",
+        &["--tools", "40", "--start-when", ready.to_str().unwrap()],
+    );
     (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
@@ -141,7 +144,7 @@ pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 
 /// Waits until every server behind a client is up: a browse then names none that is not.
-pub(crate) fn settled(client: &mut Client) {
+pub(crate) fn wait_until_ready(client: &mut Client) {
     eventually("all servers up", || {
         let reply = client
             .result("tools/call", &json!({"name": "tool_search", "arguments": {"query": ""}}));

@@ -10,13 +10,13 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// An address, and the session at it once there is one.
-pub(crate) struct Door {
+pub(crate) struct HttpEndpoint {
     host: String,
     path: String,
     session: Arc<Mutex<Option<String>>>,
 }
 
-impl Door {
+impl HttpEndpoint {
     pub(crate) fn at(url: &str) -> Self {
         let rest = url.strip_prefix("http://").unwrap();
         let (host, path) = rest.split_once('/').unwrap();

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Between two looks at something that is awaited.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -46,7 +46,7 @@ pub(crate) fn node(script: &str, arguments: &[&str]) -> Program {
 }
 
 /// One of our own servers.
-pub(crate) fn own(name: &str, arguments: &[&str]) -> Program {
+pub(crate) fn testkit_program(name: &str, arguments: &[&str]) -> Program {
     let mut program = vec![testkit(name)];
     program.extend(arguments.iter().map(ToString::to_string));
     program
@@ -60,7 +60,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
             return seen;
         }
         assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::client::{Client, Era, Told};
-use super::gateway::{DEFERRED, Home, Served, come, server, settled};
+use super::client::{Client, Era, Exchange};
+use super::gateway::{DEFERRED, Home, Served, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
 /// How often a server is asked again whose answers hold the time.
@@ -18,7 +18,7 @@ pub(crate) struct Pair {
     pub(crate) direct: Client,
     pub(crate) through: Client,
     name: String,
-    way: (&'static str, Era),
+    connection: (&'static str, Era),
     _served: Option<Served>,
     _homes: [Home; 2],
 }
@@ -28,16 +28,16 @@ impl Pair {
     pub(crate) fn new(
         name: &str,
         program: &Program,
-        way: (&'static str, Era),
+        connection: (&'static str, Era),
         direct: fn(&Program, &Home) -> Client,
     ) -> Self {
         let alone = Home::new("");
         let home = Home::new(&format!("{DEFERRED}{}", server(name, program, PATIENT)));
         let direct = direct(program, &alone);
-        let (mut through, served) = come(&home, way);
-        settled(&mut through);
+        let (mut through, served) = connect(&home, connection);
+        wait_until_ready(&mut through);
         let name = name.to_owned();
-        Self { direct, through, name, way, _served: served, _homes: [alone, home] }
+        Self { direct, through, name, connection, _served: served, _homes: [alone, home] }
     }
 
     /// Calls a tool both ways; what comes back, and what is heard meanwhile, must be the same.
@@ -49,7 +49,7 @@ impl Pair {
             |through| through.bridge(&wire, arguments),
         );
         let direct = attributed(direct, &self.name);
-        assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.way));
+        assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.connection));
     }
 
     /// Asks both ways, by the names that each side knows; what comes back is for the test to compare.
@@ -61,8 +61,8 @@ impl Pair {
     /// is asked again.
     fn both(
         &mut self,
-        mut direct: impl FnMut(&mut Client) -> Told,
-        mut through: impl FnMut(&mut Client) -> Told,
+        mut direct: impl FnMut(&mut Client) -> Exchange,
+        mut through: impl FnMut(&mut Client) -> Exchange,
     ) -> (Value, Value) {
         for _ in 0..TRIES {
             let before = plain(direct(&mut self.direct));
@@ -76,8 +76,8 @@ impl Pair {
 }
 
 /// What was heard from a server itself, with its questions as the gateway puts them: under its name.
-fn attributed(mut told: Value, server: &str) -> Value {
-    for message in told["heard"].as_array_mut().into_iter().flatten() {
+fn attributed(mut exchange: Value, server: &str) -> Value {
+    for message in exchange["heard"].as_array_mut().into_iter().flatten() {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let params = &mut message["params"];
         match &*method {
@@ -90,7 +90,7 @@ fn attributed(mut told: Value, server: &str) -> Value {
             "sampling/createMessage" => {
                 let origin = format!("[server \"{server}\"] requests this completion.");
                 let prompt = match params["systemPrompt"].as_str() {
-                    Some(own) => format!("{origin}\n\n{own}"),
+                    Some(own_prompt) => format!("{origin}\n\n{own_prompt}"),
                     None => origin,
                 };
                 params["systemPrompt"] = prompt.into();
@@ -98,19 +98,19 @@ fn attributed(mut told: Value, server: &str) -> Value {
             _ => {}
         }
     }
-    told
+    exchange
 }
 
 /// What is compared: all but the marks that only the newer era has, and what belongs to no call.
-fn plain(mut told: Told) -> Value {
-    if let Some(result) = told.answer.get_mut("result").and_then(Value::as_object_mut) {
+fn plain(mut exchange: Exchange) -> Value {
+    if let Some(result) = exchange.answer.get_mut("result").and_then(Value::as_object_mut) {
         for mark in ["resultType", "ttlMs", "cacheScope"] {
             result.remove(mark);
         }
     }
-    told.heard.retain(|message| {
+    exchange.messages.retain(|message| {
         let method = message["method"].as_str().unwrap();
         !method.ends_with("list_changed") && !method.ends_with("/message") && method != "roots/list"
     });
-    told.value()
+    exchange.value()
 }

@@ -9,18 +9,18 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::http::Door;
+use super::http::HttpEndpoint;
 use super::{DEADLINE, Program};
 
 /// Where messages go out.
-enum Out {
+enum Outgoing {
     Stdio(ChildStdin),
-    Http(Door),
+    Http(HttpEndpoint),
 }
 
 /// A connection: messages out, and whatever comes in by any way, in order of arrival.
 pub(crate) struct Wire {
-    out: Out,
+    out: Outgoing,
     inbox: Receiver<Value>,
     sender: Sender<Value>,
     process: Option<Process>,
@@ -64,13 +64,13 @@ impl Wire {
                 }
             }
         });
-        Self { out: Out::Stdio(input), inbox, sender, process: Some(Process(child)) }
+        Self { out: Outgoing::Stdio(input), inbox, sender, process: Some(Process(child)) }
     }
 
     /// Speaks to an address over HTTP.
     pub(crate) fn http(url: &str) -> Self {
         let (sender, inbox) = channel();
-        Self { out: Out::Http(Door::at(url)), inbox, sender, process: None }
+        Self { out: Outgoing::Http(HttpEndpoint::at(url)), inbox, sender, process: None }
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
@@ -80,18 +80,18 @@ impl Wire {
     /// Sends a message that is written in one's own way.
     pub(crate) fn send_text(&mut self, message: &Value, text: &str) {
         match &mut self.out {
-            Out::Stdio(input) => {
+            Outgoing::Stdio(input) => {
                 writeln!(input, "{text}").unwrap();
                 input.flush().unwrap();
             }
-            Out::Http(door) => door.post_text(message, text, self.sender.clone()),
+            Outgoing::Http(transport) => transport.post_text(message, text, self.sender.clone()),
         }
     }
 
     /// Opens the stream on which an HTTP server speaks unasked; over stdio it always can.
     pub(crate) fn listen(&self) {
-        if let Out::Http(door) = &self.out {
-            door.listen(self.sender.clone());
+        if let Outgoing::Http(transport) = &self.out {
+            transport.listen(self.sender.clone());
         }
     }
 

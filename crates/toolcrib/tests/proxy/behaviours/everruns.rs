@@ -55,7 +55,7 @@ fn only_the_count_decides_whatever_the_tools_cost() {
 }
 
 #[test]
-fn each_request_is_decided_anew() {
+fn each_request_is_decided_again() {
     let mut proxy = Proxy::start(&everruns(), [search("bash"), done(), done()]);
     assert_eq!(proxy.ask(&agent()).mode(), "reveal");
     let seen = proxy.go_on(&agent()[..14]);

@@ -59,7 +59,7 @@ fn said(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_mode_that_an_api_has_no_words_for_is_logged_once() {
+fn a_mode_that_an_api_does_not_support_is_logged_once() {
     for (config, expected) in CASES {
         let mut proxy = Proxy::start(&Setup::file("toolcrib.toml", config), [done(), done()]);
         proxy.ask(&session());
@@ -69,7 +69,7 @@ fn a_mode_that_an_api_has_no_words_for_is_logged_once() {
 }
 
 #[test]
-fn doctor_says_so_too() {
+fn doctor_reports_a_mode_that_an_api_does_not_support() {
     for (config, expected) in CASES {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("toolcrib.toml");

@@ -87,7 +87,7 @@ fn claude_code() {
 /// The tests above fail when the `preset` line is removed: without it the default is sent, and no preset sends the
 /// same as another.
 #[test]
-fn no_preset_sends_what_is_sent_without_one_or_by_another() {
+fn each_preset_sends_different_requests() {
     for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {
         let without = sent(client, None);
         let mut texts = Vec::new();

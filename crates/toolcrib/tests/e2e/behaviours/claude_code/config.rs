@@ -40,7 +40,7 @@ fn auto_defers_from_a_share_of_the_context_on() {
 }
 
 #[test]
-fn where_the_context_is_not_known_a_share_of_the_usual_window_decides_and_that_is_said() {
+fn with_an_unknown_context_window_a_share_of_the_usual_window_decides_and_that_is_logged() {
     for (value, threshold, deferred) in [("auto:5", 10_000, true), ("auto:25", 50_000, false)] {
         let notice = format!(" is {threshold} because the context window is unknown");
         let setup = enabled(&json!(value), &jobs());
@@ -70,7 +70,7 @@ fn a_server_that_says_always_load_is_not_deferred() {
 }
 
 #[test]
-fn what_cannot_be_used_falls_back_and_is_logged() {
+fn invalid_values_fall_back_and_are_logged() {
     for (value, logged) in [
         ("Maybe", "\"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"),
         ("auto:-5", "\"-5\" is not within 0 to 100, 0 is used"),

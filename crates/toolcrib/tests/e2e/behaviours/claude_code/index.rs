@@ -6,7 +6,7 @@ use super::super::{CHANGED, Setup, plain, program, tool};
 use super::{github, index, session, slack};
 use crate::support::client::Era;
 use crate::support::gateway::server;
-use crate::support::{eventually, own};
+use crate::support::{eventually, testkit_program};
 
 #[test]
 fn the_index_groups_names_by_server_and_sorts_them() {
@@ -18,7 +18,7 @@ fn the_index_groups_names_by_server_and_sorts_them() {
     // A tool more shows that the other order has arrived.
     let more = [mixed, plain(&[("zip", "Packs.")])].concat();
     session.define("github", &more);
-    session.client.await_message(CHANGED);
+    session.client.wait_for_message(CHANGED);
     let names = "github__create_pull_request, github__get_file_contents, github__search_code";
     let after = index(&mut session);
     assert!(before.contains(&format!("github (3): {names}\n")), "{before}");
@@ -66,7 +66,7 @@ fn the_listing_is_as_long_as_the_settings_allow() {
 #[test]
 fn a_miss_says_which_server_is_still_connecting() {
     let setup = Setup::preset("claude-code", &[("slack", &slack())]);
-    let silent = server("github", &own("faulty-server", &["--never-answer"]), "");
+    let silent = server("github", &testkit_program("faulty-server", &["--never-answer"]), "");
     let config = std::fs::read_to_string(&setup.file).unwrap();
     setup.home.configure(&format!("{config}[gateway]\nwait = 0\nfirst_list_wait = 0\n{silent}"));
     let mut session = setup.connect("test", Era::Old);

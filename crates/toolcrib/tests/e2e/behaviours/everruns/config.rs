@@ -23,18 +23,18 @@ fn the_capability_alone_means_the_defaults() {
 
 #[test]
 fn threshold_and_allowlist_can_be_configured() {
-    let own = json!({"tool_search": {"threshold": 3, "never_defer": ["read_file", "bash"]}});
-    let mut session = configured(&own, &agent()[..6]).start();
+    let section = json!({"tool_search": {"threshold": 3, "never_defer": ["read_file", "bash"]}});
+    let mut session = configured(&section, &agent()[..6]).start();
     assert_eq!(session.stubs().len(), 4);
     assert!(!session.is_stub("dev__read_file") && !session.is_stub("dev__bash"));
-    assert_eq!(configured(&own, &agent()[..2]).start().stubs(), [""; 0]);
+    assert_eq!(configured(&section, &agent()[..2]).start().stubs(), [""; 0]);
     let zero = json!({"tool_search": {"threshold": 0}});
     assert_eq!(configured(&zero, &agent()[..1]).start().stubs(), ["dev__read_file"]);
 }
 
 #[test]
-fn what_cannot_be_used_falls_back_to_the_default_and_is_logged() {
-    for (own, logged) in [
+fn invalid_values_fall_back_to_the_default_and_are_logged() {
+    for (section, logged) in [
         (
             json!({"threshold": "20"}),
             "`capabilities.tool_search.threshold`: \"20\" is not a whole number",
@@ -45,7 +45,7 @@ fn what_cannot_be_used_falls_back_to_the_default_and_is_logged() {
         ),
         (json!({"treshold": 1}), "`capabilities.tool_search.treshold`: not known, left out"),
     ] {
-        let mut session = configured(&json!({"tool_search": own}), &agent()).start();
+        let mut session = configured(&json!({"tool_search": section}), &agent()).start();
         session.logs(logged);
         assert_eq!(session.stubs().len(), 15);
     }

@@ -46,7 +46,7 @@ fn what_one_session_found_another_does_not_see() {
 }
 
 #[test]
-fn a_session_that_is_over_is_forgotten_and_the_next_one_searches_again() {
+fn a_session_that_ended_is_forgotten_and_the_next_one_searches_again() {
     let mut session = with(&agent()).start();
     session.found("bash");
     assert!(!session.is_stub("dev__bash"));

@@ -14,8 +14,8 @@ fn the_configuration_has_four_keys_and_these_defaults() {
     let written = json!({
         "enabled": "auto", "threshold_pct": 10, "search_default_limit": 5, "max_search_limit": 20
     });
-    let answers = [written, json!({}), json!(true)].map(|own| {
-        let mut session = configured(&own, &jobs()).flags(&["--context", "1000"]).start();
+    let answers = [written, json!({}), json!(true)].map(|section| {
+        let mut session = configured(&section, &jobs()).flags(&["--context", "1000"]).start();
         (session.list(), session.search("job"))
     });
     let mut preset =
@@ -27,8 +27,8 @@ fn the_configuration_has_four_keys_and_these_defaults() {
 
 #[test]
 fn the_keys_are_taken_as_written() {
-    let own = json!({"enabled": "on", "search_default_limit": "7", "max_search_limit": 9});
-    let mut session = configured(&own, &jobs()).start();
+    let section = json!({"enabled": "on", "search_default_limit": "7", "max_search_limit": 9});
+    let mut session = configured(&section, &jobs()).start();
     assert_eq!(session.found("job").len(), 7);
     assert_eq!(session.found_with("tool_search", &json!({"query": "job", "limit": 50})).len(), 9);
     let share = configured(&json!({"threshold_pct": 2.5}), &thousands(10));
@@ -37,7 +37,7 @@ fn the_keys_are_taken_as_written() {
 
 #[test]
 fn on_activates_with_one_deferrable_tool_and_not_with_none() {
-    for (own, deferred) in [
+    for (section, deferred) in [
         (json!({"enabled": "on"}), true),
         (json!({"enabled": true}), true),
         (json!({"enabled": "yes"}), true),
@@ -48,8 +48,8 @@ fn on_activates_with_one_deferrable_tool_and_not_with_none() {
         // `auto`, with far less than a tenth.
         (json!(true), false),
     ] {
-        let mut session = configured(&own, &slack()).flags(&["--context", "1000000"]).start();
-        assert_eq!(defers(&mut session), deferred, "{own}");
+        let mut session = configured(&section, &slack()).flags(&["--context", "1000000"]).start();
+        assert_eq!(defers(&mut session), deferred, "{section}");
     }
     let config = "preset = \"hermes\"\n[activation]\nmode = \"on\"\n[defer]\nnever = [\"*\"]\n";
     assert_eq!(Setup::toml(config, &[("acme", &slack())]).start().names(), ["acme__post"]);
@@ -63,8 +63,8 @@ fn off_disables_it_whatever_the_tools_cost() {
 }
 
 #[test]
-fn what_cannot_be_used_falls_back_and_is_logged() {
-    for (own, logged) in [
+fn invalid_values_fall_back_and_are_logged() {
+    for (section, logged) in [
         (
             json!({"enabled": "sometimes"}),
             "\"sometimes\" is none of `auto`, `on`, `off`; `auto` is used",
@@ -76,7 +76,7 @@ fn what_cannot_be_used_falls_back_and_is_logged() {
         (json!({"listing": "auto"}), "`tools.tool_search.listing`: not known, left out"),
         (json!([1]), "[1] is no flag, `auto` is used"),
     ] {
-        let session = configured(&own, &slack()).flags(&["--context", "100"]).start();
+        let session = configured(&section, &slack()).flags(&["--context", "100"]).start();
         session.logs(logged);
     }
     let clamped = json!({"enabled": "on", "search_default_limit": 21});

@@ -68,7 +68,7 @@ fn every_option_is_read_and_always_load_knows_opencodes_own_names() {
 }
 
 #[test]
-fn what_cannot_be_used_falls_back_and_is_logged() {
+fn invalid_values_fall_back_and_are_logged() {
     for (options, logged) in [
         (json!({"bm25": {"k1": 3}}), "bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
         (json!({"bm25": {"b": -1}}), "bm25.b`: -1 is not within 0 to 1, 0 is used"),
@@ -115,14 +115,14 @@ fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
 
 #[test]
 fn a_bad_value_of_the_forks_keys_is_logged() {
-    for (own, logged) in [
+    for (section, logged) in [
         (
             json!({"enabled": "no"}),
             "`toolSearch.enabled`: \"no\" is neither true nor false, true is used",
         ),
         (json!(true), "`toolSearch`: true is not an object, the defaults are used"),
     ] {
-        let mut session = configured(json!({"toolSearch": own}), &[("dev", &files())]).start();
+        let mut session = configured(json!({"toolSearch": section}), &[("dev", &files())]).start();
         session.logs(logged);
         assert_eq!(session.names(), SEARCHES);
     }

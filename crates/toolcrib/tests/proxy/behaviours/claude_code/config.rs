@@ -68,7 +68,7 @@ fn a_server_that_says_always_load_is_not_deferred() {
 }
 
 #[test]
-fn a_bad_value_is_said_and_another_is_used() {
+fn an_invalid_value_is_logged_and_replaced() {
     for (value, mode, told) in [
         ("Maybe", "append", "\"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"),
         ("auto:150", "pass-through", "\"150\" is not within 0 to 100, 100 is used"),

@@ -45,7 +45,7 @@ fn without_the_capability_nothing_is_deferred_and_the_log_says_so() {
 }
 
 #[test]
-fn a_bad_value_is_said_and_the_default_holds() {
+fn an_invalid_value_is_logged_and_the_default_is_used() {
     for (own, told) in [
         (
             json!({"threshold": 2.5}),

@@ -46,7 +46,7 @@ fn a_name_hit_dominates_an_incidental_word_in_prose() {
 }
 
 #[test]
-fn a_query_that_is_a_name_finds_that_tool_alone_in_any_dress() {
+fn a_query_that_is_a_name_in_any_spelling_finds_only_that_tool() {
     let tools =
         [("read_file_lines", "Like read_file, in part."), ("dev__read_file", "Show a file.")];
     let only: &[&str] = &["dev__read_file"];

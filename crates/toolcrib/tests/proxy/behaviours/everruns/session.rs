@@ -44,7 +44,7 @@ fn a_conversation_keeps_its_last_sixty_four_reveals() {
 }
 
 #[test]
-fn what_one_conversation_found_another_does_not_see() {
+fn tools_found_in_one_conversation_are_not_shown_in_another() {
     let mut proxy = Proxy::start(&everruns(), [search("bash"), done(), done()]);
     assert!(!is_stub(&proxy.ask(&agent()), 1, "bash"));
     assert!(is_stub(&proxy.ask(&agent()), 0, "bash"));

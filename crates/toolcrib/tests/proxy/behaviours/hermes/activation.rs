@@ -91,7 +91,7 @@ fn many_servers_activate_it_in_the_window_that_the_models_name_tells() {
 }
 
 #[test]
-fn every_request_decides_anew_and_fewer_servers_return_to_direct_exposure() {
+fn every_request_is_decided_again_and_with_fewer_servers_tools_are_direct() {
     let (many, few) = (thousands(12), thousands(3));
     let windows = "[context_windows]\n'a-model' = 100_000\n'another-model' = 1_000_000";
     let setup = Setup::preset("hermes", windows).model("a-model");

@@ -78,7 +78,7 @@ fn a_threshold_of_zero_percent_is_always() {
 }
 
 #[test]
-fn a_bad_value_is_clamped_or_replaced_and_said() {
+fn an_invalid_value_is_clamped_or_replaced_and_logged() {
     for (line, told) in [
         (
             "enabled: sometimes",

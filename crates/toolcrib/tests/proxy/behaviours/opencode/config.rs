@@ -51,7 +51,7 @@ fn always_load_knows_opencodes_own_names() {
 }
 
 #[test]
-fn a_bad_value_is_said_and_another_is_used() {
+fn an_invalid_value_is_logged_and_replaced() {
     let options = json!({"searchLimit": 99, "bm25": {"k1": 3, "b": []}, "deferDescription": 1});
     let setup = configured(&json!({"plugin": [["opencode-tool-search", options]]}));
     let mut said = warnings(&setup);

@@ -1,0 +1,48 @@
+//! Fields and kinds of content that no revision of the protocol knows yet.
+//!
+//! The tool `cargo` of `faulty-server` is defined and answers with such things. A gateway is not the one to
+//! take them away, whichever way a client comes.
+
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, Era};
+use crate::support::gateway::{CONNECTIONS, Home, IN_FULL, connect, server};
+use crate::support::pair::Pair;
+use crate::support::{Program, assert_same, eventually, testkit_program};
+
+fn faulty() -> Program {
+    testkit_program("faulty-server", &[])
+}
+
+fn direct(program: &Program, home: &Home) -> Client {
+    Client::of(program, home.path(), Era::Old)
+}
+
+#[test]
+fn a_result_with_unknown_fields_arrives_unchanged() {
+    for connection in CONNECTIONS {
+        Pair::new("faulty", &faulty(), connection, direct).call("cargo", &json!({}));
+    }
+}
+
+#[test]
+fn a_definition_with_unknown_fields_is_listed_unchanged_except_for_its_name() {
+    let alone = Home::new("");
+    let mut direct_tools = direct(&faulty(), &alone).tools();
+    for tool in &mut direct_tools {
+        tool["name"] = format!("faulty__{}", tool["name"].as_str().unwrap()).into();
+    }
+    assert!(direct_tools.iter().any(|tool| tool.get("x-vendor").is_some()), "{direct_tools:?}");
+    for connection in CONNECTIONS {
+        let home = Home::new(&format!("{IN_FULL}{}", server("faulty", &faulty(), "")));
+        let (mut client, _served) = connect(&home, connection);
+        let listed = eventually("the server's tools", || {
+            Some(client.tools()).filter(|tools| !tools.is_empty())
+        });
+        assert_same(
+            &Value::from(listed),
+            &Value::from(direct_tools.clone()),
+            &format!("{connection:?}"),
+        );
+    }
+}

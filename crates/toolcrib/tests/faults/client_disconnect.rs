@@ -1,0 +1,85 @@
+//! A client leaves while its call is under way: the server is told.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::environment::TestEnvironment;
+use crate::print_duration;
+use crate::probe::{count, until_true};
+use crate::raw_client::{ERAS, Era, RawClient};
+
+/// A call that times out is cancelled too, so here none does before the deadline of the test.
+fn environment(name: &str) -> TestEnvironment {
+    TestEnvironment::new(name).faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
+}
+
+/// Calls what hangs, leaves in some way, and waits until the server has heard of it.
+fn leave(
+    environment: &TestEnvironment,
+    what: &str,
+    peer: &RawClient,
+    leave: impl FnOnce(&RawClient, &crate::received_messages::PendingRequest),
+) {
+    peer.ready("deaf__echo");
+    let log = environment.log("deaf");
+    let (calls, cancelled) = (count(&log, "call hang"), count(&log, "cancelled"));
+    let call = peer.begin("deaf__hang", json!({}));
+    until_true("the call is at the server", || count(&log, "call hang") > calls);
+    let began = Instant::now();
+    leave(peer, &call);
+    until_true(what, || count(&log, "cancelled") > cancelled);
+    print_duration(what, began.elapsed());
+    assert_eq!(count(&log, "cancelled"), cancelled + 1, "it is told once");
+}
+
+#[test]
+fn a_client_on_stdio_disconnects() {
+    for era in ERAS {
+        let environment = environment("gone");
+        let peer = environment.stdio(era);
+        leave(&environment, "cancelled after a client on stdio left", &peer, |peer, _| {
+            peer.close()
+        });
+    }
+}
+
+#[test]
+fn a_client_on_stdio_cancels() {
+    for era in ERAS {
+        let environment = environment("cancel");
+        let peer = environment.stdio(era);
+        leave(&environment, "cancelled by a client on stdio", &peer, |peer, call| {
+            peer.notify(
+                "notifications/cancelled",
+                json!({"requestId": call.id, "reason": "enough"}),
+            );
+        });
+        assert_eq!(peer.call("deaf__echo", json!({}))["structuredContent"], json!({}));
+    }
+}
+
+#[test]
+fn a_client_over_http_cancels_or_ends_its_session() {
+    let environment = environment("session");
+    let served = environment.serve();
+    let peer = served.peer(Era::Handshake);
+    leave(&environment, "cancelled by a client over HTTP", &peer, |peer, call| {
+        peer.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"}));
+    });
+    leave(&environment, "cancelled when a session is deleted", &peer, |peer, _| {
+        assert!((200..300).contains(&peer.delete()));
+    });
+}
+
+/// In the newer era the end of a stream is the end of its request.
+#[test]
+fn a_stateless_client_closes_its_stream() {
+    let environment = environment("stream");
+    let served = environment.serve();
+    let peer = served.peer(Era::Stateless);
+    leave(&environment, "cancelled when a stream is closed", &peer, |_, call| {
+        call.close_connection()
+    });
+    assert_eq!(peer.call("deaf__echo", json!({}))["structuredContent"], json!({}));
+}

@@ -1,0 +1,169 @@
+//! Two clients of one gateway: neither hears what is the other's.
+
+use serde_json::{Value, json};
+
+use crate::environment::TestEnvironment;
+use crate::probe::{count, until_true};
+use crate::raw_client::{Era, RawClient};
+
+fn methods(peer: &RawClient) -> Vec<String> {
+    let named = |message: Value| message["method"].as_str().map(str::to_owned);
+    // That a list changed is everybody's.
+    let own = |method: &String| !method.ends_with("/list_changed");
+    peer.messages_so_far().into_iter().filter_map(named).filter(own).collect()
+}
+
+/// Both ask for progress under the same token at the same time.
+#[test]
+fn progress_reaches_only_the_caller() {
+    let environment =
+        TestEnvironment::new("progress").faulty("busy", &["--progress", "5", "--slow", "50"]);
+    let served = environment.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    let silent = served.peer(Era::Handshake);
+    one.ready("busy__echo");
+    let ask =
+        json!({"name": "busy__progress", "arguments": {}, "_meta": {"progressToken": "same"}});
+    let calls = [one.start("tools/call", ask.clone()), two.start("tools/call", ask)];
+    let quiet = silent.begin("busy__progress", json!({}));
+    for call in &calls {
+        assert_eq!(call.end()["content"][0]["text"], "It is done.");
+    }
+    quiet.end();
+    for (peer, reports) in [(&one, 5), (&two, 5), (&silent, 0)] {
+        let messages = methods(peer).iter().filter(|m| *m == "notifications/progress").count();
+        assert_eq!(messages, reports);
+    }
+}
+
+/// A server's log lines and questions go to the client whose call it works on, and where that cannot be
+/// told, to nobody.
+#[test]
+fn log_messages_and_questions_reach_only_the_caller() {
+    let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
+    let served = environment.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    one.ready("loud__echo");
+    for peer in [&one, &two] {
+        peer.listen();
+        assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
+    }
+    // Only one works: its lines are its own.
+    until_true("a line of the log", || {
+        one.call("loud__echo", json!({}));
+        methods(&one).contains(&"notifications/message".to_owned())
+    });
+    assert_eq!(methods(&two), [""; 0]);
+    // It is asked, alone.
+    let call = one.begin("loud__elicit", json!({}));
+    let question = one.wait_for_message("elicitation/create").expect("it is asked");
+    one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
+    let answer = call.end();
+    assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
+    // Both work: whose question it is cannot be told, so neither is asked.
+    two.begin("loud__hang", json!({}));
+    until_true("the other's call", || count(&environment.log("loud"), "call hang") == 1);
+    let answer = one.call("loud__elicit", json!({}));
+    let error = &answer["structuredContent"]["error"]["message"];
+    assert!(error.as_str().unwrap_or_default().contains("several clients"), "{answer}");
+    let asked = methods(&one).iter().filter(|method| *method == "elicitation/create").count();
+    assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
+}
+
+/// A client without a GET stream reads the log of a call on the stream of the call, all of it before the answer.
+#[test]
+fn log_messages_are_sent_on_the_stream_of_their_call() {
+    let environment = TestEnvironment::new("log-stream").fixture("fixture", "");
+    let served = environment.serve();
+    let peer = served.peer(Era::Handshake);
+    assert_eq!(peer.ask("logging/setLevel", json!({"level": "info"})), json!({}));
+    let call = || peer.call("fixture__test_tool_with_logging", json!({}));
+    until_true("a call", || call()["content"][0]["text"] == "It is done.");
+    let before = peer.messages_so_far().len();
+    call();
+    let messages = peer.messages_so_far().split_off(before);
+    let lines: Vec<&Value> = messages.iter().map(|message| &message["params"]["data"]).collect();
+    // The answer, which is last, has no parameters.
+    let expected = [json!("Started."), json!("Half way."), json!("Finished."), Value::Null];
+    assert_eq!(lines, expected.each_ref(), "{messages:?}");
+}
+
+/// A server that does not stop when it is told to asks for a client that gave up. Another of the same name,
+/// with the only call under way, is not asked in its place.
+#[test]
+fn a_question_from_a_cancelled_call_reaches_no_client() {
+    let environment = TestEnvironment::new("ghost").faulty("deaf", &["--slow", "600"]);
+    let served = environment.serve();
+    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    one.ready("deaf__echo");
+    two.listen();
+    let asked = one.begin("deaf__elicit", json!({}));
+    let log = environment.log("deaf");
+    until_true("the call", || count(&log, "call elicit") == 1);
+    one.notify("notifications/cancelled", json!({"requestId": asked.id}));
+    until_true("it is told to stop", || count(&log, "cancelled") == 1);
+    // Begun later and as slow: when this is answered, the question was put.
+    assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+    assert_eq!(methods(&two), [""; 0]);
+}
+
+/// A call that waits for its client's answer can be taken up by that client's profile alone, for the
+/// tool it is of, and once.
+#[test]
+fn only_the_caller_can_continue_a_call_that_waits_for_input() {
+    let environment =
+        TestEnvironment::new("parked").faulty("shy", &[]).with("[profiles.one]\n[profiles.two]\n");
+    let served = environment.serve();
+    let one = served.peer_as(Era::Stateless, "one");
+    let two = served.peer_as(Era::Stateless, "two");
+    one.ready("shy__echo");
+    let asked = one.call("shy__elicit", json!({}));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answer = |peer: &RawClient, tool: &str| {
+        let given = json!({"action": "accept", "content": {"word": "stolen"}});
+        let params = json!({
+            "name": tool,
+            "arguments": {},
+            "inputResponses": {"question": given},
+            "requestState": asked["requestState"],
+        });
+        peer.ask("tools/call", params)
+    };
+    let refused = answer(&two, "shy__elicit");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let refused = answer(&one, "shy__sample");
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert_eq!(count(&environment.log("shy"), "call elicit"), 1, "nothing is run again");
+    assert_eq!(count(&environment.log("shy"), "call sample"), 0);
+    let done = answer(&one, "shy__elicit");
+    assert_eq!(done["structuredContent"]["result"]["content"]["word"], "stolen", "{done}");
+    let again = answer(&one, "shy__elicit");
+    assert_eq!(again["error"]["code"], -32602, "good once: {again}");
+    assert_eq!(count(&environment.log("shy"), "call elicit"), 1);
+}
+
+/// A gateway that was started again knows nothing of the calls that waited in the one before. It does not run
+/// them once more, though it is asked while their server is still starting.
+#[test]
+fn a_call_that_waits_for_input_is_not_run_again_by_the_next_gateway() {
+    let environment = TestEnvironment::new("restarted").faulty("shy", &["--start-delay", "700"]);
+    let asked = {
+        let served = environment.serve();
+        let peer = served.peer(Era::Stateless);
+        peer.ready("shy__echo");
+        peer.call("shy__elicit", json!({}))
+    };
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let served = environment.serve();
+    let answer = served.peer(Era::Stateless).ask(
+        "tools/call",
+        json!({
+            "name": "shy__elicit",
+            "arguments": {},
+            "inputResponses": {"question": {"action": "accept", "content": {"word": "late"}}},
+            "requestState": asked["requestState"],
+        }),
+    );
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    assert_eq!(count(&environment.log("shy"), "call elicit"), 1);
+}

@@ -1,0 +1,234 @@
+//! A folder of one test's own: a config, the logs of its servers, the state of its gateway.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::probe::{signal, until, wait_or_kill};
+use crate::raw_client::{Era, RawClient};
+
+/// Where one test plays.
+pub(crate) struct TestEnvironment {
+    pub(crate) folder: PathBuf,
+    config: String,
+}
+
+/// A gateway over HTTP.
+pub(crate) struct HttpGateway {
+    child: Child,
+    pub(crate) address: String,
+}
+
+/// The path of a test server.
+pub(crate) fn testkit(name: &str) -> PathBuf {
+    toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name)
+}
+
+impl TestEnvironment {
+    pub(crate) fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("faults-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        // It is the home of the gateway, whatever the umask here.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&folder, private).unwrap();
+        Self { folder, config: String::new() }
+    }
+
+    /// A server with faults; its log is at [`Self::log`].
+    pub(crate) fn faulty(self, name: &str, args: &[&str]) -> Self {
+        self.faulty_with(name, args, "")
+    }
+
+    /// The same, with more lines in its table of the config.
+    pub(crate) fn faulty_with(self, name: &str, args: &[&str], more: &str) -> Self {
+        let log = self.log(name);
+        let mut all = vec!["--log", log.to_str().unwrap()];
+        all.extend(args);
+        self.command(name, &testkit("faulty-server"), &all, more)
+    }
+
+    /// A server that says what a script says (see `faulty-server --script`), with more lines in its table.
+    pub(crate) fn scripted(self, name: &str, script: &Value, more: &str) -> Self {
+        let file = self.folder.join(format!("{name}.json"));
+        std::fs::write(&file, script.to_string()).unwrap();
+        self.faulty_with(name, &["--script", file.to_str().unwrap()], more)
+    }
+
+    /// A server that does everything right.
+    pub(crate) fn fixture(self, name: &str, more: &str) -> Self {
+        self.command(name, &testkit("fixture-server"), &[], more)
+    }
+
+    fn command(mut self, name: &str, program: &Path, args: &[&str], more: &str) -> Self {
+        // A string of JSON is one of TOML too.
+        let (program, args) = (Value::from(program.to_str().unwrap()), Value::from(args));
+        write!(self.config, "[servers.{name}]\ncommand = {program}\nargs = {args}\n{more}\n")
+            .unwrap();
+        self
+    }
+
+    /// More text of the config.
+    pub(crate) fn with(mut self, text: &str) -> Self {
+        self.config.push_str(text);
+        self.config.push('\n');
+        self
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.config
+    }
+
+    /// What the server called `name` writes down.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.log"))
+    }
+
+    /// What the gateway says on standard error.
+    pub(crate) fn stderr(&self) -> String {
+        std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.join("toolcrib.toml")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.join("state").join("toolcrib")
+    }
+
+    /// Writes a config as careful editors do: the new file takes the old one's place.
+    pub(crate) fn write(&self, text: &str) {
+        let draft = self.folder.join("toolcrib.new");
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(&draft, self.config()).unwrap();
+    }
+
+    /// A run of the binary, not started yet. Its standard error is kept in a file.
+    pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
+        self.limited(args, None)
+    }
+
+    /// The same for a command that reads no config.
+    pub(crate) fn bare(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        command.args(args).current_dir(&self.folder).env("HOME", &self.folder);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn limited(&self, args: &[&str], files: Option<usize>) -> Command {
+        if !self.config().exists() {
+            self.write(&self.config);
+        }
+        let binary = env!("CARGO_BIN_EXE_toolcrib");
+        let mut command = match files {
+            None => Command::new(binary),
+            Some(files) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {files}; exec \"$@\""), "sh", binary]);
+                shell
+            }
+        };
+        command.args(args).arg("--config").arg(self.config()).current_dir(&self.folder);
+        command.env_remove("XDG_CONFIG_HOME").env("HOME", &self.folder);
+        command.env("XDG_STATE_HOME", self.folder.join("state"));
+        let stderr =
+            File::options().create(true).append(true).open(self.folder.join("said")).unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+        command
+    }
+
+    /// A client on stdio, with the gateway that it starts.
+    pub(crate) fn stdio(&self, era: Era) -> RawClient {
+        RawClient::stdio(self.toolcrib(&["mcp"]), era)
+    }
+
+    /// The same, before its handshake.
+    pub(crate) fn before_handshake(&self) -> RawClient {
+        RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Handshake)
+    }
+
+    /// The same, within a profile.
+    pub(crate) fn stdio_as(&self, era: Era, profile: &str) -> RawClient {
+        RawClient::stdio(self.toolcrib(&["mcp", "--profile", profile]), era)
+    }
+
+    /// A gateway over HTTP that listens already.
+    pub(crate) fn serve(&self) -> HttpGateway {
+        self.serve_within(None)
+    }
+
+    /// The same, with a limit on the files that it may open.
+    pub(crate) fn serve_within(&self, files: Option<usize>) -> HttpGateway {
+        let before = self.stderr().len();
+        let child = self.limited(&["serve", "--listen", "127.0.0.1:0"], files).spawn().unwrap();
+        let address = || {
+            let stderr = self.stderr();
+            let rest = stderr[before..].split_once("listening on http")?.1;
+            Some(rest.split_once("://")?.1.split_once("/mcp")?.0.to_owned())
+        };
+        let address = until("listening", address).0;
+        HttpGateway { child, address }
+    }
+
+    /// What `toolcrib doctor --json` says of each server.
+    pub(crate) fn doctor(&self) -> Vec<Value> {
+        let done = self.toolcrib(&["doctor", "--json"]).stdout(Stdio::piped()).output().unwrap();
+        let mut answer: Value = serde_json::from_slice(&done.stdout).unwrap();
+        serde_json::from_value(answer["servers"].take()).unwrap()
+    }
+}
+
+impl Drop for TestEnvironment {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl HttpGateway {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A client of this gateway.
+    pub(crate) fn peer(&self, era: Era) -> RawClient {
+        RawClient::http(&self.address, "/mcp", era)
+    }
+
+    /// A client of one profile.
+    pub(crate) fn peer_as(&self, era: Era, profile: &str) -> RawClient {
+        RawClient::http(&self.address, &format!("/mcp/{profile}"), era)
+    }
+
+    /// Tells it to end.
+    pub(crate) fn terminate(&self) {
+        signal(self.pid(), "-TERM");
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits for its end, and returns how long that took.
+    pub(crate) fn wait_for_exit(&mut self) -> Duration {
+        until("the gateway's end", || self.child.try_wait().unwrap()).1
+    }
+}
+
+impl Drop for HttpGateway {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            signal(self.pid(), "-TERM");
+        }
+        wait_or_kill(&mut self.child);
+    }
+}

@@ -1,0 +1,129 @@
+//! Servers that never answer, answer late, or are not there at all.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::environment::TestEnvironment;
+use crate::print_duration;
+use crate::probe::{count, until_true};
+use crate::raw_client::Era;
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// One of twenty hangs for ever: the gateway is ready at once, and nineteen work as they answer.
+#[test]
+fn one_of_twenty_servers_never_answers() {
+    // Started one after the other, the nineteen would wait for longer than the test's deadline.
+    let limit = "start_timeout = 1800";
+    let mut environment =
+        TestEnvironment::new("twenty").faulty_with("s00", &["--never-answer"], limit);
+    for n in 1..20 {
+        environment = environment.faulty(&format!("s{n:02}"), &["--tools", "3"]);
+    }
+    let began = Instant::now();
+    let peer = environment.stdio(Era::Handshake);
+    let names_at_once = peer.names();
+    print_duration("first list with one of 20 hanging", began.elapsed());
+    assert!(names_at_once.contains(&"tool_search".to_owned()), "{names_at_once:?}");
+    let mut left: Vec<String> = (1..20).map(|n| format!("s{n:02}__echo")).collect();
+    until_true("19 usable", || {
+        left.retain(|tool| peer.call(tool, json!({}))["structuredContent"] != json!({}));
+        left.is_empty()
+    });
+    print_duration("19 of 20 usable after", began.elapsed());
+    let found = peer.search("select:s01__tool_0");
+    assert_eq!(names(&found["connecting"]), ["s00"], "{found}");
+    // Nothing fits, so it waits for the one that connects; not for ever.
+    let began = Instant::now();
+    let missed = peer.search("zebra quantum harpsichord");
+    print_duration("a search that waits in vain", began.elapsed());
+    assert_eq!(names(&missed["connecting"]), ["s00"], "{missed}");
+}
+
+/// A search without a strong hit waits for a server that is on its way, and finds its tool.
+#[test]
+fn a_search_waits_for_a_slow_server() {
+    let environment = TestEnvironment::new("slow").with("[gateway]\nwait = 600");
+    let answers = environment.folder.join("answers");
+    let args = ["--start-when", answers.to_str().unwrap(), "--tools", "3"];
+    let environment = environment.faulty("slow", &args);
+    let peer = environment.stdio(Era::Handshake);
+    let search = peer.start(
+        "tools/call",
+        json!({"name": "tool_search", "arguments": {"query": "find customers of a department"}}),
+    );
+    // The gateway reads what comes on one pipe in order, so it has the search when it answers this.
+    assert!(peer.names().contains(&"tool_search".to_owned()));
+    until_true("it is connecting", || count(&environment.log("slow"), "initialize") > 0);
+    std::fs::write(answers, "").unwrap();
+    let found = search.end()["structuredContent"].take();
+    assert_eq!(found["hits"][0]["name"], "slow__tool_0", "{found}");
+    assert_eq!(names(&found["connecting"]), [""; 0], "{found}");
+}
+
+/// What is known of a server that is down stays listed and marked, and a call to it fails with the reason.
+#[test]
+fn a_call_to_a_server_that_is_down_returns_the_reason() {
+    let environment = TestEnvironment::new("down").faulty("shop", &["--tools", "2"]);
+    let before = {
+        let peer = environment.stdio(Era::Handshake);
+        until_true("up", || peer.names().contains(&"shop__tool_1".to_owned()));
+        peer.ask("tools/list", json!({}))
+    };
+    // A server that cannot open its log ends with an error.
+    std::fs::remove_file(environment.log("shop")).unwrap();
+    std::fs::create_dir(environment.log("shop")).unwrap();
+    let peer = environment.stdio(Era::Handshake);
+    let reason = "exited with code 1";
+    let why = || peer.search("select:shop__tool_1")["down"][0]["why"].as_str().map(str::to_owned);
+    until_true("down", || why().is_some_and(|why| why.contains(reason)));
+    let began = Instant::now();
+    let answer = peer.call("shop__tool_1", json!({"query": "x"}));
+    print_duration("a call to a server that is down", began.elapsed());
+    let text = answer["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(answer["isError"] == true && text.contains(reason), "{answer}");
+    let hit = &peer.search("select:shop__tool_1")["hits"][0];
+    assert!(hit["unavailable"].as_str().unwrap().contains(reason), "{hit}");
+    assert_eq!(peer.ask("tools/list", json!({})), before, "its tools stay listed");
+}
+
+/// A server that failed is tried again while the others start. What it failed with is reported all the same.
+#[test]
+fn doctor_reports_a_failure_while_the_server_is_tried_again() {
+    // It fails after a second and is tried again half a second later, for another second: that is when the
+    // other one is up.
+    let environment = TestEnvironment::new("again")
+        .faulty_with("mute", &["--never-answer"], "start_timeout = 1")
+        .faulty("slow", &["--start-delay", "2000"]);
+    let rows = environment.doctor();
+    assert_eq!((&rows[0]["state"], &rows[1]["state"]), (&json!("down"), &json!("up")), "{rows:#?}");
+    assert_eq!(rows[0]["error"], "it did not answer within 1 s", "{rows:#?}");
+}
+
+/// A server that never worked does not make the list change each time it is tried again. What it has is not
+/// known, so whether deferring pays is not decided: the short list stands.
+#[test]
+fn a_server_that_never_works_does_not_change_the_list() {
+    let limit = "start_timeout = 0.5";
+    let environment = TestEnvironment::new("never").faulty("fine", &[]).faulty_with(
+        "mute",
+        &["--never-answer"],
+        limit,
+    );
+    let peer = environment.stdio(Era::Handshake);
+    let failures = || environment.stderr().matches("server is down").count();
+    let down = || peer.search("select:fine__echo")["down"][0].is_object();
+    until_true("it failed once", || {
+        down() && failures() > 0 && peer.names().contains(&"tool_search".to_owned())
+    });
+    let list = peer.ask("tools/list", json!({}));
+    let before = failures();
+    until_true("it failed twice more", || {
+        assert_eq!(peer.ask("tools/list", json!({})), list, "after {} failures", failures());
+        failures() >= before + 2
+    });
+    assert_eq!(peer.ask("tools/list", json!({})), list);
+}

@@ -1,0 +1,48 @@
+//! What passes between servers and clients beside calls: last words, and how much of a log is wanted.
+
+use serde_json::json;
+
+use crate::environment::TestEnvironment;
+use crate::probe::{count, last_start, signal, until_true};
+use crate::raw_client::Era;
+
+/// A server that ends with its own token and 60,000 characters on its lips is told of in one line, without
+/// the token, to the model, in the log and by the doctor.
+#[test]
+fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
+    let cry =
+        r#"printf 'bad token %s ' "$TOKEN" >&2; head -c 60000 /dev/zero | tr '\\0' x >&2; exit 3"#;
+    let environment = TestEnvironment::new("words").faulty("fine", &[]).with(&format!(
+        "[servers.crying]\ncommand = 'sh'\nargs = ['-c', {}]\nenv = {{ TOKEN = 'CANARY-TOKEN' }}\n",
+        json!(cry)
+    ));
+    let peer = environment.stdio(Era::Handshake);
+    peer.ready("fine__echo");
+    until_true("it is down, and why is told", || {
+        let why = peer.search("select:fine__echo")["down"][0]["why"].take();
+        why.as_str().is_some_and(|why| {
+            assert!(why.chars().count() <= 301 && !why.contains("CANARY"), "{why}");
+            why.starts_with("it exited with code 3; it said: ")
+        })
+    });
+    let doctor = format!("{:?}", environment.doctor());
+    assert!(!doctor.contains("CANARY") && doctor.len() < 4_000, "{doctor}");
+    assert!(!environment.stderr().contains("CANARY"), "{}", environment.stderr());
+}
+
+/// A level that a client sets reaches the server, and its successor after a crash.
+#[test]
+fn a_log_level_survives_a_restart_of_the_server() {
+    let environment = TestEnvironment::new("level").faulty("talker", &["--logging"]);
+    let peer = environment.stdio(Era::Handshake);
+    peer.ready("talker__echo");
+    peer.ask("logging/setLevel", json!({"level": "warning"}));
+    let log = environment.log("talker");
+    until_true("the level is set", || count(&log, "level warning") == 1);
+    peer.ask("logging/setLevel", json!({"level": "error"}));
+    peer.ask("logging/setLevel", json!({"level": "debug"}));
+    until_true("the most that was asked for", || count(&log, "level debug") == 1);
+    assert_eq!(count(&log, "level error"), 0, "less than another client may want");
+    signal(last_start(&log).unwrap(), "-KILL");
+    until_true("told again", || count(&log, "level debug") == 2);
+}

@@ -1,0 +1,108 @@
+//! The gateway is told to end, or killed.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::environment::TestEnvironment;
+use crate::print_duration;
+use crate::probe::{DEADLINE, count, is_alive, processes_with, until_true};
+use crate::raw_client::{ERAS, Era, RawClient};
+
+/// A server that takes a second for each call and has children as launchers do: one in its process
+/// group and one in a session of its own.
+fn environment(name: &str) -> TestEnvironment {
+    TestEnvironment::new(name).faulty("family", &["--grandchild", "--slow", "1000"])
+}
+
+/// The server and its two children.
+fn process_tree(peer: &RawClient) -> Vec<u32> {
+    let mut pids = Value::Null;
+    until_true("up", || {
+        pids = peer.call("family__pids", json!({}))["structuredContent"].take();
+        pids.is_object()
+    });
+    ["own", "group", "session"].map(|who| pids[who].as_u64().unwrap() as u32).to_vec()
+}
+
+/// Waits until nothing of a test is left, and prints how long that took since `began`. What a server started
+/// would live for 600 s.
+fn none_left(what: &str, environment: &TestEnvironment, pids: &[u32], began: Instant) {
+    until_true(what, || {
+        let folder = environment.folder.to_str().unwrap();
+        !pids.iter().any(|pid| is_alive(*pid)) && processes_with(folder).is_empty()
+    });
+    print_duration(what, began.elapsed());
+}
+
+/// Whoever has a call under way that ends in time gets its answer; then everything is gone.
+#[test]
+fn sigterm_under_load_ends_all_processes() {
+    let environment = environment("term");
+    let mut served = environment.serve();
+    let peers = ERAS.map(|era| served.peer(era));
+    let pids = process_tree(&peers[0]);
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+    let calls: Vec<_> =
+        (0..20).map(|n| peers[n % 2].begin("family__echo", json!({"n": n}))).collect();
+    let log = environment.log("family");
+    until_true("20 calls at the server", || count(&log, "call echo") == 20);
+    served.terminate();
+    let began = Instant::now();
+    for (n, call) in calls.iter().enumerate() {
+        let (answer, _) = call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was cut"));
+        assert_eq!(answer["result"]["structuredContent"], json!({"n": n}), "{answer}");
+    }
+    print_duration("20 calls under way at SIGTERM answered after", began.elapsed());
+    served.wait_for_exit();
+    none_left("nothing left after SIGTERM", &environment, &pids, began);
+}
+
+/// A client that only listens does not hold up the end.
+#[test]
+fn an_idle_stream_does_not_delay_the_shutdown() {
+    let environment = TestEnvironment::new("idle").faulty("one", &[]);
+    let mut served = environment.serve();
+    let listening = served.peer(Era::Stateless);
+    listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    listening.wait_for_message("notifications/subscriptions/acknowledged").expect("it listens");
+    served.terminate();
+    print_duration("end of a gateway with an idle listener", served.wait_for_exit());
+    assert!(
+        !environment.stderr().contains("were cut off"),
+        "it is not waited for: {}",
+        environment.stderr()
+    );
+}
+
+/// On stdio too, and a server's children go with it.
+#[test]
+fn sigterm_on_stdio_ends_all_processes() {
+    let environment = environment("term-stdio");
+    let peer = environment.stdio(Era::Handshake);
+    let pids = process_tree(&peer);
+    peer.begin("family__echo", json!({}));
+    crate::probe::signal(peer.gateway(), "-TERM");
+    let began = Instant::now();
+    // The gateway is our child: it stays in the table of processes until it is waited for.
+    drop(peer);
+    none_left("nothing left after SIGTERM on stdio", &environment, &pids, began);
+}
+
+/// Killed, the gateway cannot clean up; others do, and the next one starts as if nothing had been.
+#[test]
+fn sigkill_leaves_no_processes() {
+    let environment = environment("kill-gateway");
+    let mut served = environment.serve();
+    let peer = served.peer(Era::Handshake);
+    let pids = process_tree(&peer);
+    peer.begin("family__echo", json!({}));
+    served.kill();
+    let began = Instant::now();
+    none_left("nothing left after SIGKILL", &environment, &pids, began);
+    let again = environment.serve();
+    let peer = again.peer(Era::Handshake);
+    assert!(peer.names().contains(&"family__echo".to_owned()), "remembered");
+    let pids = process_tree(&peer);
+    assert!(pids.iter().all(|pid| is_alive(*pid)));
+}

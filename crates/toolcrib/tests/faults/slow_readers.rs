@@ -1,0 +1,152 @@
+//! A client on standard streams that sends more than the gateway can keep: requests of tiny values, and requests
+//! whose answers it does not read.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::environment::TestEnvironment;
+use crate::probe::{at_most, count, cpu_time, peak_memory, until_true};
+use crate::raw_client::Era;
+
+const MIB: u64 = 1 << 20;
+
+/// Values take up to sixty times the memory of their text.
+#[test]
+fn a_request_of_tiny_objects_takes_bounded_memory() {
+    let environment = TestEnvironment::new("tiny").faulty("one", &[]);
+    let peer = environment.stdio(Era::Handshake);
+    peer.ready("one__echo");
+    let base = peak_memory(peer.gateway());
+    let tiny = format!("[{}0]", r#"{"":0},"#.repeat(590_000));
+    let call = |id: u64, tiny: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one__echo","arguments":{{"a":{tiny}}}}}}}"#
+        )
+    };
+    let meta = format!(
+        r#"{{"jsonrpc":"2.0","method":"ping","params":{{"_meta":{{"a":{tiny}}}}},"id":902}}"#
+    );
+    for (id, line) in [(901, call(901, &tiny)), (902, meta)] {
+        peer.write(format!("{line}\n").as_bytes());
+        let error = &peer.answer_to(id)["error"];
+        let message = json!({"code": -32600, "message": "the request has too many values for its size: send fewer"});
+        assert_eq!(*error, message);
+    }
+    // A batch has no id of its own.
+    peer.write(format!("[{}0]\n", r#"{"id":1,"method":1},"#.repeat(200_000)).as_bytes());
+    until_true("an error without an id", || {
+        let messages = peer.messages_so_far();
+        messages
+            .iter()
+            .any(|message| message.get("id").is_none() && message["error"]["code"] == -32600)
+    });
+    at_most(
+        "MiB over base after 12 MB of tiny objects",
+        peak_memory(peer.gateway()).saturating_sub(base) / MIB,
+        60,
+    );
+    // As many bytes of text are an ordinary request.
+    peer.write(format!("{}\n", call(903, &format!("{:?}", "x".repeat(4_000_000)))).as_bytes());
+    assert!(peer.answer_to(903)["result"]["structuredContent"]["a"].is_string());
+}
+
+/// 400 lists of 2 MB, to a client that reads none of them until the gateway has nothing left to do. Without a limit
+/// they take 800 MB.
+#[test]
+fn responses_that_a_client_does_not_read_take_bounded_memory() {
+    const LISTS: u64 = 400;
+    let text = "x".repeat(16_000);
+    let resources: Vec<Value> = (0..130)
+        .map(|n| json!({"uri": format!("note://{n}"), "name": "n", "description": text}))
+        .collect();
+    let script = json!({
+        "capabilities": {"tools": {}, "resources": {}},
+        "methods": {
+            "resources/list": {"resources": resources},
+            "resources/templates/list": {"resourceTemplates": []},
+        },
+        "tools": {"ready": [{"result": {"content": []}}]},
+    });
+    let environment = TestEnvironment::new("not-read").scripted("one", &script, "");
+    let mut gateway = environment
+        .toolcrib(&["mcp"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = gateway.stdin.take().unwrap();
+    let mut output = BufReader::new(gateway.stdout.take().unwrap());
+    let mut say = |message: Value| input.write_all(format!("{message}\n").as_bytes()).unwrap();
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "slow", "version": "1"}});
+    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let mut answer = || loop {
+        let mut line = String::new();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the gateway ended");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        if message.get("method").is_none() {
+            return (message["id"].as_u64().unwrap(), line.len());
+        }
+    };
+    answer();
+    let mut id = 0;
+    until_true("up", || {
+        id += 1;
+        say(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
+        answer().1 > 2_000_000
+    });
+    let base = peak_memory(gateway.id());
+    let lists = 10_000..10_000 + LISTS;
+    for id in lists.clone() {
+        say(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
+    }
+    let (mut last, mut same) = (cpu_time(gateway.id()), 0);
+    until_true("the gateway has nothing to do", || {
+        let now = cpu_time(gateway.id());
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        same > 50
+    });
+    at_most(
+        "MiB over base with 800 MB unread",
+        peak_memory(gateway.id()).saturating_sub(base) / MIB,
+        200,
+    );
+    // Nothing is lost, even if the client closes its side first.
+    drop(input);
+    let mut answered: Vec<u64> = lists.clone().map(|_| answer().0).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, lists.collect::<Vec<_>>());
+    crate::probe::wait_or_kill(&mut gateway);
+}
+
+/// While the maximum number of requests is in flight, further ones wait. Answers, cancellations and pings do not.
+#[test]
+fn responses_and_cancellations_overtake_queued_requests() {
+    let environment = TestEnvironment::new("overtake")
+        .faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
+        .with("[gateway.limits]\nserver_calls = 1000\n");
+    let log = environment.log("deaf");
+    let peer = environment.stdio(Era::Handshake);
+    peer.ready("deaf__echo");
+    let asks = peer.begin("deaf__elicit", json!({}));
+    let question = peer.wait_for_message("elicitation/create").unwrap();
+    let calls: Vec<_> = (0..300).map(|_| peer.begin("deaf__hang", json!({}))).collect();
+    let cancel = |id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
+    // The last one is among those that wait, and never begins.
+    cancel(calls[299].id);
+    peer.reply(&question["id"], &json!({"action": "decline"}));
+    assert_eq!(asks.end()["structuredContent"]["result"]["action"], "decline");
+    until_true("all that may are at the server", || count(&log, "call hang") >= 256);
+    assert_eq!(peer.ask("ping", json!({})), json!({}));
+    assert_eq!(count(&log, "call hang"), 256, "no more than 256 are in flight");
+    cancel(calls[0].id);
+    until_true("the server is told", || count(&log, "cancelled") == 1);
+    until_true("the next one begins", || count(&log, "call hang") == 257);
+    calls[1..299].iter().for_each(|call| cancel(call.id));
+    peer.ready("deaf__echo");
+    until_true("all others are told", || count(&log, "cancelled") >= count(&log, "call hang"));
+    assert!(count(&log, "call hang") <= 299, "the one that was cancelled first never began");
+}

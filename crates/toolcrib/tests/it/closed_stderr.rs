@@ -1,0 +1,41 @@
+//! The gateway when nobody reads its log any more, as when a client closes the pipe that it gave.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+#[test]
+fn a_closed_standard_error_does_not_stop_the_gateway() {
+    let config = crate::file("unread/toolcrib.toml", "");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut gateway = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
+        .args(["mcp", "--config", &config])
+        .env("HOME", env!("CARGO_TARGET_TMPDIR"))
+        .env_remove("XDG_STATE_HOME")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    let mut input = gateway.stdin.take().unwrap();
+    let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
+    let client = json!({"name": "test", "version": "1"});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client,
+    }});
+    writeln!(input, "{hello}").unwrap();
+    let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(answer["id"], 1, "{answer}");
+    // A search writes to the log.
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let search = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+        "name": "tool_search", "arguments": {"query": "anything"},
+    }});
+    writeln!(input, "{ready}\n{search}").unwrap();
+    let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(answer["id"], 2, "{answer}");
+    drop(input);
+    assert!(gateway.wait().unwrap().success());
+}

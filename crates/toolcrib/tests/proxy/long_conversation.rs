@@ -1,0 +1,62 @@
+//! A long conversation with a provider that keeps every request.
+
+use toolcrib_testkit::provider::{Options, Provider, Step};
+
+use crate::agent::Agent;
+use crate::prefix_check::breaks;
+use crate::scenario::Scenario;
+use crate::script_generator::calls;
+use crate::tools::Tool;
+
+/// A conversation under way.
+pub(crate) struct LongConversation {
+    scenario: Scenario,
+    steps: Vec<Step>,
+    pub(crate) provider: Provider,
+    pub(crate) agent: Agent,
+}
+
+impl LongConversation {
+    /// A conversation in which the model takes these steps.
+    pub(crate) fn new(scenario: Scenario, tools: &[Tool], steps: Vec<Step>) -> Self {
+        let options = Options { call_ids: scenario.has_ids(), ..Options::steps(steps.clone()) };
+        let provider = Provider::start(options).unwrap();
+        Self { scenario, steps, provider, agent: Agent::new(scenario, tools, "any") }
+    }
+
+    /// The turn that comes next, whole or in events by turns; the agent must see the calls of its step.
+    pub(crate) fn turn(&mut self, url: &str) {
+        let at = self.agent.turns.len();
+        let turn = self.agent.turn(url, at.is_multiple_of(2));
+        let seen: Vec<_> =
+            turn.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect();
+        assert_eq!(seen, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
+    }
+
+    /// Every request that does not begin with the one before it, and why not.
+    pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
+        breaks(self.scenario, &self.provider.requests())
+    }
+
+    /// Asserts that there is none.
+    pub(crate) fn assert_stable_prefix(&self) {
+        let breaks = self.breaks();
+        let first = breaks.first().map(|(at, why)| format!("first request {at}: {why}"));
+        assert!(
+            first.is_none(),
+            "{:?}: {} breaks, {}",
+            self.scenario,
+            breaks.len(),
+            first.unwrap()
+        );
+    }
+
+    /// Asserts that rounds of searching were among the requests, if it is we who answer searches and the
+    /// model has to search.
+    pub(crate) fn assert_searched(&self) {
+        let (requests, turns) = (self.provider.requests().len(), self.agent.turns.len());
+        let hidden = requests - turns;
+        let none = matches!(self.scenario.mode, "hosted" | "terse");
+        assert!(none || hidden > turns / 20, "{:?}: {hidden} hidden of {requests}", self.scenario);
+    }
+}

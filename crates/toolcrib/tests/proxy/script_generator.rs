@@ -1,0 +1,120 @@
+//! Conversations: what the model does in each turn, made from a seed.
+
+use serde_json::Value;
+use toolcrib_testkit::provider::{Action, Step};
+
+use crate::rng::Rng;
+use crate::tools::{Tool, arguments};
+
+/// Text that opens a search, where a step has one.
+pub(crate) const PREAMBLE: &str = "I'll look for a tool.";
+/// What the scripted model thinks before it searches.
+pub(crate) const THOUGHT: &str = "A tool for this must be found first.";
+
+/// The calls that an agent must see of a step.
+pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
+    step.actions
+        .iter()
+        .filter_map(|say| match say {
+            Action::Call { tool, arguments, .. } | Action::ExactCall { tool, arguments } => {
+                Some((tool.as_str(), arguments))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Makes steps, and knows which tools they have used.
+pub(crate) struct ScriptGenerator<'a> {
+    tools: &'a [Tool],
+    rng: Rng,
+    /// Tools that have been called.
+    pub(crate) used: Vec<usize>,
+    /// Whether tools are called that nobody searched for.
+    blind: bool,
+    said: usize,
+}
+
+impl<'a> ScriptGenerator<'a> {
+    pub(crate) fn new(tools: &'a [Tool], seed: u64, blind: bool) -> Self {
+        Self { tools, rng: Rng(seed), used: Vec::new(), blind, said: 0 }
+    }
+
+    /// A step of any kind.
+    pub(crate) fn step(&mut self) -> Step {
+        self.said += 1;
+        let mut says = Vec::new();
+        if self.rng.below(4) == 0 {
+            says.push(Action::thinking(format!("Thought number {}.", self.said)));
+        }
+        let kind = self.rng.below(10);
+        match kind {
+            0 => says.push(Action::text(format!("That was answer number {}.", self.said))),
+            1 | 2 => says.push(Action::report("Done: ")),
+            3 | 4 => says.push(self.known()),
+            5 => says.push(self.fresh()),
+            6 => {
+                // Several at once, some of them known.
+                says.push(Action::text("All of this at once. "));
+                says.extend([self.fresh(), self.known(), self.fresh()]);
+            }
+            7 => says.extend([self.known(), self.known()]),
+            8 => {
+                // A search beside a call that needs none.
+                says.push(Action::search(format!("tools for {}", self.any_name())));
+                says.push(self.known());
+            }
+            _ if self.blind => says.push(self.blind()),
+            _ => says.push(self.fresh()),
+        }
+        let step = Step::new(says);
+        if kind == 5 { step.preamble(PREAMBLE) } else { step }
+    }
+
+    /// As many steps of any kind.
+    pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
+        (0..count).map(|_| self.step()).collect()
+    }
+
+    /// A step for each tool that was used, which uses it again.
+    pub(crate) fn again(&mut self) -> Vec<Step> {
+        let used = self.used.clone();
+        used.into_iter().map(|at| Step::new([self.call(at)])).collect()
+    }
+
+    fn any_name(&mut self) -> String {
+        self.rng.one(self.tools).name.replace('_', " ")
+    }
+
+    fn call(&mut self, at: usize) -> Action {
+        let tool = &self.tools[at];
+        if !self.used.contains(&at) {
+            self.used.push(at);
+        }
+        Action::call(&tool.name, arguments(tool, &mut self.rng))
+    }
+
+    /// A tool that was used before; any, as long as there is none.
+    fn known(&mut self) -> Action {
+        if self.used.is_empty() {
+            return self.fresh();
+        }
+        let at = *self.rng.one(&self.used);
+        self.call(at)
+    }
+
+    /// A tool that was not used before; any, once all were.
+    fn fresh(&mut self) -> Action {
+        let start = self.rng.below(self.tools.len());
+        let all = (0..self.tools.len()).map(|at| (start + at) % self.tools.len());
+        let unused = all.into_iter().find(|at| !self.used.contains(at));
+        self.call(unused.unwrap_or(start))
+    }
+
+    /// A call by its name, of a tool that nobody searched for.
+    fn blind(&mut self) -> Action {
+        let at = self.rng.below(self.tools.len());
+        let tool = &self.tools[at];
+        Action::exact_call(&tool.name, arguments(tool, &mut self.rng))
+    }
+}
