@@ -27,10 +27,10 @@ use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_even
 /// Forwards a request to a path whose bodies are not read.
 pub(crate) async fn forward_unread(
     proxy: &Arc<Proxy>,
-    inbound: AdmittedRequest,
+    admitted: AdmittedRequest,
     body: Body,
 ) -> Response {
-    let AdmittedRequest { parts, endpoint, caller, .. } = &inbound;
+    let AdmittedRequest { parts, endpoint, caller, .. } = &admitted;
     let api = endpoint.api.unwrap_or(endpoint.vendor.error_api());
     let length = body.size_hint().exact();
     let mut body_permit = None;
@@ -40,7 +40,7 @@ pub(crate) async fn forward_unread(
                 "the body is compressed, and this caller's tools are limited: send it uncompressed";
             return error_response(api, StatusCode::PAYLOAD_TOO_LARGE, text);
         }
-        match read_body(body, proxy.config.request_bytes, inbound.bodies()).await {
+        match read_body(body, proxy.config.request_bytes, admitted.bodies()).await {
             Ok((bytes, None, permit)) if is_only_contents(&bytes) => {
                 body_permit = permit;
                 Body::from(bytes)
@@ -56,22 +56,22 @@ pub(crate) async fn forward_unread(
     };
     let upstream = &Arc::new(proxy.routes.find(*endpoint, None).clone());
     if object_ownership::shares_account(caller, upstream)
-        && let Err(refusal) = object_ownership::check_path(proxy, &inbound).await
+        && let Err(error) = object_ownership::check_path(proxy, &admitted).await
     {
-        return refusal.into_response();
+        return error.into_response();
     }
-    let to = UpstreamRequest::new(proxy, &inbound, upstream, None);
-    let mut log = ForwardLog::new(&inbound, upstream.host());
-    let answer = to.forward(parts.method.clone(), body.into_data_stream(), length);
-    let answer = caller.revocation().unless_revoked(answer).await;
+    let upstream_request = UpstreamRequest::new(proxy, &admitted, upstream, None);
+    let mut log = ForwardLog::new(&admitted, upstream.host());
+    let response = upstream_request.forward(parts.method.clone(), body.into_data_stream(), length);
+    let response = caller.revocation().unless_revoked(response).await;
     // The body has been sent, so its memory is free.
     drop(body_permit);
-    match answer {
-        Some(Ok(answer)) => {
-            log.status = Some(answer.status.as_u16());
-            unchanged_response(answer, None, api, caller)
+    match response {
+        Some(Ok(response)) => {
+            log.status = Some(response.status.as_u16());
+            unchanged_response(response, None, api, caller)
         }
-        Some(Err(lost)) => upstream_unreachable(proxy, api, &log.host, &lost),
+        Some(Err(error)) => upstream_unreachable(proxy, api, &log.host, &error),
         None => error_response(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE),
     }
 }
@@ -89,19 +89,19 @@ fn is_only_contents(body: &[u8]) -> bool {
 
 /// Returns the upstream's response unchanged. It ends if the caller's key is revoked.
 pub(crate) fn unchanged_response(
-    answer: UpstreamResponse,
+    upstream: UpstreamResponse,
     report: Option<&DecisionReport>,
     api: Api,
     caller: &Caller,
 ) -> Response {
-    let mut headers = headers::for_client(&answer.headers, true);
+    let mut headers = headers::for_client(&upstream.headers, true);
     if let Some(report) = report {
         headers::write_report(report, &mut headers);
     }
-    let events_of = can_append_event(&answer.headers).then_some(api);
-    let body = end_when_revoked(answer.body, caller.revocation(), events_of);
+    let events_of = can_append_event(&upstream.headers).then_some(api);
+    let body = end_when_revoked(upstream.body, caller.revocation(), events_of);
     let mut response = Response::new(Body::from_stream(body));
-    *response.status_mut() = answer.status;
+    *response.status_mut() = upstream.status;
     *response.headers_mut() = headers;
     response
 }

@@ -35,7 +35,7 @@ pub(crate) fn shares_account(caller: &Caller, upstream: &Upstream) -> bool {
 /// Checks that the caller owns all stored objects to which a body refers, and returns the body.
 pub(crate) async fn check_body(
     proxy: &Proxy,
-    inbound: &AdmittedRequest,
+    admitted: &AdmittedRequest,
     api: Api,
     reading: ReadResult,
     permit: Option<Arc<BodyPermit>>,
@@ -51,11 +51,11 @@ pub(crate) async fn check_body(
         let text = format!("the body cannot be checked for references to stored objects: {why}");
         reject(StatusCode::BAD_REQUEST, text)
     })?;
-    if found.has_conversation && !inbound.caller.may_create_conversations() {
+    if found.has_conversation && !admitted.caller.may_create_conversations() {
         let text = "`conversation` is not open to this caller, because other callers use the same account: continue with `previous_response_id`, or add `/v1/conversations` to `paths`";
         return Err(reject(StatusCode::FORBIDDEN, text.to_owned()));
     }
-    check_ids(proxy, &inbound.caller, api, found.ids).await?;
+    check_ids(proxy, &admitted.caller, api, found.ids).await?;
     Ok(reading)
 }
 
@@ -70,9 +70,9 @@ fn body_of(reading: &ReadResult) -> &[u8] {
 /// Checks the id in the path of a stored response, such as `/v1/responses/ID/cancel`.
 pub(crate) async fn check_path(
     proxy: &Proxy,
-    inbound: &AdmittedRequest,
+    admitted: &AdmittedRequest,
 ) -> Result<(), RequestError> {
-    let segments = inbound.path.segments();
+    let segments = admitted.path.segments();
     let rest = match segments.as_slice() {
         [version, rest @ ..] if version.eq_ignore_ascii_case("v1") => rest,
         rest => rest,
@@ -80,7 +80,7 @@ pub(crate) async fn check_path(
     match rest {
         [kind, id, ..] if kind.eq_ignore_ascii_case("responses") => {
             let ids = vec![(*id).to_owned()];
-            check_ids(proxy, &inbound.caller, Api::Responses, ids).await
+            check_ids(proxy, &admitted.caller, Api::Responses, ids).await
         }
         _ => Ok(()),
     }

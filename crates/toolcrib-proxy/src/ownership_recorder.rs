@@ -175,8 +175,8 @@ impl OwnershipRecorder {
                                 ready.push_back(bytes);
                             }
                         }
-                        Some(Err(lost)) => {
-                            return Some((Err(lost), (recorder, proxy, body, None, ready)));
+                        Some(Err(error)) => {
+                            return Some((Err(error), (recorder, proxy, body, None, ready)));
                         }
                         None => {
                             recorder.end(&proxy).await;

@@ -71,7 +71,7 @@ pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
         }
         if matches!(name.as_str(), "alt" | "$alt") {
             formats += 1;
-            // This crate would not recognise other spellings, but the upstream might.
+            // Other spellings would be ignored here, but the upstream might recognise them.
             let is_plain =
                 matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse" | "alt=json" | "$alt=json");
             if !is_plain || formats > 1 {

@@ -45,20 +45,20 @@ impl RequestLog {
         proxy: &Arc<Proxy>,
         api: Api,
         model: String,
-        inbound: &AdmittedRequest,
+        admitted: &AdmittedRequest,
         host: String,
         body: Option<Arc<BodyPermit>>,
     ) -> Self {
-        let caller = inbound.caller.name().map(str::to_owned);
+        let caller = admitted.caller.name().map(str::to_owned);
         Self {
             proxy: Arc::clone(proxy),
             api,
             model,
             host,
-            only_counts_tokens: inbound.endpoint.kind == EndpointKind::Count,
-            client: caller.clone().unwrap_or_else(|| client_product(&inbound.parts.headers)),
+            only_counts_tokens: admitted.endpoint.kind == EndpointKind::Count,
+            client: caller.clone().unwrap_or_else(|| client_product(&admitted.parts.headers)),
             caller,
-            path: inbound.path.to_string(),
+            path: admitted.path.to_string(),
             is_sent: AtomicBool::new(false),
             is_reported: AtomicBool::new(false),
             _open: proxy.metrics.open(),
@@ -113,11 +113,11 @@ impl RequestLog {
     /// Reports that the upstream's response was cut off before anything was sent to the client.
     pub(crate) fn upstream_cut_off(&self, error: &UpstreamError) -> Response {
         self.proxy.metrics.failure();
-        tracing::warn!(host = %self.host, %error, "the upstream closed the connection before the end of its response");
+        tracing::warn!(host = %self.host, %error, "the upstream's response was cut off");
         error_response(
             self.api,
             StatusCode::BAD_GATEWAY,
-            &format!("the upstream closed the connection before the end of its response: {error}"),
+            &format!("the upstream's response was cut off: {error}"),
         )
     }
 
@@ -162,13 +162,13 @@ pub(crate) struct ForwardLog {
 }
 
 impl ForwardLog {
-    pub(crate) fn new(inbound: &AdmittedRequest, host: String) -> Self {
+    pub(crate) fn new(admitted: &AdmittedRequest, host: String) -> Self {
         Self {
             host,
             status: None,
-            caller: inbound.caller.name().map(str::to_owned),
-            method: inbound.parts.method.clone(),
-            path: inbound.path.to_string(),
+            caller: admitted.caller.name().map(str::to_owned),
+            method: admitted.parts.method.clone(),
+            path: admitted.path.to_string(),
         }
     }
 }

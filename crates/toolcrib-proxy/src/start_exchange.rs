@@ -61,43 +61,43 @@ async fn stats(State(proxy): State<Arc<Proxy>>, request: Incoming) -> Response {
 /// Answers a request to any path except the statistics.
 async fn dispatch(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     let (parts, body) = request.into_parts();
-    let inbound = match AdmittedRequest::admit(&proxy.callers(), parts) {
-        Ok(inbound) => inbound,
-        Err(refusal) => return refusal.into_response(),
+    let admitted = match AdmittedRequest::admit(&proxy.callers(), parts) {
+        Ok(admitted) => admitted,
+        Err(error) => return error.into_response(),
     };
-    if let Some(api) = inbound.endpoint.api
-        && headers::is_websocket_upgrade(&inbound.parts.headers)
+    if let Some(api) = admitted.endpoint.api
+        && headers::is_websocket_upgrade(&admitted.parts.headers)
     {
         return websocket_unsupported(api);
     }
-    match inbound.endpoint.api.filter(|_| inbound.parts.method == Method::POST) {
-        Some(api) => start_exchange(proxy, inbound, body, api).await,
-        None => forward_unread(proxy, inbound, body).await,
+    match admitted.endpoint.api.filter(|_| admitted.parts.method == Method::POST) {
+        Some(api) => start_exchange(proxy, admitted, body, api).await,
+        None => forward_unread(proxy, admitted, body).await,
     }
 }
 
 /// Answers a request to an API that has tools.
 async fn start_exchange(
     proxy: &Arc<Proxy>,
-    inbound: AdmittedRequest,
+    admitted: AdmittedRequest,
     body: Body,
     api: Api,
 ) -> Response {
     let length = body.size_hint().exact();
     let limit = proxy.config.request_bytes;
-    let (bytes, rest, body_permit) = match read_body(body, limit, inbound.bodies()).await {
+    let (bytes, rest, body_permit) = match read_body(body, limit, admitted.bodies()).await {
         Ok(collected) => collected,
         Err(why) => return why.into_response(api),
     };
-    let AdmittedRequest { parts, endpoint, caller, target, .. } = &inbound;
+    let AdmittedRequest { parts, endpoint, caller, target, .. } = &admitted;
     let is_compressed = headers::is_compressed(&parts.headers);
     let (reading, mut body_permit) = match (is_compressed, rest) {
         (false, None) => match parse_body(api, target, bytes, &caller.scope, body_permit).await {
             (Ok(reading), permit) => (unread_body(reading), permit),
-            (Err(refused), _) => {
-                let hint = refused.hint();
-                tracing::info!(%api, client = caller.name(), %refused, "request rejected");
-                let text = format!("this caller's tools are limited, and {refused}: {hint}");
+            (Err(violation), _) => {
+                let hint = violation.hint();
+                tracing::info!(%api, client = caller.name(), %violation, "request rejected");
+                let text = format!("this caller's tools are limited, and {violation}: {hint}");
                 return error_response(api, StatusCode::BAD_REQUEST, &text);
             }
         },
@@ -118,7 +118,7 @@ async fn start_exchange(
     let shares_account = object_ownership::has_stored_objects(api)
         && object_ownership::shares_account(caller, &upstream);
     let body_permit = body_permit.map(Arc::new);
-    let log = RequestLog::new(proxy, api, model, &inbound, upstream.host(), body_permit.clone());
+    let log = RequestLog::new(proxy, api, model, &admitted, upstream.host(), body_permit.clone());
     let mut reading = match reading {
         Ok(reading) => reading,
         Err((why, bytes, rest)) => {
@@ -127,12 +127,12 @@ async fn start_exchange(
             }
             let complete_body = stream::iter([Ok(bytes)])
                 .chain(rest.unwrap_or_else(|| Body::empty().into_data_stream()));
-            let to = UpstreamRequest::new(proxy, &inbound, &upstream, None);
+            let upstream_request = UpstreamRequest::new(proxy, &admitted, &upstream, None);
             log.sent();
-            let response = to.forward(Method::POST, complete_body, length);
+            let response = upstream_request.forward(Method::POST, complete_body, length);
             return match caller.revocation().unless_revoked(response).await {
                 Some(Ok(response)) => forwarded_unread(&log, why, caller, response),
-                Some(Err(lost)) => upstream_unreachable(proxy, api, &log.host, &lost),
+                Some(Err(error)) => upstream_unreachable(proxy, api, &log.host, &error),
                 None => error_response(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE),
             };
         }
@@ -143,9 +143,9 @@ async fn start_exchange(
     }
     if shares_account {
         reading =
-            match object_ownership::check_body(proxy, &inbound, api, reading, body_permit).await {
+            match object_ownership::check_body(proxy, &admitted, api, reading, body_permit).await {
                 Ok(reading) => reading,
-                Err(refusal) => return refusal.into_response(),
+                Err(error) => return error.into_response(),
             };
     }
     match (&mut reading, &upstream.model) {
@@ -154,7 +154,8 @@ async fn start_exchange(
         (_, None) => {}
     }
     let configured = upstream.mode.or(proxy.config.mode);
-    let requested = inbound.mode.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into());
+    let requested =
+        admitted.mode.or(configured).unwrap_or_else(|| proxy.settings.disclosure.into());
     let model = reading.as_ref().map_or(&log.model, |request| &request.model);
     let mut config = ExchangeConfig::new(&log.host, toolset_cache::token_counter(model));
     config.settings = Arc::clone(&proxy.settings);
@@ -169,8 +170,8 @@ async fn start_exchange(
     config.checks_calls = caller.scope.is_narrow();
     (config.learned, config.now) = (proxy.learned(), proxy.now());
     let exchange = Exchange::new(api, target, reading, config);
-    let to = UpstreamRequest::new(proxy, &inbound, &upstream, Some(api));
-    let exchange_loop = ExchangeLoop::new(log, to, exchange, caller.revocation());
+    let upstream_request = UpstreamRequest::new(proxy, &admitted, &upstream, Some(api));
+    let exchange_loop = ExchangeLoop::new(log, upstream_request, exchange, caller.revocation());
     let exchange_loop =
         if shares_account { exchange_loop.record_ownership_for(caller.id) } else { exchange_loop };
     exchange_loop.respond().await

@@ -91,12 +91,12 @@ impl UpstreamRequest {
     /// Creates the request to an upstream. `read` is the API if the response is read.
     pub(crate) fn new(
         proxy: &Proxy,
-        inbound: &AdmittedRequest,
+        admitted: &AdmittedRequest,
         upstream: &Arc<Upstream>,
         read: Option<Api>,
     ) -> Self {
-        let AdmittedRequest { endpoint, caller, .. } = inbound;
-        let mut target = inbound.target.clone();
+        let AdmittedRequest { endpoint, caller, .. } = admitted;
+        let mut target = admitted.target.clone();
         let credential = upstream.credential_for(caller, endpoint.vendor);
         if credential != Credential::FromClient {
             target = query::without_credentials(&target);
@@ -109,9 +109,13 @@ impl UpstreamRequest {
         }
         let speaks = read.and_then(|api| translation_target(upstream, api));
         let vendor = speaks.map_or(endpoint.vendor, Vendor::of);
-        let mut headers =
-            headers::for_upstream(&inbound.parts.headers, vendor, &credential, caller.is_limited());
-        if caller.is_limited() && inbound.is_json() {
+        let mut headers = headers::for_upstream(
+            &admitted.parts.headers,
+            vendor,
+            &credential,
+            caller.is_limited(),
+        );
+        if caller.is_limited() && admitted.is_json() {
             headers::declare_json(&mut headers);
         }
         if speaks.is_some() && credential == Credential::FromClient {

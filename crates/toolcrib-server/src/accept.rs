@@ -132,7 +132,7 @@ impl Acceptor {
     {
         let activity = &slot.activity;
         let io = TokioIo::new(ConnectionStream::new(stream, Arc::clone(activity)));
-        let service = service_fn(|request| self.answer(request, remote, slot));
+        let service = service_fn(|request| self.respond(request, remote, slot));
         // hyper's own timeout is off, because it does not distinguish a head that is being received from an idle
         // connection.
         let mut http = http1::Builder::new();
@@ -153,7 +153,7 @@ impl Acceptor {
         }
     }
 
-    async fn answer(
+    async fn respond(
         &self,
         request: Request<Incoming>,
         remote: SocketAddr,

@@ -113,7 +113,7 @@ impl AdminAccess {
 /// already been checked.
 pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAccess>) -> Router {
     let registry = Arc::new(registry);
-    let answer = move |request: Request| {
+    let respond = move |request: Request| {
         let headers = request.headers();
         let denied = if admin.is_required() {
             (!admin.is_admin(headers)).then(not_admin)
@@ -128,7 +128,7 @@ pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAc
             (content_type, metrics::encode(&registry)).into_response()
         }))
     };
-    Router::new().route("/metrics", get(answer))
+    Router::new().route("/metrics", get(respond))
 }
 
 fn not_admin() -> Response {

@@ -275,8 +275,8 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     Ok(bytes)
 }
 
-/// Returns why a file could not be opened. The error for a symbolic link differs between systems, so the path is
-/// inspected again.
+/// Returns why a file could not be opened. A symbolic link, which is not followed, is distinguished from other failures
+/// by inspecting the path again.
 fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
     match fs::symlink_metadata(&path) {
         Ok(metadata) if metadata.is_symlink() => PrivateFileError::Link { path },

@@ -68,8 +68,8 @@ fn callers_without_a_key_are_distinguished_by_their_credentials() {
 #[test]
 fn a_listener_with_a_key_rejects_clients_without_one() {
     let callers = callers(Some("door"));
-    let refused = identify(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
-    assert_eq!(refused, IdentifyError::NoKey);
+    let error = identify(&callers, &[("authorization", "Bearer sk-a")]).unwrap_err();
+    assert_eq!(error, IdentifyError::NoKey);
     assert!(identify(&callers, &[(KEY, "door"), ("authorization", "Bearer sk-a")]).is_ok());
     assert!(identify(&callers, &[("authorization", "Bearer tc-ci")]).is_ok());
 }

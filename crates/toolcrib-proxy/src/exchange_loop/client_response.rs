@@ -147,7 +147,7 @@ impl ExchangeLoop {
             Ending::CutOff => {
                 // The client's stream is cut off, too, as it would be without the proxy.
                 let error = self.take_upstream_error(done.ending);
-                tracing::warn!(%error, "the upstream closed the connection before the end of its response");
+                tracing::warn!(%error, "the upstream's response was cut off");
                 Some(Err(error))
             }
             Ending::Complete if self.has_trailers => {
