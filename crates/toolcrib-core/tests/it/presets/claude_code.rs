@@ -1,4 +1,4 @@
-//! The `claude-code` preset, behaviour by behaviour: docs/presets/claude-code.md names these tests.
+//! The behaviours of the `claude-code` preset. docs/presets/claude-code.md names these tests.
 
 mod config;
 mod index;
@@ -22,7 +22,7 @@ fn mcp(server: &str, own: &str, description: &str, schema: &Value) -> Value {
     json!({"name": name, "description": description, "input_schema": schema})
 }
 
-/// Three built-in tools and those of three servers.
+/// Three built-in tools, and the tools of three servers.
 fn session() -> Vec<Value> {
     vec![
         tool("WebFetch", "Fetch a page and answer a question about it.", &strings(&["url"], 1)),
@@ -64,7 +64,7 @@ fn answered(chat: &mut Chat<'_>, input: &Value) -> Reply {
     }
 }
 
-/// Goes on with a conversation over another catalog.
+/// Continues a conversation with another catalog.
 fn resume<'a>(chat: Chat<'_>, crib: &'a Crib) -> Chat<'a> {
     Chat { conversation: chat.conversation, ..Chat::new(crib) }
 }

@@ -1,4 +1,4 @@
-//! The `everruns` preset, behaviour by behaviour: docs/presets/everruns.md names these tests.
+//! The behaviours of the `everruns` preset. docs/presets/everruns.md names these tests.
 
 mod config;
 mod search;
@@ -17,7 +17,7 @@ use toolcrib_core::{
 use super::{configured, crib};
 use crate::support::{Chat, catalog, names, strings, tool};
 
-/// Fifteen tools: just enough to be deferred. Tests of the library, `mcp` and `serve` share them.
+/// Fifteen tools, just enough for deferral. The tests of the library, `mcp` and `serve` share them.
 fn agent() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
@@ -25,7 +25,7 @@ fn agent() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// The same with one tool's policy set by its owner.
+/// The same tools, one of them with a deferral policy set by its owner.
 fn agent_with(name: &str, defer: &str) -> Vec<Value> {
     let mut tools = agent();
     tools.iter_mut().find(|tool| tool["name"] == name).unwrap()["defer"] = defer.into();
@@ -40,7 +40,7 @@ fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
     chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
-/// The definition the model gets of a tool.
+/// The definition of a tool that the model receives.
 fn sent(shown: &Disclosure, name: &str) -> Value {
     let definitions = shown.definitions(DefinitionFormat::Own);
     let mut parsed = definitions.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
@@ -63,12 +63,12 @@ fn scores(reply: &Reply) -> Vec<(&str, f32)> {
     reply.hits.iter().map(|hit| (hit.name.as_str(), hit.score)).collect()
 }
 
-/// Tools that take nothing.
+/// Tools without parameters.
 fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
     tools.iter().map(|(name, words)| tool(name, words, &strings(&[], 0))).collect()
 }
 
-// When it defers.
+// Activation.
 
 #[test]
 fn deferral_begins_at_fifteen_tools_and_not_at_fourteen() {
@@ -125,7 +125,7 @@ fn each_turn_is_decided_separately() {
     assert!(show(&mut chat).passes_through());
 }
 
-// What is sent in a schema's place.
+// Stubs.
 
 #[test]
 fn a_deferred_tool_keeps_name_and_description_and_its_stub_names_the_query() {

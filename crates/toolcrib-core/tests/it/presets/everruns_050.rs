@@ -1,5 +1,4 @@
-//! The `everruns@0.50` preset, where it differs from `everruns`: docs/presets/everruns-0.50.md names these
-//! tests.
+//! How the `everruns@0.50` preset differs from `everruns`. docs/presets/everruns-0.50.md names these tests.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::support::{Chat, catalog, names, strings, tool};
 
 const NAME: &str = "everruns@0.50";
 
-/// So many tools of a server, one parameter each.
+/// `count` tools of a server, with one parameter each.
 fn tools(count: usize) -> Vec<Value> {
     let with = |at: usize| {
         let words = format!("Reads gauge number {at}.");
@@ -99,7 +98,7 @@ fn reveals_and_deferral_are_rebuilt_from_the_transcript() {
     let shown = sent(&show(&mut chat));
     assert_eq!(shown[7].1, strings(&["unit"], 1));
     assert_eq!(shown[8].1["properties"], json!({}));
-    // What a compaction cut off is forgotten, and searched for again.
+    // Reveals in a part of the transcript that was compacted away are forgotten.
     let ledger = Ledger::from_transcript([], 64);
     let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
     assert_eq!(sent(&show(&mut chat))[7].1["properties"], json!({}));

@@ -1,4 +1,4 @@
-//! The `hermes` preset, behaviour by behaviour: docs/presets/hermes.md names these tests.
+//! The behaviours of the `hermes` preset. docs/presets/hermes.md names these tests.
 
 mod activation;
 mod bridge;
@@ -22,7 +22,7 @@ fn mcp(server: &str, own: &str, description: &str, schema: &Value) -> Value {
     json!({"name": name, "description": description, "input_schema": schema, "server": server})
 }
 
-/// Two core tools, a plugin's and three servers' tools.
+/// Two core tools, a plugin tool, and the tools of three servers.
 fn session() -> Vec<Value> {
     vec![
         tool("terminal", "Run a shell command.", &strings(&["command"], 1)),
@@ -73,7 +73,7 @@ fn answered(chat: &mut Chat<'_>, name: &str, input: &Value) -> Reply {
     }
 }
 
-/// An answer as the model reads it.
+/// The text of an answer that the model receives.
 fn read(reply: &Reply) -> Value {
     serde_json::from_str(&reply.for_model()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The `opencode` preset, behaviour by behaviour: docs/presets/opencode.md names these tests.
+//! The behaviours of the `opencode` preset. docs/presets/opencode.md names these tests.
 
 mod config;
 mod search;
@@ -16,7 +16,7 @@ use toolcrib_core::{
 use super::{configured, crib};
 use crate::support::{Chat, catalog, names, strings, tool};
 
-/// A coding agent's tools, and those of two servers. Tests of the library, `mcp` and `serve` share them.
+/// The tools of a coding agent and of two servers. The tests of the library, `mcp` and `serve` share them.
 fn coding() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/opencode.json")).unwrap();
@@ -37,7 +37,7 @@ fn sent(shown: &Disclosure) -> Vec<Value> {
     definitions.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-/// The descriptions the model gets of these tools.
+/// The descriptions of these tools that the model receives.
 fn descriptions(shown: &Disclosure, names: &[&str]) -> Vec<String> {
     let sent = sent(shown);
     let of = |name: &&str| sent.iter().find(|tool| tool["name"] == **name).unwrap();
@@ -51,7 +51,7 @@ fn answer(outcome: CallOutcome) -> Reply {
     }
 }
 
-/// What a call of one of the search tools finds.
+/// The tools that a call of a search tool finds.
 fn found(crib: &Crib, tool: &str, input: &str) -> Vec<String> {
     let reply = answer(Chat::new(crib).call(tool, input));
     names(&reply).into_iter().map(str::to_owned).collect()

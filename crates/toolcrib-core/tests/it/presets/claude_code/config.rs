@@ -1,4 +1,4 @@
-//! What Claude Code's own configuration means here.
+//! Reading Claude Code's own configuration.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, ActivationReason, ThresholdSource};

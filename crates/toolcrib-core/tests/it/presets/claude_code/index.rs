@@ -1,4 +1,4 @@
-//! The index of names under `claude-code`: how it is grouped, grows, shrinks and is taken back.
+//! The index of names with the `claude-code` preset: how it is grouped, grows, shrinks and is withdrawn.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;
@@ -134,7 +134,7 @@ fn the_announcement_of_a_request_that_was_not_sent_can_be_repeated() {
     assert!(first.is_some() && show(&mut chat).announcement.is_none());
     chat.conversation.announce_again();
     assert_eq!(show(&mut chat).announcement, first);
-    // A withdrawal that was not sent is said again too.
+    // A withdrawal that was not sent is repeated too.
     chat.scope = Scope::none(crib.catalog());
     let withdrawn = show(&mut chat).announcement.clone();
     chat.conversation.announce_again();

@@ -1,4 +1,4 @@
-//! What a search under `claude-code` takes, finds and loads.
+//! Searching with the `claude-code` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;

@@ -1,4 +1,4 @@
-//! everruns' own configuration, as its users have written it.
+//! Reading everruns' own configuration.
 
 use serde_json::json;
 use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};

@@ -1,4 +1,4 @@
-//! What a search under `everruns` finds, and how it ranks.
+//! Searching and ranking with the `everruns` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;

@@ -1,4 +1,4 @@
-//! What a session under `everruns` keeps, and how its tools are called.
+//! The state of a session with the `everruns` preset, and calls of its tools.
 
 use serde_json::Value;
 use toolcrib_core::conversation::DEFAULT_MAX_CONVERSATIONS;

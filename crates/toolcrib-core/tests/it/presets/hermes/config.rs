@@ -1,4 +1,4 @@
-//! What Hermes' own configuration means here.
+//! Reading Hermes' own configuration.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, ActivationReason};
@@ -92,7 +92,7 @@ fn a_threshold_of_zero_percent_is_always() {
     assert!(!show(&mut Chat::new(&crib), Some(1_000_000)).passes_through());
 }
 
-/// What becomes of one key, and the warning it draws.
+/// The setting that one key results in, and its warning.
 fn read_key(key: &str, value: &Value) -> (Settings, Vec<String>) {
     let config = json!({"tools": {"tool_search": {key: value}}});
     let read = Preset::Hermes.configured(&config).unwrap();

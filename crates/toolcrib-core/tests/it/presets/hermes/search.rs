@@ -1,4 +1,4 @@
-//! What a search under `hermes` finds, and in which catalog.
+//! Searching with the `hermes` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;
@@ -42,7 +42,7 @@ fn a_rarer_word_counts_more_and_a_longer_text_less() {
     assert_eq!(names(&found), ["mcp_acme_two", "mcp_acme_one", "mcp_acme_three"]);
 }
 
-/// A word three times in the only tool there is: ln(1 + 0.5 / 1.5) × 3 × 2.5 / (3 + 1.5).
+/// One tool that contains the word three times: ln(1 + 0.5 / 1.5) × 3 × 2.5 / (3 + 1.5).
 #[test]
 fn the_score_is_bm25_with_the_usual_constants() {
     let crib = crib(&[mcp("acme", "one", "report report report", &json!({}))]);
@@ -124,7 +124,7 @@ fn the_catalog_of_the_current_turn_is_searched() {
     assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }
 
-/// What a session that has only its calendar is told about Slack.
+/// The answers about Slack in a session that has only the calendar.
 #[test]
 fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools() {
     let crib = crib(&session());

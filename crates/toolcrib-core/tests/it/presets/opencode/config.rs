@@ -1,4 +1,4 @@
-//! What opencode's own configuration means here, the plugin's and the fork's.
+//! Reading the configurations of the opencode plugin and of the fork.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, Verdict, VerdictReason};

@@ -1,4 +1,4 @@
-//! What the two search tools of `opencode` find.
+//! The two search tools of the `opencode` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::disclosure::{SEARCH, SEARCH_REGEX};
@@ -85,7 +85,7 @@ fn five_tools_are_returned_at_most() {
 
 #[test]
 fn the_score_is_bm25_with_k1_0_9_and_b_0_4_over_name_and_description() {
-    // Four words and two, three on average; `mail` is in one of two tools, and twice.
+    // The tools have four and two words, three on average; `mail` is in one of them, twice.
     let crib = crib(
         Preset::Opencode,
         &[
