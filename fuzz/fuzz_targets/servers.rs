@@ -9,8 +9,8 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use toolcrib_mcp::Config;
-use toolcrib_mcp::config::foreign::{Place, read, read_as};
-use toolcrib_mcp::config::{Client, Server, masked, server_toml};
+use toolcrib_mcp::config::import::{ImportSource, read, read_as};
+use toolcrib_mcp::config::{ClientKind, Server, masked, server_toml};
 use toolcrib_server::expand::{Reference, expand_secret};
 
 fuzz_target!(|data: &[u8]| {
@@ -20,17 +20,17 @@ fuzz_target!(|data: &[u8]| {
         Ok(config) => config.servers.iter().for_each(|(name, server)| check(name, server)),
     }
     for file in ["a.json", "a.toml"] {
-        let place = Place { file: Path::new(file), folder: Path::new("/work") };
-        if let Ok(Some(foreign)) = read(text, &place) {
-            foreign.servers.iter().for_each(|(name, server)| check(name, server));
+        let source = ImportSource { file: Path::new(file), folder: Path::new("/work") };
+        if let Ok(Some(imported)) = read(text, &source) {
+            imported.servers.iter().for_each(|(name, server)| check(name, server));
         }
     }
-    let place = Place { file: Path::new("/etc/any"), folder: Path::new("/work") };
-    for client in Client::ALL.into_iter().chain([Client::Other]) {
-        match read_as(client, text, &place) {
+    let source = ImportSource { file: Path::new("/etc/any"), folder: Path::new("/work") };
+    for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
+        match read_as(client, text, &source) {
             Err(error) => assert!(!error.hint.is_empty() && !error.to_string().is_empty()),
-            Ok(foreign) => {
-                foreign.servers.iter().for_each(|(name, server)| check(name, server));
+            Ok(imported) => {
+                imported.servers.iter().for_each(|(name, server)| check(name, server));
             }
         }
     }
