@@ -1,4 +1,4 @@
-//! The calls in a JSON value, each compared with what the request declares.
+//! Finds the calls in a JSON value, and compares each with what the request declares.
 //!
 //! The whole value is searched, not only the places where its API has calls: some clients also read a second choice, a
 //! `message` in place of a `delta`, or a block in the first event of a stream. The forms of all four APIs are looked
@@ -25,10 +25,10 @@ use crate::scope::fold_key;
 use crate::tool_list;
 
 /// Maximum nesting depth of a value that is searched. Responses of the four APIs have about twelve levels.
-const DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Keys whose values are not searched, folded.
-const FREE: [&str; 12] = [
+const FREE_FORM_KEYS: [&str; 12] = [
     "arguments",
     "args",
     "input",
@@ -38,7 +38,7 @@ const FREE: [&str; 12] = [
     "responseschema",
     "properties",
     "metadata",
-    // Of files that were found, as their owner set them.
+    // Attributes of files that were found, set by their owner.
     "attributes",
     // The Responses API repeats the tools and the tool choice of the request.
     "tools",
@@ -46,7 +46,7 @@ const FREE: [&str; 12] = [
 ];
 
 /// Keys that are read, folded. Two spellings of one of them in the same object count as a key that occurs twice.
-const READ: [&str; 22] = [
+const READ_KEYS: [&str; 22] = [
     "candidates",
     "choices",
     "content",
@@ -71,28 +71,28 @@ const READ: [&str; 22] = [
     "type",
 ];
 
-/// Maximum number of calls in pieces. It is above the limit for a turn, whose own error names the limit.
-const BEGUN: usize = 4 * MAX_CALLS;
+/// Maximum number of calls that arrive in pieces. It is above the limit for a turn, whose error names that limit.
+const MAX_STREAMED_CALLS: usize = 4 * MAX_CALLS;
 
 /// Suffixes of types, folded, that may be calls in an unknown form.
-const SUSPICIOUS: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
+const SUSPICIOUS_SUFFIXES: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
 
-/// How a value reaches the client.
+/// The kind of response that a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// As a complete response.
+pub(super) enum ResponseKind {
+    /// A complete response.
     Complete,
-    /// As an event; a later event may continue a call.
+    /// An event of a stream. A later event may continue a call.
     Event,
 }
 
-/// The names of calls that come in pieces, by the choice and the index of the call.
+/// The names of calls that arrive in pieces, by the choice and the index of the call.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<(String, String), Begun>);
+pub(super) struct StreamedCallNames(HashMap<(String, String), StreamedCall>);
 
-/// A call that has begun.
+/// A call of which some pieces have arrived.
 #[derive(Debug, Default)]
-struct Begun {
+struct StreamedCall {
     id: Option<String>,
     name: String,
 }
@@ -100,24 +100,24 @@ struct Begun {
 /// Checks every call in an object.
 pub(super) fn check(
     text: &str,
-    form: Form,
+    form: ResponseKind,
     declared: &DeclaredTools,
-    names: &mut Names,
+    names: &mut StreamedCallNames,
 ) -> Result<(), WithheldReason> {
     let fields = Fields::read(text).ok_or(WithheldReason::NotAnObject)?;
-    Search { form, declared, names }.object(&fields, "", 0)
+    CallSearch { form, declared, names }.object(&fields, "", 0)
 }
 
-struct Search<'a> {
-    form: Form,
+struct CallSearch<'a> {
+    form: ResponseKind,
     declared: &'a DeclaredTools,
-    names: &'a mut Names,
+    names: &'a mut StreamedCallNames,
 }
 
-impl Search<'_> {
-    /// Searches a value. `index` is that of the innermost object around it that has one.
+impl CallSearch<'_> {
+    /// Searches a value. `index` is the `index` of the innermost enclosing object that has one.
     fn value(&mut self, raw: &str, index: &str, depth: usize) -> Result<(), WithheldReason> {
-        if depth == DEPTH {
+        if depth == MAX_DEPTH {
             return Err(WithheldReason::TooComplex);
         }
         match raw.as_bytes().first() {
@@ -136,7 +136,7 @@ impl Search<'_> {
         index: &str,
         depth: usize,
     ) -> Result<(), WithheldReason> {
-        let words = words(fields)?;
+        let words = folded_keys(fields)?;
         let index = fields.get("index").unwrap_or(index);
         if fields.get("type").is_some_and(|raw| raw.starts_with('"')) {
             let kind = fields.string("type").ok_or(WithheldReason::UnknownForm)?;
@@ -156,7 +156,7 @@ impl Search<'_> {
                     allow(self.declared.has_hosted_prefix(&kind))?;
                 }
                 "executablecode" => allow(self.declared.has_hosted_prefix("codeExecution"))?,
-                word if FREE.contains(&word) => {}
+                word if FREE_FORM_KEYS.contains(&word) => {}
                 _ => self.value(raw, index, depth + 1)?,
             }
         }
@@ -167,23 +167,23 @@ impl Search<'_> {
     /// a piece that has no index.
     fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), WithheldReason> {
         let call = object(raw)?;
-        let words_of_call = words(&call)?;
+        let words_of_call = folded_keys(&call)?;
         let mut all = Vec::new();
         all.extend(name(&call)?);
         for ((_, raw), word) in call.iter().zip(&words_of_call) {
-            if raw.starts_with('{') && !FREE.contains(&word.as_str()) {
+            if raw.starts_with('{') && !FREE_FORM_KEYS.contains(&word.as_str()) {
                 let inner = object(raw)?;
-                words(&inner)?;
+                folded_keys(&inner)?;
                 all.extend(name(&inner)?);
             }
         }
-        if all.is_empty() && self.form == Form::Complete {
+        if all.is_empty() && self.form == ResponseKind::Complete {
             return Err(WithheldReason::UnknownForm);
         }
         let namespace = text(&call, "namespace")?;
         for name in all {
             allow(self.declared.has(namespace.as_deref(), &name))?;
-            if let (Form::Event, Some(at)) = (self.form, call.get("index").or(at)) {
+            if let (ResponseKind::Event, Some(at)) = (self.form, call.get("index").or(at)) {
                 let id = text(&call, "id")?;
                 self.names.begin((index.to_owned(), at.to_owned()), id, name)?;
             }
@@ -214,7 +214,7 @@ impl Search<'_> {
             "tool_search_output" | "additional_tools" => {
                 allow(declared.has_all(fields.get("tools").unwrap_or("[]")))
             }
-            // An event of the Responses API. Some of them repeat the name of the tool.
+            // An event of the Responses API. Some events repeat the name of the tool.
             _ if kind.starts_with("response.") => match text(fields, "name")? {
                 Some(name) => allow(declared.has(None, &name) || declared.has_member_of_any(&name)),
                 None => Ok(()),
@@ -228,7 +228,7 @@ impl Search<'_> {
     }
 }
 
-impl Names {
+impl StreamedCallNames {
     /// Records the name of a call. Clients concatenate the names in its pieces, so a later piece may only repeat it.
     /// Servers that use one index for several calls distinguish them by id.
     fn begin(
@@ -237,17 +237,17 @@ impl Names {
         id: Option<String>,
         name: String,
     ) -> Result<(), WithheldReason> {
-        let is_full = self.0.len() == BEGUN;
+        let is_full = self.0.len() == MAX_STREAMED_CALLS;
         match self.0.get_mut(&place) {
             Some(begun) if begun.name == name => Ok(()),
             Some(begun) if id.is_some() && begun.id != id => {
-                *begun = Begun { id, name };
+                *begun = StreamedCall { id, name };
                 Ok(())
             }
             Some(_) => Err(WithheldReason::UndeclaredTool),
             None if is_full => Err(WithheldReason::TooComplex),
             None => {
-                self.0.insert(place, Begun { id, name });
+                self.0.insert(place, StreamedCall { id, name });
                 Ok(())
             }
         }
@@ -260,14 +260,14 @@ fn allow(is_allowed: bool) -> Result<(), WithheldReason> {
 
 fn is_suspicious(kind: &str) -> bool {
     let kind = fold_key(kind);
-    SUSPICIOUS.iter().any(|end| kind.ends_with(end))
+    SUSPICIOUS_SUFFIXES.iter().any(|end| kind.ends_with(end))
 }
 
 fn object(raw: &str) -> Result<Fields<'_>, WithheldReason> {
     Fields::read(raw).ok_or(WithheldReason::UnknownForm)
 }
 
-/// The text under a key; empty and `null` count as absent.
+/// Returns the string under a key. An empty string and `null` count as absent.
 fn text(fields: &Fields<'_>, key: &str) -> Result<Option<String>, WithheldReason> {
     match fields.get(key) {
         None | Some("null") => Ok(None),
@@ -282,22 +282,22 @@ fn name(fields: &Fields<'_>) -> Result<Option<String>, WithheldReason> {
     text(fields, "name")
 }
 
-/// The keys of an object, folded. Keys that are read occur once and as the APIs spell them.
-fn words(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
+/// Returns the folded keys of an object. Keys that are read must occur only once, spelled as the APIs spell them.
+fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     let keys: Vec<&str> = fields.iter().map(|(key, _)| key).collect();
     let words: Vec<String> = keys.iter().map(|key| fold_key(key)).collect();
     let mut sorted = keys.clone();
     sorted.sort_unstable();
     let mut read: Vec<&String> =
-        words.iter().filter(|word| READ.contains(&word.as_str())).collect();
+        words.iter().filter(|word| READ_KEYS.contains(&word.as_str())).collect();
     read.sort_unstable();
     let is_double = sorted.windows(2).any(|two| two[0] == two[1])
         || read.windows(2).any(|two| two[0] == two[1]);
-    // A client that ignores case would read it, but this check would not.
+    // A client that ignores case would read such a key, but this check would not.
     let is_variant = |(key, word): (&&str, &String)| {
         key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
-            && !is_camel(key)
-            && READ.contains(&word.as_str())
+            && !is_gemini_key(key)
+            && READ_KEYS.contains(&word.as_str())
     };
     if is_double || keys.iter().zip(&words).any(is_variant) {
         return Err(WithheldReason::DuplicateKey);
@@ -305,7 +305,7 @@ fn words(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     Ok(words)
 }
 
-/// Keys of Gemini that are read and have capital letters.
-fn is_camel(key: &str) -> bool {
+/// Whether a key is one of Gemini's that is read and has capital letters.
+fn is_gemini_key(key: &str) -> bool {
     matches!(key, "functionCall" | "toolCall" | "toolType" | "executableCode")
 }

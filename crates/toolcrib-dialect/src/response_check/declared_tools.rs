@@ -1,8 +1,8 @@
 //! The tools that a request declares, as calls refer to them.
 //!
-//! The request has already been narrowed, so every tool that is still in it is one that the caller may use: those in
-//! the list of tools and those that the history loads. Tools that only a previous response has loaded are not known
-//! here; a limited caller must send them again.
+//! The request has already been narrowed, so the caller may use every tool that is still in it: those in
+//! the list of tools and those that the history loads. Tools that only a previous response has loaded are unknown
+//! here; a caller with a limited scope must send them again.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -1,11 +1,11 @@
 //! Checks a response before a caller with a limited scope gets any of it.
 //!
 //! Hidden rounds already answer most calls of tools that the caller does not have. This check does not rely on
-//! them: it reads what is about to be forwarded, in the client's API, and lets it through only if every call in it
-//! is of a tool that the request declares after narrowing. What cannot be read is not forwarded either, because a
-//! client may be able to read it.
+//! them: it reads what is about to be forwarded, in the client's API, and allows it only if every call is of a tool
+//! that the request declares after narrowing. What cannot be read is not forwarded either, because the client may be
+//! able to read it.
 //!
-//! Reading order: `declared` (what a request declares), `calls` (the calls in a JSON value), this file (complete
+//! Reading order: `declared_tools` (what a request declares), `calls` (the calls in a JSON value), this file (complete
 //! bodies and streams).
 
 mod calls;
@@ -13,24 +13,24 @@ mod declared_tools;
 
 use bytes::Bytes;
 
-use self::calls::{Form, Names};
+use self::calls::{ResponseKind, StreamedCallNames};
 use self::declared_tools::DeclaredTools;
 use crate::sse::{Decoder, Event};
 
-/// Why a response does not reach a caller with a limited scope.
+/// Why a response is withheld from a caller with a limited scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithheldReason {
-    /// It is compressed, which the request does not ask for.
+    /// It is compressed, although the request does not allow that.
     #[error("it is compressed")]
     Compressed,
     /// A complete response that is not a JSON object in UTF-8.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// A stream with anything other than events whose data is a JSON object.
+    /// A stream that is not made of events with JSON objects as their data.
     #[error("it is not a stream of events with JSON objects")]
     NotEventStream,
-    /// Parsers disagree about which of the two counts.
+    /// Parsers disagree on which of the two keys counts.
     #[error("a key occurs twice in one object, or in an unusual spelling")]
     DuplicateKey,
     /// Nested deeper than any response of these APIs, or with more calls than a turn may have.
@@ -48,16 +48,16 @@ pub enum WithheldReason {
 #[derive(Debug)]
 pub(crate) struct ResponseCheck {
     declared: DeclaredTools,
-    names: Names,
+    names: StreamedCallNames,
     decoder: Decoder,
 }
 
 impl ResponseCheck {
-    /// A check against the tools in the body of a request that has been narrowed.
+    /// Creates a check against the tools in a body that was narrowed.
     pub(crate) fn new(request: &[u8]) -> Self {
         Self {
             declared: DeclaredTools::read(request),
-            names: Names::default(),
+            names: StreamedCallNames::default(),
             decoder: Decoder::default(),
         }
     }
@@ -73,10 +73,10 @@ impl ResponseCheck {
         if !text.trim_ascii_start().starts_with('{') {
             return Err(WithheldReason::NotAnObject);
         }
-        calls::check(text, Form::Complete, &self.declared, &mut self.names)
+        calls::check(text, ResponseKind::Complete, &self.declared, &mut self.names)
     }
 
-    /// Takes bytes of a stream. Complete events are written to `out`, up to the first with a call that is not allowed.
+    /// Checks bytes of a stream. Complete events are appended to `out`, up to the first with a call that is not allowed.
     pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WithheldReason> {
         self.decoder.push(bytes);
         loop {
@@ -91,7 +91,7 @@ impl ResponseCheck {
         }
     }
 
-    /// Takes the end of a stream: some servers omit the blank line after the last event.
+    /// Checks the end of a stream. Some servers omit the blank line after the last event.
     pub(crate) fn rest(&mut self) -> Result<Bytes, WithheldReason> {
         let rest = self.decoder.take_rest();
         self.event(&Event::from_bytes(rest.clone()))?;
@@ -116,13 +116,13 @@ impl ResponseCheck {
         if !data.starts_with('{') {
             return Err(WithheldReason::NotEventStream);
         }
-        match calls::check(data, Form::Event, &self.declared, &mut self.names) {
+        match calls::check(data, ResponseKind::Event, &self.declared, &mut self.names) {
             Err(WithheldReason::NotAnObject) => return Err(WithheldReason::NotEventStream),
             result => result?,
         }
         // Some clients read each line of an event on its own, and skip what they cannot parse.
         for line in data.lines().filter(|_| data.contains('\n')) {
-            match calls::check(line.trim(), Form::Event, &self.declared, &mut self.names) {
+            match calls::check(line.trim(), ResponseKind::Event, &self.declared, &mut self.names) {
                 Err(WithheldReason::NotAnObject) | Ok(()) => {}
                 Err(why) => return Err(why),
             }

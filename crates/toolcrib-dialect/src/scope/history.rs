@@ -1,24 +1,25 @@
-//! Entries of a history that load tools.
+//! Narrows the entries of a history that load tools.
 //!
-//! A conversation may add tools on its way: items of the Responses API that carry definitions, and blocks
-//! of Messages that refer to tools or define them. What the caller may not know of is left out, and an
-//! entry that has nothing left goes with it. Calls and results are the caller's own text and stay.
+//! A conversation may load tools: with items of the Responses API that contain definitions, and with blocks
+//! of Messages that refer to tools or define them. Tools outside the scope are removed, and so is an
+//! entry with no tools left. Calls and results are the caller's own text and stay.
 //!
-//! Such entries and blocks are refused in any place or form other than those of the API's reference.
+//! Such entries and blocks are accepted only in the positions and forms of the API's reference.
 
 use toolcrib_text::json::Fields;
 
 use super::known_keys::fold_key;
-use super::loading_blocks::Loaders;
+use super::loading_blocks::HasLoadingBlock;
 use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 use super::{ScopeViolation, key_check};
 use crate::api::Api;
 
-/// What stands where every tool that a result refers to is left out.
-const GONE: &str = r#"{"type":"text","text":"The tools that were found are not available."}"#;
+/// Replaces the content of a result if all tools that it refers to are removed.
+const NO_TOOLS_LEFT: &str =
+    r#"{"type":"text","text":"The tools that were found are not available."}"#;
 
-/// Beginnings of the types of blocks that load tools, folded.
-const LOADERS: [&str; 7] = [
+/// Prefixes of the types of blocks that load tools, folded.
+const LOADING_BLOCK_PREFIXES: [&str; 7] = [
     "tooladdition",
     "toolremoval",
     "toolreference",
@@ -28,40 +29,45 @@ const LOADERS: [&str; 7] = [
     "mcptoolset",
 ];
 
-/// Types of items that load tools, folded, and their spelling.
-const ITEMS: [(&str, &str); 3] = [
+/// Types of items that load tools: folded, and as the API spells them.
+const LOADING_ITEMS: [(&str, &str); 3] = [
     ("toolsearchoutput", "tool_search_output"),
     ("additionaltools", "additional_tools"),
     ("mcplisttools", "mcp_list_tools"),
 ];
 
-pub(super) fn is_loader(kind: &str) -> bool {
+pub(super) fn is_loading_block(kind: &str) -> bool {
     let kind = fold_key(kind);
-    LOADERS.iter().any(|loader| kind.starts_with(loader))
+    LOADING_BLOCK_PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
 }
 
-/// Refuses a value that has a block in it which loads tools, at any depth.
-pub(super) fn loads_nothing(of: &'static str, raw: &str) -> Result<(), ScopeViolation> {
+/// Rejects a value that contains a block that loads tools, at any depth.
+pub(super) fn require_no_loading_blocks(of: &'static str, raw: &str) -> Result<(), ScopeViolation> {
     if !raw.starts_with(['{', '[']) {
         return Ok(());
     }
-    let Loaders(found) = serde_json::from_str(raw).map_err(|_| ScopeViolation::UnknownForm(of))?;
+    let HasLoadingBlock(found) =
+        serde_json::from_str(raw).map_err(|_| ScopeViolation::UnknownForm(of))?;
     if found { Err(ScopeViolation::UnknownForm(of)) } else { Ok(()) }
 }
 
-/// The same for the fields of an object, except for those in `known`.
-fn rest(of: &'static str, fields: &Fields<'_>, known: &[&str]) -> Result<(), ScopeViolation> {
+/// Rejects an object if a field that is not in `known` contains a block that loads tools.
+fn require_no_loading_blocks_except(
+    of: &'static str,
+    fields: &Fields<'_>,
+    known: &[&str],
+) -> Result<(), ScopeViolation> {
     let mut others = fields.iter().filter(|(key, _)| !known.contains(key) && *key != "input");
-    others.try_for_each(|(_, raw)| loads_nothing(of, raw))
+    others.try_for_each(|(_, raw)| require_no_loading_blocks(of, raw))
 }
 
-/// The blocks of a content, or the entries of a history; `None` for a text alone.
+/// Returns the blocks of a content, or the entries of a history; `None` if it is only text.
 fn blocks<'a>(key: &'static str, raw: &'a str) -> Result<Option<Vec<&'a str>>, ScopeViolation> {
     if raw.starts_with('"') || raw == "null" { Ok(None) } else { items(key, raw).map(Some) }
 }
 
 impl Narrowing<'_> {
-    /// A history without tools that the caller may not know of; `None` if there are none in it.
+    /// Narrows a history. Returns `None` if it does not change.
     pub(super) fn history(
         self,
         raw: &str,
@@ -81,7 +87,7 @@ impl Narrowing<'_> {
         Ok(left.map(|left| list(&left)))
     }
 
-    /// An item of the Responses API.
+    /// Narrows an item of the Responses API.
     fn item(self, raw: &str) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "input";
         let item = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
@@ -91,7 +97,7 @@ impl Narrowing<'_> {
             return Err(ScopeViolation::StoredReference("item_reference"));
         }
         let folded = kind.as_deref().map(fold_key).unwrap_or_default();
-        if let Some((_, known)) = ITEMS.iter().find(|(word, _)| *word == folded) {
+        if let Some((_, known)) = LOADING_ITEMS.iter().find(|(word, _)| *word == folded) {
             let is_plain = |(key, raw): (&str, &str)| match key {
                 "tools" | "error" => true,
                 "output" | "definition" => false,
@@ -105,7 +111,7 @@ impl Narrowing<'_> {
         let label = item.string("server_label");
         Ok(match self.tools("tools", raw, label.as_deref())? {
             None => NarrowedEntry::Unchanged,
-            // An output must answer its call, whether it found something or not.
+            // A search output must answer its call even if no tool is left.
             Some(left) if left.is_empty() && kind.as_deref() != Some("tool_search_output") => {
                 NarrowedEntry::Removed
             }
@@ -113,10 +119,10 @@ impl Narrowing<'_> {
         })
     }
 
-    /// A message of Messages.
+    /// Narrows a message of the Messages API.
     fn message(self, raw: &str, toolsets: &[String]) -> Result<NarrowedEntry, ScopeViolation> {
         let message = Fields::read(raw).ok_or(ScopeViolation::UnknownForm("messages"))?;
-        rest("messages", &message, &["content"])?;
+        require_no_loading_blocks_except("messages", &message, &["content"])?;
         let content = message.get("content").unwrap_or("null");
         let Some(content) = blocks("content", content)? else {
             return Ok(NarrowedEntry::Unchanged);
@@ -136,13 +142,13 @@ impl Narrowing<'_> {
             Some("tool_reference") => self.reference(&block),
             Some("tool_addition" | "tool_removal") => self.change(&block, toolsets),
             Some("tool_search_tool_result") => self.search_result(&block),
-            // Results of calls, whatever the tool: blocks inside of blocks.
+            // The result of any call contains blocks.
             Some(kind) if kind.ends_with("tool_result") => {
-                rest(of, &block, &["content"])?;
+                require_no_loading_blocks_except(of, &block, &["content"])?;
                 let content = block.get("content").unwrap_or("null");
-                // What a server tool returns may be an object, which has no references in it.
+                // The result of a server tool may be an object, which contains no references.
                 if content.starts_with('{') && kind != "tool_result" {
-                    loads_nothing(of, content)?;
+                    require_no_loading_blocks(of, content)?;
                     return Ok(NarrowedEntry::Unchanged);
                 }
                 let Some(inner) = blocks(of, content)? else { return Ok(NarrowedEntry::Unchanged) };
@@ -150,26 +156,28 @@ impl Narrowing<'_> {
                     None => NarrowedEntry::Unchanged,
                     Some(mut left) => {
                         if left.is_empty() {
-                            left.push(GONE.to_owned());
+                            left.push(NO_TOOLS_LEFT.to_owned());
                         }
                         NarrowedEntry::Changed(block.with(&[("content", Some(list(&left)))]))
                     }
                 })
             }
-            Some(kind) if is_loader(kind) => Err(ScopeViolation::UnknownForm(of)),
-            _ => rest(of, &block, &[]).map(|()| NarrowedEntry::Unchanged),
+            Some(kind) if is_loading_block(kind) => Err(ScopeViolation::UnknownForm(of)),
+            _ => {
+                require_no_loading_blocks_except(of, &block, &[]).map(|()| NarrowedEntry::Unchanged)
+            }
         }
     }
 
-    /// What a search of Anthropic's has found.
+    /// Narrows the result of Anthropic's search.
     fn search_result(self, block: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_references";
-        rest(of, block, &["content"])?;
+        require_no_loading_blocks_except(of, block, &["content"])?;
         let Some(raw) = block.get("content").filter(|raw| *raw != "null") else {
             return Ok(NarrowedEntry::Unchanged);
         };
         let content = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
-        rest(of, &content, &[of])?;
+        require_no_loading_blocks_except(of, &content, &[of])?;
         let Some(found) = content.get(of) else { return Ok(NarrowedEntry::Unchanged) };
         let left = filter(&items(of, found)?, |raw| {
             let found = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;
@@ -181,21 +189,21 @@ impl Narrowing<'_> {
         }))
     }
 
-    /// A block inside a result.
+    /// Narrows a block inside a result.
     fn inner(self, raw: &str) -> Result<NarrowedEntry, ScopeViolation> {
         match Fields::read(raw) {
             Some(block) if block.string("type").as_deref() == Some("tool_reference") => {
                 self.reference(&block)
             }
-            _ => loads_nothing("content", raw).map(|()| NarrowedEntry::Unchanged),
+            _ => require_no_loading_blocks("content", raw).map(|()| NarrowedEntry::Unchanged),
         }
     }
 
-    /// A reference to a tool: `tool_name` in results, `name` in changes of the tools.
+    /// Narrows a reference to a tool. It has `tool_name` in results, and `name` in blocks that add or remove tools.
     fn reference(self, block: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_reference";
-        rest(of, block, &[])?;
-        // Which of two names counts is up to the upstream.
+        require_no_loading_blocks_except(of, block, &[])?;
+        // With two names, it would depend on the upstream which one counts.
         let names = (text(block, "tool_name", of)?, text(block, "name", of)?);
         let ((Some(name), None) | (None, Some(name))) = names else {
             return Err(ScopeViolation::UnnamedTool(of));
@@ -207,18 +215,18 @@ impl Narrowing<'_> {
         Ok(if is_visible { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed })
     }
 
-    /// A block that adds a tool or removes one.
+    /// Narrows a block that adds or removes a tool.
     fn change(
         self,
         block: &Fields<'_>,
         toolsets: &[String],
     ) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_addition";
-        rest(of, block, &["tool"])?;
+        require_no_loading_blocks_except(of, block, &["tool"])?;
         let tool =
             block.get("tool").and_then(Fields::read).ok_or(ScopeViolation::UnnamedTool(of))?;
         let kind = tool.string("type");
-        rest(of, &tool, &["definition"])?;
+        require_no_loading_blocks_except(of, &tool, &["definition"])?;
         if kind.as_deref() != Some("tool_definition") && tool.get("definition").is_some() {
             return Err(ScopeViolation::UnknownForm(of));
         }

@@ -1,30 +1,30 @@
-//! Reads every key of a body once, and refuses those that two programs may read differently.
+//! Checks every key of a body, and rejects those that two programs may read differently.
 //!
-//! Narrowing a body changes the places where an API has tools. It is worth nothing if the upstream finds
-//! tools in another place: under the second of two equal keys, under `Tools` (Go's decoder ignores case),
-//! or in an object that only this upstream reads. So a key occurs once in an object, the API's own words
-//! are spelled as the API spells them, and a key that carries tools is accepted only where it is known.
+//! Narrowing changes the positions where an API has tools. That is useless if the upstream finds
+//! tools elsewhere: under the second of two equal keys, under `Tools` (Go's decoder ignores case),
+//! or in an object that only this upstream reads. So a key must occur only once in an object, the API's keys
+//! must be spelled as the API spells them, and a key that can carry tools is accepted only where the API has it.
 //!
-//! Schemas, arguments and results hold whatever their owners like: in them only duplicates are refused.
+//! Schemas, arguments and results are free-form; in them, only duplicates are rejected.
 //! The scan is one pass without recursion, and it keeps only the keys of the objects that are open.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::ScopeViolation;
-use super::known_keys::{FREE, SCHEMAS, WORDS, fold_key, is_carrier};
+use super::known_keys::{FREE_FORM_KEYS, KNOWN_KEYS, SCHEMA_KEYS, can_carry_tools, fold_key};
 use crate::api::Api;
 
 /// Maximum depth of nested objects and arrays.
-const DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 /// Maximum number of keys in one object.
-const KEYS: usize = 100_000;
-/// From this many keys on, an object's keys are looked up in a set.
-const MANY: usize = 32;
+const MAX_KEYS: usize = 100_000;
+/// Number of keys from which on an object's keys are looked up in a set.
+const SET_THRESHOLD: usize = 32;
 
-/// What a value is, by where it stands.
+/// What a value is, according to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Body,
     /// A list of tools; `inner` inside a group.
     Tools {
@@ -33,33 +33,34 @@ enum Place {
     Tool {
         inner: bool,
     },
-    /// A part of a tool or of a hosted server: its words count, and it has no tools in it.
+    /// A part of a tool or of a hosted server. Its keys are checked, and it contains no tools.
     Part,
-    /// A part whose keys are names of tools.
+    /// A part whose keys are the names of tools.
     Named,
     Choice,
     History,
-    /// One entry of the history, and what is inside of it.
+    /// One entry of the history.
     Entry,
     Block,
-    /// A field that has nothing to do with tools, or is not known.
+    /// A field that is unrelated to tools, or unknown.
     Other,
     Free,
 }
 
 /// An object or array that is open.
 struct Frame<'a> {
-    place: Place,
+    position: Position,
     is_object: bool,
-    /// Where its keys begin in the list of all open keys.
+    /// The index of its first key in the list of all open keys.
     start: usize,
     /// The same keys, if there are many.
-    many: HashSet<Cow<'a, str>>,
-    /// The words among them that have several spellings.
-    words: Vec<&'static str>,
-    /// Whether the next string is a key, and what the value after it is.
+    key_set: HashSet<Cow<'a, str>>,
+    /// The known keys among them that have several spellings.
+    known: Vec<&'static str>,
+    /// Whether the next string is a key.
     at_key: bool,
-    child: Place,
+    /// What the value of the current key is.
+    child: Position,
 }
 
 /// Checks all keys of a body. `text` must be valid JSON.
@@ -74,29 +75,29 @@ pub(super) fn check(api: Api, text: &str) -> Result<(), ScopeViolation> {
                 let end = end_of_string(bytes, at);
                 if let Some(frame) = frames.last_mut().filter(|frame| frame.at_key) {
                     let literal = text.get(at..end).unwrap_or_default();
-                    add(api, frame, literal, &mut keys)?;
+                    add_key(api, frame, literal, &mut keys)?;
                 }
                 at = end;
                 continue;
             }
             b'{' | b'[' => {
-                if frames.len() == DEPTH {
+                if frames.len() == MAX_DEPTH {
                     return Err(ScopeViolation::TooDeep);
                 }
                 let is_object = *byte == b'{';
-                let place = match frames.last() {
-                    None => Place::Body,
+                let position = match frames.last() {
+                    None => Position::Body,
                     Some(parent) if parent.is_object => parent.child,
-                    Some(parent) => element(parent.place),
+                    Some(parent) => element_of(parent.position),
                 };
                 frames.push(Frame {
-                    place,
+                    position,
                     is_object,
                     start: keys.len(),
-                    many: HashSet::new(),
-                    words: Vec::new(),
+                    key_set: HashSet::new(),
+                    known: Vec::new(),
                     at_key: is_object,
-                    child: Place::Other,
+                    child: Position::Other,
                 });
             }
             b'}' | b']' => {
@@ -116,7 +117,7 @@ pub(super) fn check(api: Api, text: &str) -> Result<(), ScopeViolation> {
     Ok(())
 }
 
-/// The place after a string that begins at `at`.
+/// Returns the index after a string that starts at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -129,18 +130,18 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// What an element of an array is.
-fn element(place: Place) -> Place {
-    match place {
-        Place::Tools { inner } => Place::Tool { inner },
-        Place::History => Place::Entry,
-        Place::Entry => Place::Block,
+/// Returns what an element of an array is.
+fn element_of(position: Position) -> Position {
+    match position {
+        Position::Tools { inner } => Position::Tool { inner },
+        Position::History => Position::Entry,
+        Position::Entry => Position::Block,
         other => other,
     }
 }
 
-/// Takes a key of an object.
-fn add<'a>(
+/// Adds a key of an object.
+fn add_key<'a>(
     api: Api,
     frame: &mut Frame<'a>,
     literal: &'a str,
@@ -149,120 +150,122 @@ fn add<'a>(
     frame.at_key = false;
     let key: Cow<'a, str> = match literal.get(1..literal.len().saturating_sub(1)) {
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
-        // Half a surrogate pair is no text, and every program makes something else of it.
+        // Programs disagree on how to read half of a surrogate pair.
         _ => Cow::Owned(
             serde_json::from_str::<String>(literal)
-                .map_err(|_| ScopeViolation::DuplicateKey(ScopeViolation::shown(literal)))?,
+                .map_err(|_| ScopeViolation::DuplicateKey(ScopeViolation::printable(literal)))?,
         ),
     };
     let known = &keys[frame.start..];
     let is_known =
-        if frame.many.is_empty() { known.contains(&key) } else { frame.many.contains(&key) };
+        if frame.key_set.is_empty() { known.contains(&key) } else { frame.key_set.contains(&key) };
     if is_known {
-        return Err(ScopeViolation::DuplicateKey(ScopeViolation::shown(&key)));
+        return Err(ScopeViolation::DuplicateKey(ScopeViolation::printable(&key)));
     }
-    if known.len() == KEYS {
+    if known.len() == MAX_KEYS {
         return Err(ScopeViolation::TooManyKeys);
     }
-    frame.child = child(api, frame, &key)?;
-    if known.len() == MANY {
-        frame.many.extend(known.iter().cloned());
+    frame.child = value_of(api, frame, &key)?;
+    if known.len() == SET_THRESHOLD {
+        frame.key_set.extend(known.iter().cloned());
     }
-    if !frame.many.is_empty() {
-        frame.many.insert(key.clone());
+    if !frame.key_set.is_empty() {
+        frame.key_set.insert(key.clone());
     }
     keys.push(key);
     Ok(())
 }
 
-/// What the value under a key is.
-fn child(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Place, ScopeViolation> {
-    let place = match frame.place {
-        Place::Free => return Ok(Place::Free),
-        Place::Named => return Ok(Place::Part),
-        // A list was expected: refused when it is narrowed.
-        Place::Tools { inner } => Place::Tool { inner },
-        Place::History => Place::Entry,
-        place => place,
+/// Returns what the value of a key is.
+fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, ScopeViolation> {
+    let position = match frame.position {
+        Position::Free => return Ok(Position::Free),
+        Position::Named => return Ok(Position::Part),
+        // A list is expected here. Narrowing rejects anything else.
+        Position::Tools { inner } => Position::Tool { inner },
+        Position::History => Position::Entry,
+        position => position,
     };
     let word = fold_key(key);
-    if place != Place::Other
-        && let Some((known, spellings)) = WORDS.iter().find(|(known, _)| *known == word)
+    if position != Position::Other
+        && let Some((known, spellings)) = KNOWN_KEYS.iter().find(|(known, _)| *known == word)
     {
         if !spellings.contains(&key) {
-            return Err(ScopeViolation::KeySpelling(ScopeViolation::shown(key), spellings[0]));
+            return Err(ScopeViolation::KeySpelling(ScopeViolation::printable(key), spellings[0]));
         }
         if spellings.len() > 1 {
-            if frame.words.contains(known) {
-                return Err(ScopeViolation::DuplicateKey(ScopeViolation::shown(key)));
+            if frame.known.contains(known) {
+                return Err(ScopeViolation::DuplicateKey(ScopeViolation::printable(key)));
             }
-            frame.words.push(known);
+            frame.known.push(known);
         }
     }
-    if is_carrier(&word) {
-        return carrier(api, place, key)
-            .ok_or_else(|| ScopeViolation::UnexpectedKey(ScopeViolation::shown(key)));
+    if can_carry_tools(&word) {
+        return tools_value_of(api, position, key)
+            .ok_or_else(|| ScopeViolation::UnexpectedKey(ScopeViolation::printable(key)));
     }
-    // A letter of another alphabet can look like one of the API's, and no API has such a key.
-    if place == Place::Body && !key.is_ascii() {
-        return Err(ScopeViolation::UnexpectedKey(ScopeViolation::shown(key)));
+    // Letters of other alphabets can look like ASCII letters, and no API has such keys.
+    if position == Position::Body && !key.is_ascii() {
+        return Err(ScopeViolation::UnexpectedKey(ScopeViolation::printable(key)));
     }
-    let is_free = match place {
-        Place::Body => matches!(word.as_str(), "metadata" | "labels" | "guidedjson"),
-        Place::Other => SCHEMAS.contains(&word.as_str()),
-        Place::Choice => false,
-        _ => FREE.contains(&word.as_str()),
+    let is_free = match position {
+        Position::Body => matches!(word.as_str(), "metadata" | "labels" | "guidedjson"),
+        Position::Other => SCHEMA_KEYS.contains(&word.as_str()),
+        Position::Choice => false,
+        _ => FREE_FORM_KEYS.contains(&word.as_str()),
     };
-    Ok(match place {
-        Place::Body if key == history_key(api) => Place::History,
-        _ if is_free => Place::Free,
-        Place::Body if matches!(word.as_str(), "toolchoice" | "functioncall" | "toolconfig") => {
-            Place::Choice
+    Ok(match position {
+        Position::Body if key == history_key(api) => Position::History,
+        _ if is_free => Position::Free,
+        Position::Body if matches!(word.as_str(), "toolchoice" | "functioncall" | "toolconfig") => {
+            Position::Choice
         }
-        Place::Body => Place::Other,
-        Place::Tool { .. } if matches!(key, "function" | "custom") => Place::Tool { inner: true },
-        Place::Tool { .. } if key == "configs" => Place::Named,
-        Place::Tool { .. } => Place::Part,
-        Place::Entry => Place::Block,
+        Position::Body => Position::Other,
+        Position::Tool { .. } if matches!(key, "function" | "custom") => {
+            Position::Tool { inner: true }
+        }
+        Position::Tool { .. } if key == "configs" => Position::Named,
+        Position::Tool { .. } => Position::Part,
+        Position::Entry => Position::Block,
         other => other,
     })
 }
 
-/// What the value of a key that carries tools is; `None` if the API has no such key there.
-fn carrier(api: Api, place: Place, key: &str) -> Option<Place> {
-    match (api, place, key) {
-        (_, Place::Body, "tools") | (Api::Chat, Place::Body, "functions") => {
-            Some(Place::Tools { inner: false })
+/// Returns what the value of a key that can carry tools is; `None` if the API has no such key there.
+fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
+    match (api, position, key) {
+        (_, Position::Body, "tools") | (Api::Chat, Position::Body, "functions") => {
+            Some(Position::Tools { inner: false })
         }
-        (Api::Responses, Place::Tool { inner: false }, "tools") => {
-            Some(Place::Tools { inner: true })
+        (Api::Responses, Position::Tool { inner: false }, "tools") => {
+            Some(Position::Tools { inner: true })
         }
         (
             Api::Gemini,
-            Place::Tool { inner: false },
+            Position::Tool { inner: false },
             "functionDeclarations" | "function_declarations",
-        ) => Some(Place::Tools { inner: true }),
+        ) => Some(Position::Tools { inner: true }),
         // Items that load tools.
-        (Api::Responses, Place::Entry, "tools") => Some(Place::Tools { inner: false }),
-        (Api::Chat | Api::Responses, Place::Choice, "tools" | "allowed_tools") => {
-            Some(Place::Choice)
+        (Api::Responses, Position::Entry, "tools") => Some(Position::Tools { inner: false }),
+        (Api::Chat | Api::Responses, Position::Choice, "tools" | "allowed_tools") => {
+            Some(Position::Choice)
         }
-        // Names of a hosted server's tools. An entry that has them is left out in APIs without such servers.
-        (_, Place::Tool { .. }, "allowed_tools")
-        | (Api::Messages, Place::Part, "allowed_tools") => Some(Place::Part),
+        // Names of a hosted server's tools. In APIs without such servers, an entry that has them is removed.
+        (_, Position::Tool { .. }, "allowed_tools")
+        | (Api::Messages, Position::Part, "allowed_tools") => Some(Position::Part),
         // Names of tools whose results stay in the context.
-        (Api::Messages, Place::Other, "exclude_tools") => Some(Place::Other),
+        (Api::Messages, Position::Other, "exclude_tools") => Some(Position::Other),
         // A tool that the history adds or removes.
-        (Api::Messages, Place::Block, "tool") => Some(Place::Block),
-        (Api::Messages, Place::Body, "mcp_servers")
-        | (Api::Gemini, Place::Tool { inner: false }, "mcpServers" | "mcp_servers") => {
-            Some(Place::Part)
+        (Api::Messages, Position::Block, "tool") => Some(Position::Block),
+        (Api::Messages, Position::Body, "mcp_servers")
+        | (Api::Gemini, Position::Tool { inner: false }, "mcpServers" | "mcp_servers") => {
+            Some(Position::Part)
         }
         _ => None,
     }
 }
 
-/// The key under which an API has its history.
+/// Returns the key of the history in an API.
 pub(crate) fn history_key(api: Api) -> &'static str {
     match api {
         Api::Chat | Api::Messages => "messages",
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_counts_once_however_it_is_written() {
+    fn a_key_may_occur_only_once_however_it_is_written() {
         for text in [
             r#"{"tools":[],"tools":[]}"#,
             r#"{"tools":[],"to\u006fls":[]}"#,
@@ -301,20 +304,20 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_api_have_one_spelling() {
+    fn keys_of_the_api_have_one_spelling() {
         for key in ["Tools", "TOOLS", "tool\u{17f}", "\u{ff54}ools", "to ols", "tools\u{200b}"] {
             let why = refused(Api::Chat, &format!(r#"{{"{key}":[]}}"#)).unwrap();
             assert!(why.contains("variant of `tools`"), "{key}: {why}");
         }
         let nested = r#"{"tools":[{"type":"function","function":{"Name":"a"}}]}"#;
         assert!(refused(Api::Chat, nested).unwrap().contains("variant of `name`"));
-        // A schema's keys are its own.
+        // The keys of a schema are free-form.
         let schema = r#"{"tools":[{"function":{"name":"a","parameters":{"properties":{"Name":{},"name":{},"Tools":{}}}}}]}"#;
         assert_eq!(refused(Api::Chat, schema), None);
     }
 
     #[test]
-    fn tools_stand_only_where_the_api_has_them() {
+    fn tools_are_accepted_only_where_the_api_has_them() {
         for (api, text) in [
             (Api::Chat, r#"{"extra_body":{"tools":[]}}"#),
             (Api::Chat, r#"{"chat_template_kwargs":{"x":{"Tools":[]}}}"#),
@@ -339,11 +342,11 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_and_strings_are_skipped() {
+    fn depth_is_limited_and_strings_are_skipped() {
         let nested =
             |depth: usize| format!(r#"{{"x":{}{}}}"#, "[".repeat(depth - 1), "]".repeat(depth - 1));
-        assert_eq!(check(Api::Chat, &nested(DEPTH)), Ok(()));
-        assert_eq!(check(Api::Chat, &nested(DEPTH + 1)), Err(ScopeViolation::TooDeep));
+        assert_eq!(check(Api::Chat, &nested(MAX_DEPTH)), Ok(()));
+        assert_eq!(check(Api::Chat, &nested(MAX_DEPTH + 1)), Err(ScopeViolation::TooDeep));
         assert_eq!(refused(Api::Chat, r#"{"a":"{\"b\":1,\"b\":[","c":"\\"}"#), None);
     }
 }

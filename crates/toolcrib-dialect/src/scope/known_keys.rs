@@ -1,9 +1,9 @@
-//! The words of the APIs by which keys are judged.
+//! The keys of the APIs that matter for the scope.
 //!
-//! They are compared folded: without case, separators and look-alikes, as the most forgiving of parsers does.
+//! Keys are compared in folded form: without case, separators and look-alike letters, as the most lenient parser would.
 
-/// The words of the APIs that decide about tools, folded, with the accepted spellings.
-pub(super) const WORDS: [(&str, &[&str]); 38] = [
+/// Keys that are related to tools: the folded form, and the accepted spellings.
+pub(super) const KNOWN_KEYS: [(&str, &[&str]); 38] = [
     ("tools", &["tools"]),
     ("functions", &["functions"]),
     ("function", &["function"]),
@@ -44,12 +44,13 @@ pub(super) const WORDS: [(&str, &[&str]); 38] = [
     ("datasources", &["data_sources", "dataSources"]),
 ];
 
-/// Words whose values are lists of tools, folded, in addition to those that end in `tools` or `functions`. What other
-/// gateways call them is here, too.
-const CARRIERS: [&str; 4] = ["functiondeclarations", "mcpservers", "toolsets", "tooldefinitions"];
+/// Folded keys whose values are lists of tools, in addition to those that end in `tools` or `functions`. Some of them
+/// are keys of other gateways.
+const TOOL_LIST_KEYS: [&str; 4] =
+    ["functiondeclarations", "mcpservers", "toolsets", "tooldefinitions"];
 
-/// Words whose values are somebody's own: schemas, arguments, results, notes. Folded.
-pub(super) const FREE: [&str; 21] = [
+/// Folded keys whose values are free-form: schemas, arguments, results, notes.
+pub(super) const FREE_FORM_KEYS: [&str; 21] = [
     "parameters",
     "parametersjsonschema",
     "inputschema",
@@ -73,24 +74,25 @@ pub(super) const FREE: [&str; 21] = [
     "env",
 ];
 
-/// Those of the free words that hold a schema wherever they are.
-pub(super) const SCHEMAS: [&str; 4] =
+/// Those of the free-form keys that hold a schema in any position.
+pub(super) const SCHEMA_KEYS: [&str; 4] =
     ["schema", "responseschema", "responsejsonschema", "guidedjson"];
 
-/// Whether the value of a key may be tools, by what it is called. `word` is the folded key.
-pub(super) fn is_carrier(word: &str) -> bool {
+/// Whether the value of a key may be tools, according to its name. `word` is the folded key.
+pub(super) fn can_carry_tools(word: &str) -> bool {
     word == "tool"
         || ["tools", "functions", "toollist"].iter().any(|end| word.ends_with(end))
-        || CARRIERS.contains(&word)
+        || TOOL_LIST_KEYS.contains(&word)
 }
 
-/// A key as the most lenient parser would compare it: without case, separators and look-alikes. Code whose decisions
-/// depend on the keys of a body must compare them in this form.
+/// Returns a key as the most lenient parser would compare it: without case, separators and look-alike letters. Code
+/// whose decisions depend on the keys of a body must compare them in this form. Public because the proxy also looks
+/// for references to stored objects in bodies.
 pub fn fold_key(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {
         let c = match c {
-            // What Unicode's case folding makes ASCII letters of, and full-width forms.
+            // Letters that Unicode's case folding maps to ASCII, and full-width forms.
             '\u{17f}' => 's',
             '\u{212a}' => 'k',
             '\u{130}' | '\u{131}' => 'i',

@@ -1,7 +1,7 @@
-//! Whether a value contains, at any depth, a block that loads tools.
+//! Finds blocks that load tools in a JSON value, at any depth.
 //!
-//! The client may send megabytes of any JSON, so the value is scanned and not kept: as a tree of values it would take
-//! sixty times its text.
+//! A client may send megabytes of JSON, so the value is scanned without building a tree, which would take sixty times
+//! the memory of its text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,23 +9,23 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::history::is_loader;
+use super::history::is_loading_block;
 
 /// Whether a block that loads tools was found.
-pub(super) struct Loaders(pub(super) bool);
+pub(super) struct HasLoadingBlock(pub(super) bool);
 
-impl<'de> Deserialize<'de> for Loaders {
+impl<'de> Deserialize<'de> for HasLoadingBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Search { is_type: false }).map(Loaders)
+        deserializer.deserialize_any(BlockVisitor { is_type: false }).map(HasLoadingBlock)
     }
 }
 
 /// Scans one value. A string counts only as the value of `type`.
-struct Search {
+struct BlockVisitor {
     is_type: bool,
 }
 
-impl<'de> serde::de::DeserializeSeed<'de> for Search {
+impl<'de> serde::de::DeserializeSeed<'de> for BlockVisitor {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -33,7 +33,7 @@ impl<'de> serde::de::DeserializeSeed<'de> for Search {
     }
 }
 
-impl<'de> Visitor<'de> for Search {
+impl<'de> Visitor<'de> for BlockVisitor {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Search {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<bool, E> {
-        Ok(self.is_type && is_loader(text))
+        Ok(self.is_type && is_loading_block(text))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
@@ -74,13 +74,13 @@ impl<'de> Visitor<'de> for Search {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<bool, A::Error> {
         let mut found = false;
-        while let Some(Key(key)) = fields.next_key()? {
+        while let Some(BlockKey(key)) = fields.next_key()? {
             match &*key {
                 "tool_references" => {
                     found = true;
                     fields.next_value::<IgnoredAny>()?;
                 }
-                // Arguments of a call.
+                // The arguments of a call are free-form.
                 "input" => drop(fields.next_value::<IgnoredAny>()?),
                 key => found |= fields.next_value_seed(Self { is_type: key == "type" })?,
             }
@@ -89,6 +89,6 @@ impl<'de> Visitor<'de> for Search {
     }
 }
 
-/// A key, borrowed if its text has no escapes.
+/// An object key, borrowed if it has no escapes.
 #[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+struct BlockKey<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -1,12 +1,12 @@
-//! A body with only those tools that its caller may know of.
+//! Narrows a body to the tools in its caller's scope.
 //!
-//! Four APIs have tools in many places: lists, groups in lists, entries of the history, choices, servers
-//! that the provider calls, and things that it has stored. [`narrow`] goes through all of them. What it
-//! cannot decide about is refused, and never passed on: for a caller with a limited scope an error is
-//! better than a tool too many.
+//! The four APIs have tools in many places: lists, groups in lists, entries of the history, tool choices, servers
+//! that the provider calls, and objects that it stores. [`narrow`] goes through all of them. If it cannot decide, it
+//! rejects the body: for a caller with a limited scope, an error is better than a tool outside the scope.
 //!
-//! Reading order: `keys` and `words` (nothing may hide), `entries` (one list of tools), `history`, `choice`, and `form` (the response must
-//! be one that can be checked).
+//! Reading order: `key_check` and `known_keys` (no key may hide tools), `tool_entries` (lists of tools), `history`
+//! and `loading_blocks` (entries that load tools), `tool_choice`, `response_form` (the response must be one that can be
+//! checked), `violation` (why a body is rejected).
 
 mod history;
 mod key_check;
@@ -26,12 +26,12 @@ use self::tool_entries::{NarrowedEntry, Narrowing, filter, items, list};
 pub use self::violation::ScopeViolation;
 use crate::api::Api;
 
-/// Whether a tool exists for the caller, by all the names it goes by. It does if one of the names is allowed
-/// and none is hidden.
+/// Whether a tool is in the caller's scope, given all of its names. It is if at least one of the names is allowed and
+/// none is hidden.
 pub type ToolFilter<'a> = &'a dyn Fn(&[&str]) -> bool;
 
-/// Fields that make the provider run a tool, and the names they are matched by.
-const HOSTED: [(&str, &[&str]); 6] = [
+/// Fields that make the provider run a tool, and the names by which they are matched.
+const HOSTED_TOOL_FIELDS: [(&str, &[&str]); 6] = [
     ("web_search_options", &["web_search_options", "web_search"]),
     ("search_parameters", &["search_parameters"]),
     ("plugins", &["plugins"]),
@@ -40,9 +40,9 @@ const HOSTED: [(&str, &[&str]); 6] = [
     ("dataSources", &["data_sources"]),
 ];
 
-/// Fields that refer to something with tools in it which the provider has stored. A previous response is not among
-/// them: tools are sent again with each request, and what it loaded was narrowed when it was made.
-const STORED: [&str; 5] =
+/// Fields that refer to a stored object of the provider that may contain tools. A previous response is not among
+/// them: tools are sent again with each request, and the tools that it loaded were narrowed in its own request.
+const STORED_FIELDS: [&str; 5] =
     ["conversation", "prompt", "container", "cachedContent", "cached_content"];
 
 /// Changes to the top level of a body.
@@ -50,12 +50,11 @@ const STORED: [&str; 5] =
 pub(crate) struct Changes {
     /// New values of the lists of tools.
     pub(crate) tools: Vec<(&'static str, String)>,
-    /// New values of other fields; `None` for one that is left out.
+    /// New values of other fields; `None` for a field that is removed.
     pub(crate) others: Vec<(&'static str, Option<String>)>,
 }
 
-/// What to change in a body so that it has only what `visible` lets through. `body` is the top level of
-/// `text`.
+/// Returns the changes that remove everything from a body that is not `visible`. `body` is the top level of `text`.
 pub(crate) fn narrow(
     api: Api,
     text: &str,
@@ -65,7 +64,7 @@ pub(crate) fn narrow(
     key_check::check(api, text)?;
     let narrow = Narrowing { api, visible };
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
-    for field in STORED {
+    for field in STORED_FIELDS {
         if given(field).is_some() {
             return Err(ScopeViolation::StoredReference(field));
         }
@@ -77,7 +76,7 @@ pub(crate) fn narrow(
             changes.tools.extend(left.map(|left| (key, list(&left))));
         }
     }
-    for (field, names) in HOSTED {
+    for (field, names) in HOSTED_TOOL_FIELDS {
         if given(field).is_some() && !narrow.sees(names) {
             changes.others.push((field, None));
         }
@@ -88,14 +87,14 @@ pub(crate) fn narrow(
         }
     }
     let tools = changes.tools.iter().find(|(key, _)| *key == "tools").map(|(_, new)| new.as_str());
-    let servers = servers(api, tools.or_else(|| given("tools")).unwrap_or("[]"));
+    let servers = hosted_servers(api, tools.or_else(|| given("tools")).unwrap_or("[]"));
     for key in ["tool_choice", "function_call"] {
         if let (Some(raw), false) = (given(key), api == Api::Gemini) {
             changes.others.extend(narrow.choice(key, raw, &servers)?.map(|new| (key, Some(new))));
         }
     }
     if let (Some(raw), Api::Messages) = (given("system"), api) {
-        history::loads_nothing("system", raw)?;
+        history::require_no_loading_blocks("system", raw)?;
     }
     if let (Some(raw), Api::Messages) = (given("mcp_servers"), api) {
         let left = filter(&items("mcp_servers", raw)?, |raw| narrow.server(raw, &servers))?;
@@ -110,8 +109,8 @@ pub(crate) fn narrow(
     Ok(changes)
 }
 
-/// The hosted servers in a list of tools that was narrowed.
-fn servers(api: Api, tools: &str) -> Vec<String> {
+/// Returns the hosted servers in a list of tools that was narrowed.
+fn hosted_servers(api: Api, tools: &str) -> Vec<String> {
     let (kind, key) = match api {
         Api::Messages => ("mcp_toolset", "mcp_server_name"),
         Api::Responses => ("mcp", "server_label"),
@@ -124,7 +123,7 @@ fn servers(api: Api, tools: &str) -> Vec<String> {
 }
 
 impl Narrowing<'_> {
-    /// An entry of `mcp_servers`: limited to tools that the caller may know of, in the entry or in a toolset.
+    /// Narrows an entry of `mcp_servers`. Its tools are limited in the entry itself or in a toolset.
     fn server(self, raw: &str, toolsets: &[String]) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "mcp_servers";
         let server = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;

@@ -1,14 +1,14 @@
-//! Requests whose response could not be checked.
+//! Rejects requests whose response could not be checked.
 //!
-//! Calls in the response to a caller with a limited scope are checked. A body that is not a request of its API, or
-//! that asks for a response in a form that is not read here, is therefore refused before anything is sent.
+//! For a caller with a limited scope, the calls in the response are checked. A body that is not a request of its API, or
+//! that requests a response in a form that cannot be checked, is therefore rejected before anything is sent.
 
 use toolcrib_text::json::Fields;
 
 use super::ScopeViolation;
 use crate::api::Api;
 
-/// Checks the fields that determine the form of the response. Gemini has them in the path.
+/// Checks the fields that determine the form of the response. In Gemini's API, the path determines it.
 pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), ScopeViolation> {
     if api == Api::Gemini {
         return Ok(());

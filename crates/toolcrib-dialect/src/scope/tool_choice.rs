@@ -1,8 +1,7 @@
-//! What a request says about which tools may be called.
+//! Narrows the tool choice of a request.
 //!
-//! A choice among several tools keeps those that the caller may know of. A tool that is forced and does
-//! not exist for the caller refuses the body: leaving the choice out would let the model do something that
-//! the client has ruled out.
+//! A choice among several tools keeps those in the scope. If the client forces a tool outside the scope, the body is
+//! rejected: without the choice, the model could do something that the client has ruled out.
 
 use serde_json::Value;
 use toolcrib_text::json::Fields;
@@ -11,10 +10,10 @@ use super::ScopeViolation;
 use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 
 /// Choices that name no tool.
-const WORDS: [&str; 4] = ["auto", "none", "required", "any"];
+const WORD_CHOICES: [&str; 4] = ["auto", "none", "required", "any"];
 
-/// All keys of choices. Any other key might name a tool.
-const KEYS: [&str; 10] = [
+/// All keys of a choice. Any other key might name a tool.
+const CHOICE_KEYS: [&str; 10] = [
     "type",
     "mode",
     "name",
@@ -27,8 +26,8 @@ const KEYS: [&str; 10] = [
     "disable_parallel_tool_use",
 ];
 
-/// The keys of Gemini's `toolConfig` and of its `functionCallingConfig`.
-const CONFIG: [&str; 6] = [
+/// The keys of Gemini's `toolConfig`.
+const TOOL_CONFIG_KEYS: [&str; 6] = [
     "functionCallingConfig",
     "function_calling_config",
     "retrievalConfig",
@@ -36,7 +35,8 @@ const CONFIG: [&str; 6] = [
     "includeServerSideToolInvocations",
     "include_server_side_tool_invocations",
 ];
-const CALLING: [&str; 5] = [
+/// The keys of its `functionCallingConfig`.
+const CALLING_CONFIG_KEYS: [&str; 5] = [
     "mode",
     "allowedFunctionNames",
     "allowed_function_names",
@@ -44,14 +44,18 @@ const CALLING: [&str; 5] = [
     "stream_function_call_arguments",
 ];
 
-/// Refuses keys other than `known`.
-fn only(of: &'static str, fields: &Fields<'_>, known: &[&str]) -> Result<(), ScopeViolation> {
+/// Rejects keys other than `known`.
+fn require_known_keys(
+    of: &'static str,
+    fields: &Fields<'_>,
+    known: &[&str],
+) -> Result<(), ScopeViolation> {
     let is_known = fields.iter().all(|(key, _)| known.contains(&key));
     if is_known { Ok(()) } else { Err(ScopeViolation::UnknownForm(of)) }
 }
 
 impl Narrowing<'_> {
-    /// The value of `tool_choice` or `function_call`; `None` if it stays as it is.
+    /// Narrows the value of `tool_choice` or `function_call`. Returns `None` if it does not change.
     pub(super) fn choice(
         self,
         key: &'static str,
@@ -60,19 +64,19 @@ impl Narrowing<'_> {
     ) -> Result<Option<String>, ScopeViolation> {
         let new = self.narrowed_choice(key, raw, servers)?;
         let left = serde_json::from_str(new.as_deref().unwrap_or(raw));
-        self.names_in(key, &left.map_err(|_| ScopeViolation::UnknownForm(key))?)?;
+        self.check_names(key, &left.map_err(|_| ScopeViolation::UnknownForm(key))?)?;
         Ok(new)
     }
 
-    /// Checks every name in a choice, also those that its type gives no meaning to.
-    fn names_in(self, key: &'static str, choice: &Value) -> Result<(), ScopeViolation> {
+    /// Checks every name in a choice, including those that have no meaning for its type.
+    fn check_names(self, key: &'static str, choice: &Value) -> Result<(), ScopeViolation> {
         match choice {
-            Value::Array(items) => items.iter().try_for_each(|item| self.names_in(key, item)),
+            Value::Array(items) => items.iter().try_for_each(|item| self.check_names(key, item)),
             Value::Object(fields) => {
                 let group = ["server_label", "namespace"].iter().find_map(|key| fields.get(*key));
                 for (field, value) in fields {
                     match (field.as_str(), value, group) {
-                        (field, ..) if !KEYS.contains(&field) => {
+                        (field, ..) if !CHOICE_KEYS.contains(&field) => {
                             return Err(ScopeViolation::UnknownForm(key));
                         }
                         ("name", Value::String(name), group) => {
@@ -86,7 +90,7 @@ impl Narrowing<'_> {
                         }
                         ("name", Value::Null, _) => {}
                         ("name", ..) => return Err(ScopeViolation::UnnamedTool(key)),
-                        _ => self.names_in(key, value)?,
+                        _ => self.check_names(key, value)?,
                     }
                 }
                 Ok(())
@@ -105,15 +109,15 @@ impl Narrowing<'_> {
             return Ok(None);
         }
         if let Ok(word) = serde_json::from_str::<String>(raw) {
-            // Some servers take a tool's name here.
-            let is_known = WORDS.contains(&word.as_str()) || self.sees(&[&word]);
+            // Some servers accept a tool's name here.
+            let is_known = WORD_CHOICES.contains(&word.as_str()) || self.sees(&[&word]);
             return if is_known { Ok(None) } else { Err(ScopeViolation::HiddenToolChosen(key)) };
         }
         let choice = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(key))?;
         if choice.get("allowed_tools").is_some() && choice.get("tools").is_some() {
             return Err(ScopeViolation::UnknownForm(key));
         }
-        // Chat Completions has the list one level deeper than Responses.
+        // The list is one level deeper in Chat Completions than in Responses.
         if let Some(inner) = choice.get("allowed_tools").and_then(Fields::read) {
             let left = self.allowed(key, inner.get("tools").unwrap_or("[]"), servers)?;
             let inner = left.map(|left| inner.with(&[("tools", Some(left))]));
@@ -125,12 +129,12 @@ impl Narrowing<'_> {
         }
         match choice.string("type").as_deref() {
             Some("auto" | "none" | "any" | "required") => Ok(None),
-            // Messages names a tool like this; it is not the type of one.
+            // In the Messages API, this type names a tool.
             Some("tool") => match choice.string("name") {
                 Some(name) if self.sees(&[&name]) => Ok(None),
                 _ => Err(ScopeViolation::HiddenToolChosen(key)),
             },
-            _ if self.chosen(key, raw, servers)? == NarrowedEntry::Unchanged => Ok(None),
+            _ if self.chosen_tool(key, raw, servers)? == NarrowedEntry::Unchanged => Ok(None),
             _ => Err(ScopeViolation::HiddenToolChosen(key)),
         }
     }
@@ -141,21 +145,21 @@ impl Narrowing<'_> {
         raw: &str,
         servers: &[String],
     ) -> Result<Option<String>, ScopeViolation> {
-        match filter(&items(key, raw)?, |tool| self.chosen(key, tool, servers))? {
+        match filter(&items(key, raw)?, |tool| self.chosen_tool(key, tool, servers))? {
             Some(left) if left.is_empty() => Err(ScopeViolation::HiddenToolChosen(key)),
             left => Ok(left.map(|left| list(&left))),
         }
     }
 
-    /// One tool that is chosen.
-    fn chosen(
+    /// Narrows one tool of a choice.
+    fn chosen_tool(
         self,
         key: &'static str,
         raw: &str,
         servers: &[String],
     ) -> Result<NarrowedEntry, ScopeViolation> {
         let tool = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(key))?;
-        // Of a server whose tools were narrowed where it is declared.
+        // The server's tools were narrowed in its declaration.
         if tool.string("type").as_deref() == Some("mcp") {
             let label = tool.string("server_label").unwrap_or_default();
             let is_visible = match text(&tool, "name", key)? {
@@ -168,18 +172,18 @@ impl Narrowing<'_> {
         self.entry(key, raw, group.as_deref())
     }
 
-    /// Gemini's `toolConfig`; `None` if it stays as it is.
+    /// Narrows Gemini's `toolConfig`. Returns `None` if it does not change.
     pub(super) fn tool_config(self, raw: &str) -> Result<Option<String>, ScopeViolation> {
         let key = "allowedFunctionNames";
         let of = "toolConfig";
         let config = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
-        only(of, &config, &CONFIG)?;
+        require_known_keys(of, &config, &TOOL_CONFIG_KEYS)?;
         let calling = ["functionCallingConfig", "function_calling_config"]
             .into_iter()
             .find_map(|key| Some((key, config.get(key).filter(|raw| *raw != "null")?)));
         let Some((calling_key, calling)) = calling else { return Ok(None) };
         let calling = Fields::read(calling).ok_or(ScopeViolation::UnknownForm(of))?;
-        only(of, &calling, &CALLING)?;
+        require_known_keys(of, &calling, &CALLING_CONFIG_KEYS)?;
         let names = [key, "allowed_function_names"]
             .into_iter()
             .find_map(|key| Some((key, calling.get(key)?)))
@@ -192,7 +196,7 @@ impl Narrowing<'_> {
         })?;
         match left {
             None => Ok(None),
-            // Without a name it would allow all functions.
+            // An empty list would allow all functions.
             Some(left) if left.is_empty() => Err(ScopeViolation::HiddenToolChosen(key)),
             Some(left) => {
                 let calling = calling.with(&[(names_key, Some(list(&left)))]);

@@ -1,14 +1,14 @@
-//! One list of tools, with only those that the caller may know of.
+//! Narrows a list of tools to the caller's scope.
 //!
 //! | entry | matched by |
 //! |---|---|
 //! | a function or custom tool | its name |
-//! | a member of a namespace, or of a hosted MCP server | its name, and `GROUP__NAME` |
+//! | a member of a namespace, or of a hosted MCP server | its name and `GROUP__NAME` |
 //! | a tool that the provider runs, such as `web_search` | its type, with and without a date, and its name if it has one |
-//! | a hosted MCP server | the tools that it is limited to; without such a list it is left out |
+//! | a hosted MCP server | the tools that it is limited to; without such a list it is removed |
 //!
-//! A group that has nothing left is left out. An entry that cannot be matched refuses the whole body: some
-//! program might know how to read it.
+//! A group with no tools left is removed. If an entry cannot be matched, the whole body is rejected: another
+//! program might be able to read it.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -17,11 +17,11 @@ use super::{ScopeViolation, ToolFilter};
 use crate::api::Api;
 
 /// Keys that only a hosted MCP server has.
-const SERVER: [&str; 5] =
+const SERVER_KEYS: [&str; 5] =
     ["server_url", "server_label", "mcp_server_name", "connector_id", "allowed_tools"];
 
-/// Keys of one function, which are not hosted tools of Gemini.
-const DECLARATION: [&str; 10] = [
+/// Keys of a function declaration. Other keys of Gemini's entries are hosted tools.
+const DECLARATION_KEYS: [&str; 10] = [
     "name",
     "type",
     "description",
@@ -34,14 +34,14 @@ const DECLARATION: [&str; 10] = [
     "response_json_schema",
 ];
 
-/// Narrows the lists of one API to what a caller may see.
+/// Narrows requests of one API to a caller's scope.
 #[derive(Clone, Copy)]
 pub(super) struct Narrowing<'a> {
     pub(super) api: Api,
     pub(super) visible: ToolFilter<'a>,
 }
 
-/// What is left of an entry.
+/// An entry after narrowing.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NarrowedEntry {
     Unchanged,
@@ -50,8 +50,8 @@ pub(super) enum NarrowedEntry {
 }
 
 impl NarrowedEntry {
-    /// An object after edits; nothing if `left` has nothing in it.
-    fn edited(fields: &Fields<'_>, key: &str, left: Option<Vec<String>>) -> Self {
+    /// Sets the list under `key`. The entry is removed if the list is empty, and unchanged if it is `None`.
+    fn with_list(fields: &Fields<'_>, key: &str, left: Option<Vec<String>>) -> Self {
         match left {
             None => Self::Unchanged,
             Some(left) if left.is_empty() => Self::Removed,
@@ -60,20 +60,20 @@ impl NarrowedEntry {
     }
 }
 
-/// Items as a list.
+/// Writes items as a JSON list.
 pub(super) fn list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// Passes the items of a list through `keep`; `None` if all of them stay as they are.
+/// Applies `narrow` to each item. Returns `None` if no item changes.
 pub(super) fn filter(
     items: &[&str],
-    mut keep: impl FnMut(&str) -> Result<NarrowedEntry, ScopeViolation>,
+    mut narrow: impl FnMut(&str) -> Result<NarrowedEntry, ScopeViolation>,
 ) -> Result<Option<Vec<String>>, ScopeViolation> {
     let mut left = Vec::with_capacity(items.len());
     let mut changes = false;
     for item in items {
-        match keep(item)? {
+        match narrow(item)? {
             NarrowedEntry::Unchanged => left.push((*item).to_owned()),
             NarrowedEntry::Changed(text) => {
                 changes = true;
@@ -85,13 +85,13 @@ pub(super) fn filter(
     Ok(changes.then_some(left))
 }
 
-/// The items of a list under `key`.
+/// Returns the items of the list under `key`.
 pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>, ScopeViolation> {
     let items = json::items(raw).ok_or(ScopeViolation::NotAList(key))?;
     Ok(items.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
-/// The text under `key`; refused if the value is anything else.
+/// Returns the string under `key`. Any other value is an error.
 pub(super) fn text(
     fields: &Fields<'_>,
     key: &str,
@@ -108,13 +108,13 @@ impl Narrowing<'_> {
         (self.visible)(names)
     }
 
-    /// A member of a group: by its own name, and by both.
+    /// Whether a member of a group is in the scope, by its own name and by `GROUP__NAME`.
     pub(super) fn sees_member(self, group: &str, name: &str) -> bool {
         let gap = if group.ends_with("__") { "" } else { "__" };
         self.sees(&[name, &format!("{group}{gap}{name}")])
     }
 
-    /// The tools that are left of a list under `key`; `None` if that is all of them.
+    /// Narrows the list of tools under `key`. Returns `None` if it does not change.
     pub(super) fn tools(
         self,
         key: &'static str,
@@ -127,7 +127,7 @@ impl Narrowing<'_> {
         filter(&items(key, raw)?, |item| self.entry(key, item, group))
     }
 
-    /// One entry of a list of tools, or a definition that stands alone.
+    /// Narrows an entry of a list of tools, or a single definition.
     pub(super) fn entry(
         self,
         of: &'static str,
@@ -142,7 +142,7 @@ impl Narrowing<'_> {
             (Api::Responses, _) if fields.get("tools").is_some() => {
                 let name = text(&fields, "name", of)?.ok_or(ScopeViolation::UnnamedTool(of))?;
                 let members = self.tools("tools", fields.get("tools").unwrap_or("[]"), Some(&name));
-                return Ok(NarrowedEntry::edited(&fields, "tools", members?));
+                return Ok(NarrowedEntry::with_list(&fields, "tools", members?));
             }
             _ => {}
         }
@@ -162,7 +162,7 @@ impl Narrowing<'_> {
             Some(group) => self.sees_member(group, name),
             None => self.sees(&[name]),
         });
-        // A client can give any name to a hosted tool, and the provider goes by its type.
+        // A client can give a hosted tool any name; the provider looks at the type.
         let is_plain = matches!(kind, None | Some("function" | "custom"));
         let by_type = names.is_empty() || !is_plain;
         match kind {
@@ -176,7 +176,7 @@ impl Narrowing<'_> {
         Ok(is_visible)
     }
 
-    /// An MCP server that the provider calls. Forms other than OpenAI's and Anthropic's are left out.
+    /// Narrows an MCP server that the provider calls. Forms other than OpenAI's and Anthropic's are removed.
     fn server_entry(
         self,
         of: &'static str,
@@ -194,7 +194,7 @@ impl Narrowing<'_> {
         }
     }
 
-    /// An MCP server that OpenAI calls: only the tools that it is limited to.
+    /// Narrows an MCP server that OpenAI calls. Only a server with a list of allowed tools is kept.
     fn hosted_server(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let label = text(fields, "server_label", "tools")?.unwrap_or_default();
         let kept = self.limited(&label, fields)?;
@@ -209,8 +209,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// A server's `require_approval` without the names of tools that the caller may not know of; `None` if there are
-    /// none in it.
+    /// Removes tools outside the scope from a server's `require_approval`. Returns `None` if it does not change.
     fn approval(self, label: &str, fields: &Fields<'_>) -> Result<Option<String>, ScopeViolation> {
         let of = "require_approval";
         let raw = fields.get(of).unwrap_or("null");
@@ -222,7 +221,7 @@ impl Narrowing<'_> {
         for (key, raw) in approval.iter().filter(|(_, raw)| *raw != "null") {
             let rule = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
             let Some(names) = rule.get("tool_names").filter(|raw| *raw != "null") else { continue };
-            match NarrowedEntry::edited(&rule, "tool_names", self.members(label, names)?) {
+            match NarrowedEntry::with_list(&rule, "tool_names", self.members(label, names)?) {
                 NarrowedEntry::Unchanged => {}
                 NarrowedEntry::Changed(new) => edits.push((key, Some(new))),
                 NarrowedEntry::Removed => edits.push((key, None)),
@@ -231,19 +230,19 @@ impl Narrowing<'_> {
         Ok((!edits.is_empty()).then(|| approval.with(&edits)))
     }
 
-    /// A server with only the allowed tools that the caller may know of.
+    /// Narrows the allowed tools of a server.
     fn limited(self, label: &str, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let Some(raw) = fields.get("allowed_tools").filter(|raw| *raw != "null") else {
             return Ok(NarrowedEntry::Removed);
         };
         let Some(filter) = Fields::read(raw) else {
             let left = self.members(label, raw)?;
-            return Ok(NarrowedEntry::edited(fields, "allowed_tools", left));
+            return Ok(NarrowedEntry::with_list(fields, "allowed_tools", left));
         };
         let Some(raw) = filter.get("tool_names").filter(|raw| *raw != "null") else {
             return Ok(NarrowedEntry::Removed);
         };
-        Ok(match NarrowedEntry::edited(&filter, "tool_names", self.members(label, raw)?) {
+        Ok(match NarrowedEntry::with_list(&filter, "tool_names", self.members(label, raw)?) {
             NarrowedEntry::Changed(new) => {
                 NarrowedEntry::Changed(fields.with(&[("allowed_tools", Some(new))]))
             }
@@ -251,8 +250,8 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Names of a group's tools, as a list of strings; `None` if all of them are visible. An empty list is no
-    /// limit to some servers.
+    /// Narrows a list of the names of a group's tools. Returns `None` if it does not change. An empty list counts as
+    /// narrowed, because some servers take it as no limit.
     pub(super) fn members(
         self,
         group: &str,
@@ -274,7 +273,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Tools of an MCP server that Anthropic calls: those that are enabled one by one, and no others.
+    /// Narrows a toolset of an MCP server that Anthropic calls. It is kept only if its tools are enabled one by one.
     fn toolset(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let server = text(fields, "mcp_server_name", "tools")?.unwrap_or_default();
         let usual = fields.get("default_config").and_then(Fields::read);
@@ -292,7 +291,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// An entry of Gemini's `tools`: declarations, and hosted tools by their keys.
+    /// Narrows an entry of Gemini's `tools`: declarations, and hosted tools by their keys.
     fn declarations(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let is_named =
             ["name", "type", "function", "custom"].iter().any(|key| fields.get(key).is_some());
@@ -308,12 +307,12 @@ impl Narrowing<'_> {
             let is_list = matches!(key, "functionDeclarations" | "function_declarations");
             let members =
                 if is_list { self.tools("functionDeclarations", raw, None)? } else { None };
-            // There is no list of tools in a server.
+            // A server has no list of tools.
             let is_server = matches!(key, "mcpServers" | "mcp_servers");
             let is_kept = match &members {
                 Some(members) => !members.is_empty(),
-                None if is_named && DECLARATION.contains(&key) => true,
-                None => is_list || (!is_server && self.sees(&[key, &snake(key)])),
+                None if is_named && DECLARATION_KEYS.contains(&key) => true,
+                None => is_list || (!is_server && self.sees(&[key, &snake_case(key)])),
             };
             left += usize::from(is_kept && raw != "null");
             let members = members.map(|members| list(&members));
@@ -332,10 +331,10 @@ impl Narrowing<'_> {
 /// Whether an entry is a hosted MCP server, by its type or its keys.
 fn is_server(fields: &Fields<'_>, kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| fold_key(kind).starts_with("mcp"))
-        || SERVER.iter().any(|key| fields.get(key).is_some())
+        || SERVER_KEYS.iter().any(|key| fields.get(key).is_some())
 }
 
-/// All names of an entry: its own, and those of the definition inside it.
+/// Returns all names of an entry: its own, and that of the definition inside it.
 fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, ScopeViolation> {
     let mut names = Vec::new();
     names.extend(text(fields, "name", of)?);
@@ -348,8 +347,8 @@ fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, ScopeViol
     Ok(names)
 }
 
-/// `googleSearch` as `google_search`.
-fn snake(key: &str) -> String {
+/// Converts `googleSearch` to `google_search`.
+fn snake_case(key: &str) -> String {
     let mut out = String::with_capacity(key.len() + 4);
     for c in key.chars() {
         if c.is_ascii_uppercase() {

@@ -1,37 +1,37 @@
-//! Why the body of a caller with a limited scope is refused.
+//! Why a body is rejected for a caller with a limited scope.
 
-/// Maximum length of a foreign key or name in a message, in characters.
-const SHOWN: usize = 64;
+/// Maximum length of a client's key in a message, in characters.
+const MAX_KEY_CHARS: usize = 64;
 
-/// A body that could carry a tool past the caller's scope.
+/// A reason why a body could carry a tool past the caller's scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeViolation {
-    /// Another program may be able to read it.
+    /// Another program might be able to read it.
     #[error("the body is not a JSON object in UTF-8")]
     NotAnObject,
-    /// Programs disagree about which of the two counts.
+    /// Programs disagree on which of the two counts.
     #[error("the key `{0}` occurs twice in one object")]
     DuplicateKey(String),
     /// Some servers ignore the case of keys.
     #[error("the key `{0}` is a variant of `{1}`")]
     KeySpelling(String, &'static str),
-    /// A key that carries tools, where the API is not known to have it.
+    /// A key that can carry tools, in a position where the API does not have it.
     #[error("the key `{0}` is not known to belong there")]
     UnexpectedKey(String),
-    /// Tools that are not a list.
+    /// The tools are not a list.
     #[error("the value of `{0}` is not a list")]
     NotAList(&'static str),
     /// A tool that cannot be matched against the scope.
     #[error("a tool in `{0}` has no name that can be read")]
     UnnamedTool(&'static str),
-    /// Something that may bring in tools, in a form that cannot be read.
+    /// Something that may load tools has an unknown form.
     #[error("`{0}` has a form that is not known")]
     UnknownForm(&'static str),
-    /// A tool that is forced, and that the caller may not see.
+    /// The client forces a tool that is outside the scope.
     #[error("`{0}` names a tool that this caller does not have")]
     HiddenToolChosen(&'static str),
-    /// Tools may be stored there.
+    /// The stored object may contain tools.
     #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
     StoredReference(&'static str),
     /// Calls in such a response are not checked.
@@ -43,7 +43,7 @@ pub enum ScopeViolation {
     /// The response is fetched later, at a path where calls are not checked.
     #[error("the response would be fetched later, where calls cannot be checked")]
     Background,
-    /// Parsers disagree about which other values count as true.
+    /// Parsers disagree on which other values are true.
     #[error("the value of `{0}` is not `true` or `false`")]
     NotABoolean(&'static str),
     /// The body is not a request of the API.
@@ -55,10 +55,10 @@ pub enum ScopeViolation {
     /// Nested deeper than any parser needs.
     #[error("the body is nested too deeply")]
     TooDeep,
-    /// More values than the limit for reading.
+    /// More values than are read.
     #[error("the body has more than {} values", crate::limits::MAX_VALUES)]
     TooManyValues,
-    /// More tools than the limit for rewriting.
+    /// More tools than are rewritten.
     #[error("the body has more than {} tools", crate::limits::MAX_TOOLS)]
     TooManyTools,
     /// More keys than any request needs.
@@ -67,7 +67,7 @@ pub enum ScopeViolation {
 }
 
 impl ScopeViolation {
-    /// What to do about it.
+    /// Returns what the client can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAnObject => "send the request as plain JSON",
@@ -92,11 +92,11 @@ impl ScopeViolation {
         }
     }
 
-    /// A foreign key, short and without control characters.
-    pub(super) fn shown(key: &str) -> String {
+    /// Returns a client's key, shortened and without control characters, for a message.
+    pub(super) fn printable(key: &str) -> String {
         let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        let mut text: String = key.chars().take(SHOWN).map(clean).collect();
-        if text.len() < key.len() && key.chars().nth(SHOWN).is_some() {
+        let mut text: String = key.chars().take(MAX_KEY_CHARS).map(clean).collect();
+        if text.len() < key.len() && key.chars().nth(MAX_KEY_CHARS).is_some() {
             text.push('…');
         }
         text
