@@ -29,7 +29,7 @@ impl ForwardError {
         })
     }
 
-    /// The server did not answer with a result. Unless it has answered, its connection is checked.
+    /// The server did not answer with a result. After a disconnect or a timeout, its connection is checked.
     pub(super) fn from_upstream(upstream: &Upstream, error: &UpstreamError) -> Self {
         let name = &upstream.name;
         match error {

@@ -23,7 +23,7 @@ pub(super) enum SearchWait {
 }
 
 impl SearchWait {
-    pub(super) fn of(reply: &Reply) -> Self {
+    pub(super) fn for_reply(reply: &Reply) -> Self {
         if reply.is_strong() {
             Self::No
         } else if reply.fit.is_none() && !reply.hits.is_empty() && reply.missing.is_empty() {

@@ -166,7 +166,7 @@ impl Gateway {
                     ));
                 }
             };
-            let until = match SearchWait::of(&reply) {
+            let until = match SearchWait::for_reply(&reply) {
                 _ if awaited.is_empty() => None,
                 SearchWait::No => None,
                 SearchWait::Once => {

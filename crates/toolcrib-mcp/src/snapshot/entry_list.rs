@@ -67,7 +67,7 @@ pub(crate) struct EntryList {
 }
 
 impl EntryList {
-    pub(super) fn of<'a>(
+    pub(super) fn build<'a>(
         kind: EntryKind,
         prefixes: &Prefixes,
         lists: impl Iterator<Item = (&'a SnapshotServer, &'a Definitions)>,
@@ -106,7 +106,7 @@ impl EntryList {
                         continue;
                     }
                     Some(_) => {
-                        warnings.add(server, &warning("has the same name as another server's"))
+                        warnings.add(server, &warning("has the same name as another server's"));
                     }
                     None => {}
                 }

@@ -73,9 +73,9 @@ impl SnapshotServer {
 /// Whether requests belong to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SessionKind {
-    /// The older session_kind: a handshake begins a session, in which tools can be revealed.
+    /// The older protocol: a handshake begins a session, in which tools can be revealed.
     Stateful,
-    /// The newer session_kind: every request is independent.
+    /// The newer protocol: every request is independent.
     Stateless,
 }
 
@@ -144,7 +144,7 @@ impl Snapshot {
         let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
             let with_lists =
                 servers.iter().filter_map(|server| Some((server, pick(server.lists.as_deref()?))));
-            EntryList::of(kind, &prefixes, with_lists, &mut warnings)
+            EntryList::build(kind, &prefixes, with_lists, &mut warnings)
         };
         let crib = Arc::new(match before {
             Some(before) => before.crib.next(catalog.build(), settings),

@@ -19,7 +19,7 @@ use crate::config::{Config, Profile, Server, Transport};
 use crate::upstream::{Definitions, ServerLists};
 
 const SERVERS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
-const OWN: [&str; 6] = ["read", "write", "read_all", "send", "find_person", "ping"];
+const OWN_NAMES: [&str; 6] = ["read", "write", "read_all", "send", "find_person", "ping"];
 const PATTERNS: [&str; 12] = [
     "alpha/*",
     "beta/read",
@@ -45,8 +45,8 @@ struct ServerSpec {
     connecting: bool,
 }
 
-fn spec() -> impl Strategy<Value = ServerSpec> {
-    let some = || prop::sample::subsequence(OWN.to_vec(), 0..=OWN.len());
+fn server_spec() -> impl Strategy<Value = ServerSpec> {
+    let some = || prop::sample::subsequence(OWN_NAMES.to_vec(), 0..=OWN_NAMES.len());
     (some(), some(), some(), prop::bool::weighted(0.3), prop::bool::weighted(0.2)).prop_map(
         |(tools, prompts, resources, is_unprefixed, connecting)| ServerSpec {
             tools,
@@ -110,7 +110,7 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
 /// Rules with names as people write them: with or without a server's name.
 fn rules() -> impl Strategy<Value = Rules> {
     let server = prop::sample::select(&["", "alpha_", "beta__"][..]);
-    let name = (server, prop::sample::select(&OWN[..]));
+    let name = (server, prop::sample::select(&OWN_NAMES[..]));
     let names = prop::collection::vec(name.prop_map(|(s, own)| format!("{s}{own}")), 0..3);
     names.prop_map(|names| Rules::default().never_defer(names.iter().map(String::as_str)))
 }
@@ -167,7 +167,7 @@ fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
     };
     let of = |beta: &[&'static str]| {
         let all = |_: &str| true;
-        vec![server("alpha", &spec(&OWN), all), server("beta", &spec(beta), all)]
+        vec![server("alpha", &spec(&OWN_NAMES), all), server("beta", &spec(beta), all)]
     };
     let first = snapshot(BTreeMap::new(), of(&["read", "send"]));
     assert_eq!(first.crib.prepare(), EmbeddingWork { embedded: 8, reused: 0 });
@@ -206,7 +206,7 @@ fn everything_visible(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
     };
     for server in SERVERS {
         all.push(ask(SEARCH, &json!({"query": server})));
-        for own in OWN {
+        for own in OWN_NAMES {
             let name = format!("{server}__{own}");
             for tool in [&*name, own] {
                 all.push(ask(tool, &json!({})));
@@ -216,7 +216,7 @@ fn everything_visible(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
             }
         }
     }
-    for own in OWN {
+    for own in OWN_NAMES {
         all.push(ask(SEARCH, &json!({"query": format!("to {own} things")})));
         all.push(ask(SEARCH_REGEX, &json!({"pattern": own})));
         let of = |entry: Option<&super::entry_list::ListEntry>| {
@@ -233,7 +233,7 @@ proptest! {
 
     #[test]
     fn what_a_profile_excludes_does_not_exist(
-        all in prop::collection::vec(spec(), SERVERS.len()),
+        all in prop::collection::vec(server_spec(), SERVERS.len()),
         profile in profile(),
         rules in rules(),
     ) {

@@ -245,7 +245,7 @@ fn an_error_that_asks_to_open_urls_names_its_server() {
 }
 
 proptest! {
-    /// Whatever a server writes, the form that names a server is there once, and has its own name.
+    /// Whatever a server writes, its question has exactly one server label, with the server's own name.
     #[test]
     fn no_server_can_forge_another_servers_label(text in r#"(\[|server|SERVER| |"|bank|\]|\n|[a-z]|\u{200b}){0,40}"#) {
         let shown = message(&text);
