@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use toolcrib_core::TokenCounter;
 
 use crate::config::Config;
-use crate::metrics::Metrics;
+use crate::metrics::GatewayMetrics;
 use crate::saved_lists::SavedLists;
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
 use crate::upstream::{
@@ -55,7 +55,7 @@ impl Hub {
         let config = Arc::new(config);
         let limits = config.gateway.limits.clone();
         let (updated, updates) = mpsc::channel(MAX_PENDING_UPDATES);
-        let metrics = Arc::new(Metrics::new(config.servers.keys().map(String::as_str)));
+        let metrics = Arc::new(GatewayMetrics::new(config.servers.keys().map(String::as_str)));
         let saved_lists = SavedLists::new(environment.state_folder.as_ref());
         let shared = Arc::new(SharedState {
             start_permits: Semaphore::new(limits.starting),
@@ -134,7 +134,7 @@ impl Hub {
         &self.shared.clients
     }
 
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+    pub(crate) fn metrics(&self) -> &Arc<GatewayMetrics> {
         &self.shared.metrics
     }
 

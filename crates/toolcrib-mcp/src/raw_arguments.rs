@@ -34,16 +34,16 @@ impl From<Box<RawValue>> for RawArguments {
 
 /// The fields of a message that are needed here.
 #[derive(Deserialize)]
-struct Message<'a> {
+struct CallMessage<'a> {
     #[serde(default)]
     id: Value,
     method: String,
     #[serde(borrow)]
-    params: Params<'a>,
+    params: CallParams<'a>,
 }
 
 #[derive(Deserialize)]
-struct Params<'a> {
+struct CallParams<'a> {
     #[serde(borrow)]
     arguments: &'a RawValue,
 }
@@ -52,7 +52,7 @@ impl RawArguments {
     /// The arguments in a client's message, and its id; `None` unless it is a call with arguments.
     pub(crate) fn from_message(message: &[u8]) -> Option<(RequestId, Self)> {
         memmem::find(message, b"\"arguments\"")?;
-        let message: Message<'_> = serde_json::from_slice(message).ok()?;
+        let message: CallMessage<'_> = serde_json::from_slice(message).ok()?;
         let (id, arguments) = (request_id(&message.id)?, message.params.arguments);
         // `null` means the same as no arguments, and some servers reject it.
         let is_call = message.method == "tools/call" && arguments.get() != "null";

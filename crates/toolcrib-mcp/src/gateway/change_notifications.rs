@@ -69,7 +69,7 @@ pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str
 }
 
 /// A change that a client is notified of.
-enum Change {
+enum NotifiedChange {
     Lists { tools: bool, prompts: bool, resources: bool },
     Resource(String),
 }
@@ -112,7 +112,7 @@ impl<'a> ChangeWatcher<'a> {
         self.gateway.list_hashes(self.profile, self.session_kind)
     }
 
-    async fn next(&mut self) -> Option<Change> {
+    async fn next(&mut self) -> Option<NotifiedChange> {
         loop {
             tokio::select! {
                 changed = self.snapshot.changed() => {
@@ -129,7 +129,7 @@ impl<'a> ChangeWatcher<'a> {
                         None => differs(|s| s.tools),
                     };
                     if tools || prompts || resources {
-                        return Some(Change::Lists { tools, prompts, resources });
+                        return Some(NotifiedChange::Lists { tools, prompts, resources });
                     }
                 }
                 updated = self.updates.recv() => match updated {
@@ -138,7 +138,7 @@ impl<'a> ChangeWatcher<'a> {
                         let visible = self.gateway.visible_in_session(self.profile);
                         let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
-                            return Some(Change::Resource(client_uri));
+                            return Some(NotifiedChange::Resource(client_uri));
                         }
                     }
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
@@ -170,7 +170,7 @@ pub(super) async fn notify_session(
         };
         let sent = match change {
             None => return,
-            Some(Change::Resource(uri)) => {
+            Some(NotifiedChange::Resource(uri)) => {
                 let notification =
                     ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
                 peer.send_notification(ServerNotification::ResourceUpdatedNotification(
@@ -178,7 +178,7 @@ pub(super) async fn notify_session(
                 ))
                 .await
             }
-            Some(Change::Lists { tools, prompts, resources }) => {
+            Some(NotifiedChange::Lists { tools, prompts, resources }) => {
                 let mut sent = Ok(());
                 if tools {
                     sent = sent.and(peer.notify_tool_list_changed().await);
@@ -231,8 +231,8 @@ pub(super) async fn notify_subscription(
         // The sink sends nothing that the client has not requested.
         let sent = match change {
             None => return,
-            Some(Change::Resource(uri)) => sink.notify_resource_updated(uri).await,
-            Some(Change::Lists { tools, prompts, resources }) => {
+            Some(NotifiedChange::Resource(uri)) => sink.notify_resource_updated(uri).await,
+            Some(NotifiedChange::Lists { tools, prompts, resources }) => {
                 let mut sent = Ok(());
                 if tools && filter.tools_list_changed == Some(true) {
                     sent = sink.notify_tool_list_changed().await;

@@ -1,7 +1,7 @@
 //! The session of one client: the SDK's server, with our answers.
 //!
 //! The SDK implements handshakes, version negotiation and subscriptions. Results that come from servers do not use
-//! its types over stdio, and bypass them over HTTP (see [`super::passthrough`]).
+//! its types over stdio, and bypass them over HTTP (see [`super::unknown_fields`]).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -224,7 +224,7 @@ impl ClientSession {
         T: DeserializeOwned + Serialize,
     {
         let invalid = || ErrorData::internal_error("the server's result is not valid in MCP", None);
-        self.state.gateway.passthrough.to_sdk_type(answer, list).ok_or_else(invalid)
+        self.state.gateway.unknown_fields.to_sdk_type(answer, list).ok_or_else(invalid)
     }
 }
 

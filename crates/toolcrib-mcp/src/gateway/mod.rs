@@ -15,7 +15,6 @@ mod forwarded_request;
 mod lossy_notifier;
 mod message_size;
 mod operation;
-mod passthrough;
 mod pending_input;
 mod prompts_and_resources;
 mod protocol_result;
@@ -26,6 +25,7 @@ mod startup_wait;
 mod subscriptions;
 mod supported_methods;
 mod tools;
+mod unknown_fields;
 
 pub(crate) use client::{BodyMemory, ClientDisconnected, RequestStream};
 pub(crate) use client_info_limit::{HINT as CLIENT_INFO_HINT, excess as client_info_excess};
@@ -51,15 +51,15 @@ use client::Client;
 use forward_error::ForwardError;
 use forwarded_request::{ForwardOutcome, ForwardedRequest, PausedRequest};
 use operation::{Operation, RetryInputs};
-use passthrough::Passthrough;
 use pending_input::{PendingInput, PendingInputs};
+use unknown_fields::UnknownFields;
 
 /// Connects clients to the servers of a config.
 pub struct Gateway {
     hub: Arc<Hub>,
     pending_inputs: PendingInputs,
     subscriptions: subscriptions::SubscriptionRegistry,
-    pub(crate) passthrough: Passthrough,
+    pub(crate) unknown_fields: UnknownFields,
     /// The sources of hidden text that were already logged.
     logged_hidden_text: LoggedOnce,
     /// Identifies connections, so that one client's calls can be told from another's.
@@ -103,7 +103,7 @@ impl Gateway {
             hub,
             pending_inputs: PendingInputs::default(),
             subscriptions: subscriptions::SubscriptionRegistry::default(),
-            passthrough: Passthrough::default(),
+            unknown_fields: UnknownFields::default(),
             logged_hidden_text: LoggedOnce::default(),
             next_client_id: AtomicU64::new(0),
         });

@@ -14,10 +14,10 @@ const MAX_FOUND_TOOLS: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 
 /// The tool list of one session.
 #[derive(Debug)]
-pub(super) struct SessionToolList(Mutex<State>);
+pub(super) struct SessionToolList(Mutex<ListState>);
 
 #[derive(Debug)]
-struct State {
+struct ListState {
     /// The found tools that its list shows, and whether the session keeps deferring.
     found: Ledger,
     /// Whether its client has a tool search of its own.
@@ -31,7 +31,7 @@ struct State {
 impl Default for SessionToolList {
     fn default() -> Self {
         let found = Ledger::new(MAX_FOUND_TOOLS);
-        Self(Mutex::new(State {
+        Self(Mutex::new(ListState {
             found,
             has_tool_search: false,
             sent_hash: None,
@@ -40,7 +40,7 @@ impl Default for SessionToolList {
     }
 }
 
-impl State {
+impl ListState {
     /// The hash of the list that the session would be sent now.
     fn list_hash(&self, view: &ClientView) -> u64 {
         if view.gets_full_list(self.has_tool_search) {
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl SessionToolList {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ListState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -74,7 +74,7 @@ impl ServerState {
 
 /// The metrics of one gateway. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Metrics {
+pub(crate) struct GatewayMetrics {
     counts: Arc<Counts>,
 }
 
@@ -114,8 +114,8 @@ impl Default for ServerMetrics {
     }
 }
 
-impl Metrics {
-    /// Metrics for the servers of a config. All counters are zero, and every server is connecting.
+impl GatewayMetrics {
+    /// GatewayMetrics for the servers of a config. All counters are zero, and every server is connecting.
     pub(crate) fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
         let metrics = Self { counts: Arc::default() };
         metrics.set_servers(servers);
@@ -227,7 +227,7 @@ pub(crate) struct InFlightCall {
 }
 
 impl InFlightCall {
-    /// Counts the end of the call. Its latency is the time since [`Metrics::call`].
+    /// Counts the end of the call. Its latency is the time since [`GatewayMetrics::call`].
     pub(crate) fn end(self, status: CallStatus) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.end_after(status, seconds);

@@ -2,7 +2,7 @@ use toolcrib_server::metrics::{encode, registry};
 
 use super::*;
 
-fn text(metrics: &Metrics) -> String {
+fn text(metrics: &GatewayMetrics) -> String {
     let mut registry = registry();
     metrics.register(&mut registry);
     encode(&registry)
@@ -10,7 +10,7 @@ fn text(metrics: &Metrics) -> String {
 
 #[test]
 fn recorded_events_produce_the_expected_text() {
-    let metrics = Metrics::new(["github", "files"]);
+    let metrics = GatewayMetrics::new(["github", "files"]);
     metrics.set_state("github", ServerState::Up);
     metrics.set_state("files", ServerState::Down);
     metrics.searched(3);
@@ -41,7 +41,7 @@ fn recorded_events_produce_the_expected_text() {
 
 #[test]
 fn a_server_outside_the_config_creates_no_series() {
-    let metrics = Metrics::new(["github"]);
+    let metrics = GatewayMetrics::new(["github"]);
     let before = text(&metrics);
     metrics.call("stranger\"} 1\n").end(CallStatus::Ok);
     metrics.refused("stranger");
@@ -53,7 +53,7 @@ fn a_server_outside_the_config_creates_no_series() {
 
 #[test]
 fn a_config_reload_keeps_the_numbers_of_remaining_servers() {
-    let metrics = Metrics::new(["github", "files"]);
+    let metrics = GatewayMetrics::new(["github", "files"]);
     metrics.refreshed("github");
     metrics.refreshed("files");
     metrics.set_servers(["github", "mail"]);
@@ -71,6 +71,6 @@ fn a_config_reload_keeps_the_numbers_of_remaining_servers() {
 
 #[test]
 fn a_name_with_quotes_and_newlines_stays_one_label() {
-    let text = self::text(&Metrics::new(["a\"b\\c\nd"]));
+    let text = self::text(&GatewayMetrics::new(["a\"b\\c\nd"]));
     assert!(text.contains("toolcrib_restarts_total{server=\"a\\\"b\\\\c\\nd\"} 0\n"), "{text}");
 }

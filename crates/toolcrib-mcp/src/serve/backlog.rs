@@ -23,10 +23,10 @@ const MESSAGE_BYTES: usize = 1 << 10;
 
 /// The backlog of one client. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Backlog(Arc<State>);
+pub(super) struct Backlog(Arc<BacklogState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct BacklogState {
     used: AtomicUsize,
     released: Notify,
 }
@@ -34,12 +34,12 @@ struct State {
 /// A share of the backlog, released when its last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct BacklogShare {
-    _part: Arc<Part>,
+    _reserved: Arc<ReservedBytes>,
 }
 
 #[derive(Debug)]
-struct Part {
-    state: Arc<State>,
+struct ReservedBytes {
+    state: Arc<BacklogState>,
     bytes: usize,
 }
 
@@ -61,7 +61,7 @@ impl Backlog {
 
     fn take(&self, bytes: usize) -> BacklogShare {
         self.0.used.fetch_add(bytes, Ordering::AcqRel);
-        BacklogShare { _part: Arc::new(Part { state: Arc::clone(&self.0), bytes }) }
+        BacklogShare { _reserved: Arc::new(ReservedBytes { state: Arc::clone(&self.0), bytes }) }
     }
 
     /// Whether another request may begin.
@@ -83,7 +83,7 @@ impl Backlog {
     }
 }
 
-impl Drop for Part {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
         self.state.used.fetch_sub(self.bytes, Ordering::AcqRel);
         self.state.released.notify_one();

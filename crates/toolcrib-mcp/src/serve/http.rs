@@ -50,7 +50,7 @@ type ProfileService = (Service, Arc<LocalSessionManager>);
 /// The gateway's routes, for an HTTP server with this shutdown. The server checks `Host`, `Origin` and the bearer
 /// token.
 pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
-    let endpoint = Arc::new(Endpoint {
+    let endpoint = Arc::new(McpEndpoint {
         gateway: Arc::clone(gateway),
         shutdown: shutdown.clone(),
         by_profile: Mutex::default(),
@@ -64,14 +64,14 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
         .route("/mcp/{profile}/{*rest}", unknown())
         .route(
             "/mcp",
-            any(|State(endpoint): State<Arc<Endpoint>>, request: Request| {
+            any(|State(endpoint): State<Arc<McpEndpoint>>, request: Request| {
                 endpoint.answer(None, request)
             }),
         )
         .route(
             "/mcp/{profile}",
             any(
-                |State(endpoint): State<Arc<Endpoint>>,
+                |State(endpoint): State<Arc<McpEndpoint>>,
                  Path(profile): Path<String>,
                  request: Request| { endpoint.answer(Some(profile), request) },
             ),
@@ -80,7 +80,7 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
 }
 
 /// The state that the requests of all clients share.
-struct Endpoint {
+struct McpEndpoint {
     gateway: Arc<Gateway>,
     shutdown: GracefulShutdown,
     /// One service for each profile, created by its first request.
@@ -95,7 +95,7 @@ struct InFlightGuards {
     _session: Option<SessionUse>,
 }
 
-impl Endpoint {
+impl McpEndpoint {
     async fn answer(self: Arc<Self>, profile: Option<String>, mut request: Request) -> Response {
         // Checked for each request, because a config reload may have removed the profile.
         if self.gateway.visible_in_session(profile.as_deref()).is_err() {
@@ -159,7 +159,7 @@ impl Endpoint {
         Some(session)
     }
 
-    /// Restores the fields of the response that the SDK has no types for (see `gateway::passthrough`).
+    /// Restores the fields of the response that the SDK has no types for (see `gateway::unknown_fields`).
     async fn restore_fields(
         self: Arc<Self>,
         response: Response,
@@ -173,12 +173,13 @@ impl Endpoint {
             let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             };
-            let restored = self.gateway.passthrough.restore(&bytes).map_or(bytes, Bytes::from);
+            let restored = self.gateway.unknown_fields.restore(&bytes).map_or(bytes, Bytes::from);
             return Response::from_parts(parts, Body::from(restored));
         }
         let events = body.into_data_stream().map(move |event| {
             let _until_sent = &held;
-            event.map(|event| self.gateway.passthrough.restore(&event).map_or(event, Bytes::from))
+            event
+                .map(|event| self.gateway.unknown_fields.restore(&event).map_or(event, Bytes::from))
         });
         Response::from_parts(parts, Body::from_stream(events.take_until(credential.revoked())))
     }

@@ -10,7 +10,7 @@ use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::StdioError;
-use super::stdio_transport::StdioTransport;
+use super::stdio_transport::ClientStdioTransport;
 use crate::gateway::{ClientDisconnected, Gateway, RawClientSession};
 
 /// How long calls may still take after a client has closed its side. Some clients close it and continue to read
@@ -30,7 +30,7 @@ pub fn stdio(
         let (input, output) = stdio_pipes();
         let (ended, disconnected) = (CancellationToken::new(), ClientDisconnected::default());
         let limit = gateway.hub().config().gateway.limits.request_bytes;
-        let transport = StdioTransport::new(input, output, limit, ended.clone());
+        let transport = ClientStdioTransport::new(input, output, limit, ended.clone());
         let serving = RawClientSession(gateway.client_session(profile, disconnected.clone()))
             .serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {

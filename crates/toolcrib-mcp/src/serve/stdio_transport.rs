@@ -45,7 +45,7 @@ const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The two streams of a client, as the SDK's transport.
-pub(super) struct StdioTransport<R> {
+pub(super) struct ClientStdioTransport<R> {
     input: R,
     lines: LineSplitter,
     limit: usize,
@@ -72,7 +72,7 @@ struct Outgoing {
     share: BacklogShare,
 }
 
-impl<R> StdioTransport<R> {
+impl<R> ClientStdioTransport<R> {
     /// Reads lines of at most `limit` bytes; `ended` is cancelled at the end of the input.
     pub(super) fn new(
         input: R,
@@ -119,10 +119,10 @@ impl<R> StdioTransport<R> {
 }
 
 /// A message for the SDK, and the memory that it takes, in bytes.
-type Message = (ClientJsonRpcMessage, usize);
+type SizedMessage = (ClientJsonRpcMessage, usize);
 
 /// The message of a line for the SDK, and errors for the client.
-fn parse_event(event: &LineEvent<'_>, limit: usize) -> (Option<Message>, Vec<String>) {
+fn parse_event(event: &LineEvent<'_>, limit: usize) -> (Option<SizedMessage>, Vec<String>) {
     let rejection = match event {
         LineEvent::Line(line) if takes_too_much_memory(line, limit) => {
             tracing::warn!("rejected a request with too many values");
@@ -209,7 +209,7 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut lines: mpsc::Receiver<Ou
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTransport<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdioTransport<R> {
     type Error = io::Error;
 
     fn send(

@@ -16,7 +16,7 @@ use toolcrib_core::policy::{
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
 use super::Snapshot;
-use super::disclosure::instruction;
+use super::mcp_disclosure::instruction;
 use super::own_tool::own_tool_definition;
 use super::visibility::Visibility;
 use crate::config::Profile;

@@ -5,9 +5,9 @@
 //! clients of a profile, however often they request it.
 
 mod client_view;
-mod disclosure;
 mod entry_list;
 mod list_warnings;
+mod mcp_disclosure;
 mod name_prefixes;
 mod own_tool;
 #[cfg(test)]
@@ -17,8 +17,8 @@ mod server_tools;
 mod visibility;
 
 pub(crate) use client_view::{ClientView, ListHashes};
-pub(crate) use disclosure::{added_tools_hint, disclosure_warnings};
 pub(crate) use entry_list::{EntryKind, EntryList};
+pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};
 pub(crate) use name_prefixes::strip_uri_prefix;
 pub(crate) use resource_owner::ResourceOwner;
 
@@ -139,8 +139,8 @@ impl Snapshot {
             }
             catalog.add(ingested);
         }
-        let settings = disclosure::settings(config);
-        let without_sessions = disclosure::without_sessions(&settings);
+        let settings = mcp_disclosure::settings(config);
+        let without_sessions = mcp_disclosure::without_sessions(&settings);
         let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
             let with_lists =
                 servers.iter().filter_map(|server| Some((server, pick(server.lists.as_deref()?))));

@@ -74,7 +74,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Limits, Server};
 use crate::log_limit::LogLimit;
-use crate::metrics::Metrics;
+use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
 use write_throttle::WriteThrottle;
 
@@ -92,7 +92,7 @@ pub(crate) struct SharedState {
     pub(crate) clients: Arc<ConnectedClients>,
     /// The most verbose log level that a client of the legacy protocol has set.
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<GatewayMetrics>,
     /// Receives every updated resource: the server's name and the resource's URI.
     pub(crate) resource_updates: mpsc::Sender<(Arc<str>, String)>,
 }
@@ -227,7 +227,7 @@ impl Upstream {
     }
 
     /// The gateway's metrics.
-    pub(crate) fn metrics(&self) -> &Metrics {
+    pub(crate) fn metrics(&self) -> &GatewayMetrics {
         &self.shared.metrics
     }
 

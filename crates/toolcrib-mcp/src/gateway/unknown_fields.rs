@@ -1,4 +1,4 @@
-//! Passes fields through that the SDK does not know.
+//! Preserves the fields of results that the SDK does not know.
 //!
 //! Over stdio, results do not use the SDK's types. Over HTTP they must, and its types drop unknown fields. So a
 //! result that would lose something is stored here, its typed version gets a mark in `_meta`, and the original is
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use toolcrib_text::json::Fields;
 
 /// The key of the mark in `_meta`.
-const MARK_KEY: &str = "toolcrib/passthrough";
+const MARK_KEY: &str = "toolcrib/unknown-fields";
 /// Maximum number and total size of the stored results; the oldest is dropped first.
 const MAX_RESULTS: usize = 512;
 const MAX_BYTES: usize = 32 << 20;
@@ -29,7 +29,7 @@ const MAX_AGE: Duration = Duration::from_secs(75);
 
 /// Results whose original must be restored. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Passthrough(Arc<Mutex<StoredResults>>);
+pub(crate) struct UnknownFields(Arc<Mutex<StoredResults>>);
 
 #[derive(Debug, Default)]
 struct StoredResults {
@@ -88,7 +88,7 @@ impl StoredResults {
     }
 }
 
-impl Passthrough {
+impl UnknownFields {
     fn lock(&self) -> MutexGuard<'_, StoredResults> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,9 +127,9 @@ impl Passthrough {
         if std::mem::replace(&mut self.lock().is_expiry_running, true) {
             return;
         }
-        let passthrough = self.clone();
+        let unknown_fields = self.clone();
         runtime.spawn(async move {
-            while let Some(next) = passthrough.drop_expired() {
+            while let Some(next) = unknown_fields.drop_expired() {
                 tokio::time::sleep_until(next).await;
             }
         });
@@ -195,12 +195,12 @@ mod tests {
 
     #[test]
     fn a_result_that_the_sdk_knows_gets_no_mark() {
-        let passthrough = Passthrough::default();
+        let unknown_fields = UnknownFields::default();
         let answer = json!({"content": [{"type": "text", "text": "hi"}], "isError": false});
-        let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
+        let typed: CallToolResult = unknown_fields.to_sdk_type(answer.clone(), "content").unwrap();
         assert_eq!(serde_json::to_value(&typed).unwrap(), answer);
-        assert!(passthrough.lock().by_mark.is_empty());
-        assert_eq!(passthrough.restore(sent(&typed).to_string().as_bytes()), None);
+        assert!(unknown_fields.lock().by_mark.is_empty());
+        assert_eq!(unknown_fields.restore(sent(&typed).to_string().as_bytes()), None);
     }
 
     #[test]
@@ -211,12 +211,13 @@ mod tests {
             "_meta": {"own": 1}
         });
         for is_event in [false, true] {
-            let passthrough = Passthrough::default();
-            let typed: CallToolResult = passthrough.to_sdk_type(answer.clone(), "content").unwrap();
+            let unknown_fields = UnknownFields::default();
+            let typed: CallToolResult =
+                unknown_fields.to_sdk_type(answer.clone(), "content").unwrap();
             let message = sent(&typed).to_string();
             let part = if is_event { format!("id: 7\ndata: {message}\n\n") } else { message };
             let restored =
-                String::from_utf8(passthrough.restore(part.as_bytes()).unwrap()).unwrap();
+                String::from_utf8(unknown_fields.restore(part.as_bytes()).unwrap()).unwrap();
             let body =
                 restored.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&restored);
             let body: Value = serde_json::from_str(body).unwrap();
@@ -228,11 +229,11 @@ mod tests {
 
     #[test]
     fn an_expired_result_is_sent_without_its_mark() {
-        let passthrough = Passthrough::default();
+        let unknown_fields = UnknownFields::default();
         let typed: CallToolResult =
-            passthrough.to_sdk_type(json!({"content": [], "x": 1}), "content").unwrap();
-        passthrough.lock().by_mark.clear();
-        let restored = passthrough.restore(sent(&typed).to_string().as_bytes()).unwrap();
+            unknown_fields.to_sdk_type(json!({"content": [], "x": 1}), "content").unwrap();
+        unknown_fields.lock().by_mark.clear();
+        let restored = unknown_fields.restore(sent(&typed).to_string().as_bytes()).unwrap();
         let expected = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
         assert_eq!(serde_json::from_slice::<Value>(&restored).unwrap(), expected);
     }
@@ -243,11 +244,11 @@ mod tests {
 
     #[test]
     fn the_total_size_of_stored_results_is_limited() {
-        let passthrough = Passthrough::default();
+        let unknown_fields = UnknownFields::default();
         for number in 0..9 {
             let _: CallToolResult =
-                passthrough.to_sdk_type(unknown(number, MAX_BYTES / 4), "content").unwrap();
-            let results = passthrough.lock();
+                unknown_fields.to_sdk_type(unknown(number, MAX_BYTES / 4), "content").unwrap();
+            let results = unknown_fields.lock();
             assert!(results.bytes <= MAX_BYTES && results.by_mark.len() <= 3);
             assert_eq!(
                 results.bytes,
@@ -255,27 +256,27 @@ mod tests {
             );
         }
         let large: CallToolResult =
-            passthrough.to_sdk_type(unknown(9, MAX_BYTES), "content").unwrap();
+            unknown_fields.to_sdk_type(unknown(9, MAX_BYTES), "content").unwrap();
         assert_eq!(
-            passthrough.restore(sent(&large).to_string().as_bytes()),
+            unknown_fields.restore(sent(&large).to_string().as_bytes()),
             None,
             "it is not stored"
         );
-        assert_eq!(passthrough.lock().by_mark.len(), 3, "and replaces no other");
+        assert_eq!(unknown_fields.lock().by_mark.len(), 3, "and replaces no other");
     }
 
     #[tokio::test(start_paused = true)]
     async fn results_that_nobody_reads_expire() {
-        let passthrough = Passthrough::default();
-        let _: CallToolResult = passthrough.to_sdk_type(unknown(0, 10), "content").unwrap();
+        let unknown_fields = UnknownFields::default();
+        let _: CallToolResult = unknown_fields.to_sdk_type(unknown(0, 10), "content").unwrap();
         tokio::time::sleep(MAX_AGE / 2).await;
-        let _: CallToolResult = passthrough.to_sdk_type(unknown(1, 10), "content").unwrap();
+        let _: CallToolResult = unknown_fields.to_sdk_type(unknown(1, 10), "content").unwrap();
         tokio::time::sleep(MAX_AGE / 2 + Duration::from_secs(1)).await;
-        assert_eq!(passthrough.lock().by_mark.len(), 1);
+        assert_eq!(unknown_fields.lock().by_mark.len(), 1);
         tokio::time::sleep(MAX_AGE).await;
-        assert_eq!(passthrough.lock().bytes, 0);
-        assert!(!passthrough.lock().is_expiry_running);
-        let _: CallToolResult = passthrough.to_sdk_type(unknown(2, 10), "content").unwrap();
-        assert!(passthrough.lock().is_expiry_running);
+        assert_eq!(unknown_fields.lock().bytes, 0);
+        assert!(!unknown_fields.lock().is_expiry_running);
+        let _: CallToolResult = unknown_fields.to_sdk_type(unknown(2, 10), "content").unwrap();
+        assert!(unknown_fields.lock().is_expiry_running);
     }
 }
