@@ -11,6 +11,7 @@ mod behaviours;
 mod changes;
 mod clients;
 mod conformance;
+mod documented_snippets;
 mod everything;
 mod listing;
 mod logs;

@@ -57,19 +57,3 @@ fn the_text_output_fits_a_terminal() {
         assert!(out.lines().count() < 64 && wide.is_none(), "{preset}: {wide:?}");
     }
 }
-
-/// The front page shows what is really printed.
-#[test]
-fn the_readme_shows_the_actual_output() {
-    let readme = include_str!("../../../../README.md");
-    let shown = |command: &str, args: &[&str]| {
-        let out = toolcrib(args).out;
-        assert!(readme.contains(&format!("$ {command}\n{out}")), "{command} prints\n{out}");
-    };
-    shown("cargo run --release -- demo", &["demo"]);
-    let query = "create a github issue";
-    let search = ["search", "--limit", "1", query];
-    shown("toolcrib search --limit 1 'create a github issue'", &search);
-    let explain = ["explain", query, "github/create_issue"];
-    shown("toolcrib explain 'create a github issue' github/create_issue", &explain);
-}

@@ -6,6 +6,7 @@
 mod closed_stderr;
 mod contract;
 mod demo;
+mod docs;
 mod eval;
 mod explain;
 mod import;
