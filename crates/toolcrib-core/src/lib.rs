@@ -74,7 +74,7 @@ pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 pub use settings_toml::SettingsReader;
 pub use signature::signature;
 pub use tokens::{FourCharsPerToken, TokenCounter};
-pub use tool::{DeferPolicy, DefinitionFormat, EMPTY_SCHEMA, Fingerprint, Tool, ToolAnnotations};
+pub use tool::{DeferPolicy, DefinitionFormat, Fingerprint, Tool, ToolAnnotations};
 pub use toolcrib_embed::EmbeddingModel;
 pub use turn_context::TurnContext;
 pub use weakness::Weakness;

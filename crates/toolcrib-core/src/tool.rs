@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use toolcrib_text::json::{self, Fields};
 
 /// The input schema of a tool without parameters.
-pub const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
+const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
 /// Whether a tool may be deferred, by its owner or by a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ pub struct Tool {
     pub(crate) definition: Box<str>,
     /// The position of the input schema in `definition`; `None` for a tool without one.
     pub(crate) schema: Option<Range<u32>>,
-    /// Whether the shown name or description shown_differs from the one in `definition`.
+    /// Whether the shown name or description differs from the one in `definition`.
     pub(crate) shown_differs: bool,
 }
 
@@ -167,7 +167,7 @@ impl Tool {
         &self.name
     }
 
-    /// The name that its owner declared, by which its server knows it. It shown_differs from [`name`](Self::name) if the name has a
+    /// The name that its owner declared, by which its server knows it. It differs from [`name`](Self::name) if the name has a
     /// prefix here or was changed because two servers use it.
     pub fn declared_name(&self) -> Cow<'_, str> {
         if !self.shown_differs {

@@ -85,27 +85,27 @@ impl Default for Activation {
 /// The inputs of [`Activation::decide`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub struct ActivationInputs {
+pub(crate) struct ActivationInputs {
     /// Number of tools in scope.
-    pub tools: usize,
+    pub(crate) tools: usize,
     /// Number of tools that may be deferred.
-    pub deferrable: usize,
+    pub(crate) deferrable: usize,
     /// Number of tools with the policy `always`.
-    pub always: usize,
+    pub(crate) always: usize,
     /// Tokens of the deferrable tools.
-    pub deferrable_tokens: usize,
+    pub(crate) deferrable_tokens: usize,
     /// Tokens of what would replace them: search tool, listing, instruction, stubs.
-    pub replacement_tokens: usize,
+    pub(crate) replacement_tokens: usize,
     /// The model's context window in tokens, if known.
-    pub context_window: Option<usize>,
+    pub(crate) context_window: Option<usize>,
     /// Whether servers are still connecting.
-    pub connecting: bool,
+    pub(crate) connecting: bool,
     /// Whether tools are deferred until the catalog is complete.
-    pub incomplete: bool,
+    pub(crate) incomplete: bool,
     /// Whether the model may call the search tool.
-    pub search_allowed: bool,
+    pub(crate) search_allowed: bool,
     /// Whether this conversation has deferred before.
-    pub deferred_before: bool,
+    pub(crate) deferred_before: bool,
 }
 
 /// Which tools a conversation defers.
@@ -134,7 +134,7 @@ impl Activation {
     /// While servers are still connecting, the catalog can only grow. So a threshold that is reached stays reached,
     /// and one that is not reached decides nothing yet. By default, a conversation that has begun to defer keeps
     /// deferring.
-    pub fn decide(&self, inputs: &ActivationInputs) -> Decision {
+    pub(crate) fn decide(&self, inputs: &ActivationInputs) -> Decision {
         let nothing = |reason| Decision { deferral: Deferral::Nothing, reason };
         let everything = |reason| Decision { deferral: Deferral::Everything, reason };
         if self.mode == ActivationMode::Off {

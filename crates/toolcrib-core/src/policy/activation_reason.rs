@@ -1,6 +1,6 @@
 //! The reason why a conversation defers tools or not, as a value and as text.
 //!
-//! [`Activation::decide`](super::Activation::decide) returns it; `explain`, headers, logs and tests print it.
+//! `Activation::decide` returns it; `explain`, headers, logs and tests print it.
 
 use std::fmt;
 

@@ -51,19 +51,19 @@ impl fmt::Display for VerdictReason {
 
 /// The inputs of [`verdict`] apart from the tool and the rules.
 #[derive(Debug, Clone, Copy)]
-pub struct VerdictInputs {
+pub(crate) struct VerdictInputs {
     /// Whether the caller may know of the tool.
-    pub in_scope: bool,
+    pub(crate) in_scope: bool,
     /// Whether this conversation defers.
-    pub decision: Decision,
+    pub(crate) decision: Decision,
     /// Whether the model has loaded the tool and the disclosure shows loaded tools in full.
-    pub revealed: bool,
+    pub(crate) revealed: bool,
 }
 
 /// Decides how a tool is shown. The only function that does.
 ///
 /// `never` takes precedence over `always`: a tool too many costs tokens, but a tool too few can make the task fail.
-pub fn verdict(tool: &Tool, rules: &Rules, inputs: VerdictInputs) -> Verdict {
+pub(crate) fn verdict(tool: &Tool, rules: &Rules, inputs: VerdictInputs) -> Verdict {
     if !inputs.in_scope {
         return Verdict::Hidden;
     }
