@@ -156,7 +156,7 @@ impl ExchangeLoop {
                 }
                 Some(Action::Send(request)) => self.send(request),
                 Some(Action::StoreRecords(records)) => {
-                    Box::pin(self.log.proxy.store(records)).await
+                    Box::pin(self.log.proxy.store(records)).await;
                 }
                 Some(Action::FellBack(fell_back)) => self.fell_back(fell_back),
                 Some(Action::Remember(learned)) => self.log.proxy.learn(learned),

@@ -65,7 +65,7 @@ impl OwnershipRecorder {
         match &mut self.scan {
             ResponseScan::Stopped => {}
             ResponseScan::Complete(all, _) if all.len() + bytes.len() > MAX_COMPLETE_BYTES => {
-                self.stop()
+                self.stop();
             }
             ResponseScan::Complete(all, weight) => {
                 all.extend_from_slice(bytes);
@@ -118,7 +118,7 @@ impl OwnershipRecorder {
         let mut ids = Vec::new();
         match std::mem::replace(&mut self.scan, ResponseScan::Stopped) {
             ResponseScan::Complete(all, _) => {
-                response_object_ids::collect_ids(self.api, &all, &mut ids)
+                response_object_ids::collect_ids(self.api, &all, &mut ids);
             }
             ResponseScan::Events(mut decoder) => {
                 let rest = sse::Event::from_bytes(decoder.take_rest());

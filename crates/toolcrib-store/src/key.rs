@@ -18,12 +18,6 @@ impl Key {
     }
 }
 
-impl From<[u8; 32]> for Key {
-    fn from(hash: [u8; 32]) -> Self {
-        Self(hash)
-    }
-}
-
 /// Prints only the first bytes: enough to follow a record through a log, too few to read it from Redis.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use moka::sync::Cache;
 
 use crate::{Key, Store, StoreError, record_limits};
 
-/// MemoryStore that one record takes in addition to its bytes: its key, the links of the orders by use and by time, its
+/// Memory that one record takes in addition to its bytes: its key, the links of the orders by use and by time, its
 /// entry in the table, and what the allocator rounds up. Measured as growth of the process over 300,000 records:
 /// 390 to 550 bytes.
 const OVERHEAD: usize = 512;
