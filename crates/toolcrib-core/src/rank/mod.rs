@@ -72,7 +72,7 @@ pub struct RankSettings {
     /// Maximum number of results, whatever the caller requests; 0 for no maximum.
     pub cap: usize,
     /// A folder with a table of vectors to use instead of the built-in one. This crate does no I/O: the program that
-    /// reads the configuration loads the folder and sets [`Settings::table`](crate::Settings::table).
+    /// reads the configuration loads the folder and sets [`Settings::vector_table`](crate::Settings::vector_table).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
     /// The settings of the plain BM25 ranker.
