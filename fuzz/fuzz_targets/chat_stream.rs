@@ -5,4 +5,4 @@
 use libfuzzer_sys::fuzz_target;
 use toolcrib_dialect::Api;
 
-fuzz_target!(|data: &[u8]| toolcrib_fuzz::told::check(Api::Chat, data));
+fuzz_target!(|data: &[u8]| toolcrib_fuzz::response_checks::check(Api::Chat, data));

@@ -5,4 +5,4 @@
 use libfuzzer_sys::fuzz_target;
 use toolcrib_dialect::Api;
 
-fuzz_target!(|data: &[u8]| toolcrib_fuzz::asked::check(Api::Gemini, data));
+fuzz_target!(|data: &[u8]| toolcrib_fuzz::request_checks::check(Api::Gemini, data));

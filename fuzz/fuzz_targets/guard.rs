@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use libfuzzer_sys::fuzz_target;
 use toolcrib_server::access::Access;
 use toolcrib_server::guard::Guard;
@@ -16,7 +16,7 @@ fuzz_target!(|data: (Vec<u8>, Option<Vec<u8>>)| {
     if let Some(value) = origin.as_ref().and_then(|origin| HeaderValue::from_bytes(origin).ok()) {
         headers.insert(header::ORIGIN, value);
     }
-    if guard.check(&Uri::from_static("/mcp"), &headers).is_ok() {
+    if guard.check(&Method::POST, &Uri::from_static("/mcp"), &headers).is_ok() {
         let text = String::from_utf8(host).expect("an accepted host is text");
         let name = text.rsplit_once(':').map_or(&*text, |(name, port)| {
             if port.bytes().all(|b| b.is_ascii_digit()) { name } else { &text }

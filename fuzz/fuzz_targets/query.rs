@@ -91,7 +91,7 @@ fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<Words> {
     }
 }
 
-/// Every part is named, so that one that is added later cannot be forgotten here.
+/// Adds up the parts of a score. The presets use no custom ranker.
 fn sum(explanation: &Explanation) -> f32 {
     let Explanation {
         name: _,
@@ -108,6 +108,7 @@ fn sum(explanation: &Explanation) -> f32 {
         confidence: _,
         coverage: _,
         unknown: _,
+        ..
     } = explanation;
     if let Some(both) = similarity {
         return both.words + both.vectors + both.coverage_bonus + exact_bonus;

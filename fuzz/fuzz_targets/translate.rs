@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| toolcrib_fuzz::translated::check(data));
+fuzz_target!(|data: &[u8]| toolcrib_fuzz::translation_checks::check(data));

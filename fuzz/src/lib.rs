@@ -1,35 +1,34 @@
-//! What the targets share: a small catalog, a scope with holes in it, and what must hold for every
-//! reply.
+//! Code that the targets share: a small catalog, a scope, and the checks for every reply.
 //!
-//! The scope leaves out every second tool, and the catalog puts tools side by side that are easily
-//! taken for one another. A reply that names the wrong one of such a pair is then found at once.
+//! The scope excludes every second tool. The catalog has pairs of tools that are easily confused, one of them in the
+//! scope and one outside, so a reply with the wrong one is noticed.
 
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/arbitrary_response.rs"]
 mod arbitrary_response;
-pub mod asked;
 pub mod client;
-pub mod downstream;
-pub mod heard;
+pub mod client_reader;
 #[path = "../../crates/toolcrib-dialect/tests/it/driven_turn.rs"]
-#[expect(dead_code, reason = "the tests of the dialects play failures too")]
+#[expect(dead_code, reason = "the dialect's own tests use the rest")]
 mod driven_turn;
+pub mod generated_requests;
+pub mod generated_responses;
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/generated/mod.rs"]
-mod scoped;
-pub mod told;
-pub mod translated;
-pub mod upstream;
+mod generated_scope_requests;
+pub mod request_checks;
+pub mod response_checks;
+pub mod translation_checks;
 
 use serde_json::Value;
 use toolcrib_core::conversation::{DEFAULT_MAX_REVEALS, TranscriptEntry};
 use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{Catalog, Crib, IngestedTools, Ledger, Preset, Reply, Scope, Settings};
 
-/// Checks a request of a narrowed caller that is made from bytes.
+/// Checks a request, generated from bytes, of a caller with a limited scope.
 pub fn check_scope(data: &[u8]) {
-    scoped::check(data);
+    generated_scope_requests::check(data);
 }
 
-/// Checks what a caller with a limited scope gets of a response.
+/// Checks what a caller with a limited scope receives of a response.
 pub fn check_response(data: &[u8]) {
     arbitrary_response::check(data);
 }
@@ -50,7 +49,7 @@ pub fn crib() -> Crib {
     Crib::new(catalog(), Settings::default())
 }
 
-/// Those whose rankers differ.
+/// Presets with different rankers.
 pub const PRESETS: [Preset; 4] =
     [Preset::Default, Preset::Everruns, Preset::Hermes, Preset::Opencode];
 
@@ -59,32 +58,31 @@ pub fn every_second(catalog: &Catalog) -> Scope {
     Scope::of(catalog, catalog.ids().step_by(2))
 }
 
-/// A crib in which the tools out of scope have never been, and the others stand in reverse where
-/// that must make no difference.
-///
-/// Whoever is limited to the scope must not be able to tell it from the whole one.
+/// Returns a crib without the tools outside the scope, and with the others in reverse order if the order must make no
+/// difference. A caller limited to the scope must get the same replies from it.
 pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();
-    // Other systems' rankers part ties by the order of the catalog, as those systems do.
+    // The rankers of other systems break ties by the order of the catalog.
     if crib.settings().rank.ranker.knows_operators() {
         tools.reverse();
     }
     let about = |server: &str| Some((server.to_owned(), catalog.instructions(server)?.to_owned()));
     let instructions = tools.iter().filter_map(|tool| about(tool.server()?)).collect();
     let mut builder = Catalog::builder();
-    builder.add(IngestedTools { tools, findings: Vec::new(), instructions });
+    let mut ingested = IngestedTools::default();
+    (ingested.tools, ingested.instructions) = (tools, instructions);
+    builder.add(ingested);
     Crib::new(builder.build(), crib.settings().clone())
 }
 
-/// Fails when a name is not that of a tool in scope.
+/// Fails if a name is not that of a tool in the scope.
 pub fn check_name(crib: &Crib, scope: &Scope, name: &str) {
     let id = crib.catalog().find(name);
     assert!(id.is_some_and(|id| scope.contains(id)), "{name:?} is not in scope");
 }
 
-/// Fails when a reply tells more than the scope allows, is larger than it may be, or cannot be read
-/// back from its own text.
+/// Fails if a reply names a tool outside the scope, exceeds a limit, or cannot be read back from its own text.
 pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     for name in names(reply) {
         check_name(crib, scope, name);
@@ -134,7 +132,7 @@ fn check_text(reply: &Reply, form: ReplyFormat) {
             }
             assert_eq!(functions, reply.hits.len(), "{text}");
         }
-        ReplyFormat::Markdown => {}
+        _ => {}
     }
     let read = Ledger::from_transcript([TranscriptEntry::Reply(&text)], DEFAULT_MAX_REVEALS);
     let read: Vec<&str> = read.reveals().map(|reveal| reveal.name.as_str()).collect();

@@ -1,8 +1,8 @@
-//! Whatever a client may ask, made ready for the upstream.
+//! Checks what is sent to the upstream for any request of a client.
 //!
-//! The first line of an input says how; see [`Head`](crate::client::Head). The rest is a body (`r`), in
-//! which `"@tools"` stands for forty tools, or choices from which one is made up (`g`). With a capital
-//! letter every turn of the model's is on record.
+//! The first line of an input says how to run it; see [`Head`](crate::client::Head). The rest is a body (`r`), in
+//! which `"@tools"` is replaced by forty tools, or choices from which a body is generated (`g`). With a capital
+//! letter, the store has a record for every turn of the model.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use toolcrib_dialect::{Api, DeferralEmulation, Mode, Request};
 
 use crate::client::{self, begin, head, history_key, target};
 use crate::driven_turn::NextStep;
-use crate::{downstream, heard, upstream};
+use crate::{client_reader, generated_requests, generated_responses};
 
 /// Reads an input as a request of this API, and checks what goes up in its place.
 pub fn check(api: Api, data: &[u8]) {
@@ -23,7 +23,7 @@ pub fn check(api: Api, data: &[u8]) {
             Ok(text) => text.replacen(r#""@tools""#, client::tools(api), 1).into_bytes(),
             Err(_) => rest.to_vec(),
         },
-        _ => downstream::request(api, rest).unwrap_or_default().into_bytes(),
+        _ => generated_requests::request(api, rest).unwrap_or_default().into_bytes(),
     };
     for target in [target(api, false), target(api, true), "/v1/messages/count_tokens", ""] {
         match Request::read(api, target, body.clone()) {
@@ -48,7 +48,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
     assert_eq!(up, begin(request.clone(), target, mode, kept()).request(), "asked again");
     if request.client_deferral.is_some() {
         // It passes, or is put into plain words first: checked below.
-        assert!(heard::is_json(&up), "{up}");
+        assert!(client_reader::is_json(&up), "{up}");
         return;
     }
     let (old, new) = (read(&request.text), read(&up));
@@ -60,7 +60,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
         let counts = last(key).is_some_and(|raw| raw.as_ptr() == old.as_ptr());
         match key.as_str() {
             "tools" if counts => assert!(json::items(new).is_some(), "{new}"),
-            "previous_response_id" if counts && recorded => assert!(heard::is_json(new), "{new}"),
+            "previous_response_id" if counts && recorded => assert!(client_reader::is_json(new), "{new}"),
             key if counts && key == history_key(api) => {
                 let new = json::items(new).expect("a history is a list");
                 if let (Some(old), false) = (json::items(old), recorded) {
@@ -69,7 +69,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
                     check_history(api, &names(request.tools()), &old, &new);
                 }
             }
-            _ => assert_eq!(old, new, "{key} is cargo"),
+            _ => assert_eq!(old, new, "{key} must not change"),
         }
     }
 }
@@ -132,7 +132,7 @@ fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let Some((left, renamed)) = read(body.to_vec()) else { return };
     let again = read(left.clone()).map(|(again, _)| again);
     assert_eq!(again.as_ref(), Some(&left), "left out again");
-    let is_json = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(heard::is_json);
+    let is_json = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(client_reader::is_json);
     if is_json(&left) {
         assert!(is_json(&renamed), "{}", String::from_utf8_lossy(&renamed));
     }
@@ -142,21 +142,21 @@ fn check_narrowed(api: Api, target: &str, body: &[u8]) {
 fn check_rewritten(text: &str) {
     let bare = thinking::strip_thinking(text);
     assert_eq!(thinking::strip_thinking(&bare), bare);
-    assert_eq!(heard::is_json(&bare), heard::is_json(text));
+    assert_eq!(client_reader::is_json(&bare), client_reader::is_json(text));
     if let Some(plain) = deferral_emulation::without_deferral(text) {
-        assert!(heard::is_json(&plain), "{plain}");
+        assert!(client_reader::is_json(&plain), "{plain}");
         assert_eq!(deferral_emulation::without_deferral(&plain), None, "{plain}");
     }
     if let Some(mut emulation) = DeferralEmulation::read(text) {
-        assert!(heard::is_json(emulation.request()), "{}", emulation.request());
+        assert!(client_reader::is_json(emulation.request()), "{}", emulation.request());
         // Its own request is no response; it is JSON all the same.
-        assert_eq!(heard::is_json(&emulation.restore_response(text)), heard::is_json(text));
+        assert_eq!(client_reader::is_json(&emulation.restore_response(text)), client_reader::is_json(text));
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", json::compact(text));
-        for event in heard::events(event.as_bytes()) {
+        for event in client_reader::events(event.as_bytes()) {
             emulation.restore_event(&event, &mut out);
         }
-        assert!(heard::is_clean(&heard::events(&out)), "{}", String::from_utf8_lossy(&out));
+        assert!(client_reader::is_clean(&client_reader::events(&out)), "{}", String::from_utf8_lossy(&out));
     }
 }
 
@@ -165,7 +165,7 @@ static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| Api::ALL.map(record).t
 
 fn record(api: Api) -> Vec<u8> {
     let mut turn = client::turn(api, Mode::Bridge, false);
-    for answer in upstream::searched(api) {
+    for answer in generated_responses::searched(api) {
         if let Some(NextStep::Done(done)) = turn.complete_response(answer.as_bytes()) {
             return done.records.into_iter().next().expect("something to keep").1;
         }

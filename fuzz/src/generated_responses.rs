@@ -1,8 +1,8 @@
-//! Answers of an upstream, made up from an input: what a model might say, in the words of an API, with
-//! some of it then broken.
+//! Responses of an upstream, generated from an input: output of a model in the format of an API, with some
+//! of it broken.
 //!
-//! Bytes at random rarely get past the first brace. Here most of an answer is right, and what is wrong
-//! with it stands in one place: a field gone, doubled, or of another kind; an event twice, or never.
+//! Random bytes rarely get past the first brace. Here most of a response is valid, and the errors are local: a field
+//! that is missing, duplicated or of another type; an event that occurs twice or never.
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ const ENDS: [&str; 12] = [
 ];
 
 /// Something said in a round.
-pub(crate) enum Said {
+pub(crate) enum ModelOutput {
     Text(&'static str),
     Thought(&'static str),
     Call {
@@ -77,13 +77,13 @@ fn round(api: Api, n: usize, u: &mut Unstructured<'_>, whole: bool) -> Result<Ve
     for at in 0..u.int_in_range(0..=4)? {
         said.push(match u.int_in_range(0..=7)? {
             0 => {
-                Said::Text(u.choose(&["Let me see.", "", "Who? tool_search!", "\u{1f3bb} So."])?)
+                ModelOutput::Text(u.choose(&["Let me see.", "", "Who? tool_search!", "\u{1f3bb} So."])?)
             }
-            1 => Said::Thought("Hm."),
-            2 => Said::Search { id: u.arbitrary::<bool>()?.then(|| format!("call_{n}_{at}")) },
+            1 => ModelOutput::Thought("Hm."),
+            2 => ModelOutput::Search { id: u.arbitrary::<bool>()?.then(|| format!("call_{n}_{at}")) },
             _ => {
                 let id = if u.ratio(1, 8)? { String::new() } else { format!("call_{n}_{at}_long") };
-                Said::Call { id, name: u.choose(&NAMES)?, arguments: u.choose(&ARGUMENTS)? }
+                ModelOutput::Call { id, name: u.choose(&NAMES)?, arguments: u.choose(&ARGUMENTS)? }
             }
         });
     }
@@ -175,7 +175,7 @@ pub fn break_one(u: &mut Unstructured<'_>, value: &mut Value) -> Result<()> {
 
 /// Two rounds: a search alone, then one beside a call of what was found.
 pub fn searched(api: Api) -> [String; 2] {
-    let call = |id: &str, name, arguments| Said::Call { id: id.to_owned(), name, arguments };
+    let call = |id: &str, name, arguments| ModelOutput::Call { id: id.to_owned(), name, arguments };
     let first = [call("call_search_first", NAMES[0], ARGUMENTS[0])];
     let second = [
         call("call_search_again", NAMES[0], ARGUMENTS[1]),
@@ -196,7 +196,7 @@ fn own_end(api: Api) -> &'static str {
 }
 
 /// The whole answer of an API.
-fn body(api: Api, n: usize, said: &[Said], end: &str) -> Value {
+fn body(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Value {
     let all: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();
     match api {
         Api::Chat => {
@@ -224,42 +224,42 @@ fn response(n: usize, output: &[Value], status: &str) -> Value {
 }
 
 /// One thing said, in the words of an API.
-pub(crate) fn part(api: Api, at: usize, said: &Said) -> Value {
+pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     let object = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!({}));
     match (api, said) {
-        (Api::Responses, Said::Text(text)) => json!({"type": "message", "id": format!("msg_{at}"),
+        (Api::Responses, ModelOutput::Text(text)) => json!({"type": "message", "id": format!("msg_{at}"),
             "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
-        (Api::Responses, Said::Thought(text)) => json!({"type": "reasoning",
+        (Api::Responses, ModelOutput::Thought(text)) => json!({"type": "reasoning",
             "id": format!("rs_{at}"), "summary": [], "encrypted_content": text}),
-        (Api::Messages, Said::Thought(text)) => {
+        (Api::Messages, ModelOutput::Thought(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": "eA=="})
         }
-        (Api::Gemini, Said::Thought(text)) => json!({"text": text, "thought": true}),
-        (_, Said::Text(text) | Said::Thought(text)) => json!({"type": "text", "text": text}),
-        (Api::Chat, Said::Call { id, name, arguments }) => json!({"id": id, "type": "function",
+        (Api::Gemini, ModelOutput::Thought(text)) => json!({"text": text, "thought": true}),
+        (_, ModelOutput::Text(text) | ModelOutput::Thought(text)) => json!({"type": "text", "text": text}),
+        (Api::Chat, ModelOutput::Call { id, name, arguments }) => json!({"id": id, "type": "function",
             "function": {"name": name, "arguments": arguments}}),
-        (Api::Responses, Said::Call { id, name, arguments }) => json!({"type": "function_call",
+        (Api::Responses, ModelOutput::Call { id, name, arguments }) => json!({"type": "function_call",
             "id": format!("fc_{at}"), "call_id": id, "name": name, "arguments": arguments,
             "status": "completed"}),
-        (Api::Messages, Said::Call { id, name, arguments }) => {
+        (Api::Messages, ModelOutput::Call { id, name, arguments }) => {
             json!({"type": "tool_use", "id": id, "name": name, "input": object(arguments)})
         }
-        (Api::Gemini, Said::Call { id, name, arguments }) => json!({"functionCall":
+        (Api::Gemini, ModelOutput::Call { id, name, arguments }) => json!({"functionCall":
             {"id": id, "name": name, "args": object(arguments)}, "thoughtSignature": "eA=="}),
-        (Api::Messages, Said::Search { id: Some(id) }) => {
+        (Api::Messages, ModelOutput::Search { id: Some(id) }) => {
             json!({"type": "server_tool_use", "id": id,
             "name": "tool_search_tool_bm25", "input": {"query": "invoice"}})
         }
-        (Api::Messages, Said::Search { id: None }) => json!({"type": "tool_search_tool_result",
+        (Api::Messages, ModelOutput::Search { id: None }) => json!({"type": "tool_search_tool_result",
             "tool_use_id": "s", "content": {"type": "tool_search_tool_search_result",
             "tool_references": [{"type": "tool_reference", "tool_name": "office__list_order"}]}}),
-        (_, Said::Search { id }) => json!({"type": "tool_search_call", "call_id": id,
+        (_, ModelOutput::Search { id }) => json!({"type": "tool_search_call", "call_id": id,
             "execution": "client", "status": "completed", "arguments": {"query": "invoice"}}),
     }
 }
 
 /// The events of an answer.
-fn stream(api: Api, n: usize, said: &[Said], end: &str) -> Vec<Value> {
+fn stream(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let parts: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();
     let chunk = |delta: Value, end: Option<&str>| {

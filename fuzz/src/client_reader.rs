@@ -1,4 +1,4 @@
-//! What a client makes of a response: the calls it would run, and whether it can read it at all.
+//! Reads a response as a client would: the calls that it would run, and whether it can read the response at all.
 
 use std::collections::BTreeMap;
 

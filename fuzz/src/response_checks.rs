@@ -1,15 +1,15 @@
-//! Whatever an upstream may answer, played to a turn.
+//! Checks what the client gets for any response of an upstream.
 //!
-//! The first line of an input says how; see [`Head`](crate::client::Head). The rest are bytes of a
+//! The first line of an input says how to run it; see [`Head`](crate::client::Head). The rest are bytes of a
 //! stream (`s`) or bodies (`w`), with a line of equal signs between the rounds, or choices from which
-//! both are made up (`g` and `h`). The last round is told again for as long as one is asked for.
+//! both are generated (`g` and `h`). The last round is repeated for as long as the turn continues.
 
 use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
 
 use crate::client::{self, head, history_key};
 use crate::driven_turn::{NextStep, DrivenTurn};
-use crate::{heard, upstream};
+use crate::{client_reader, generated_responses};
 
 /// Between two rounds.
 const GAP: &str = "=====\n";
@@ -19,7 +19,7 @@ pub fn check(api: Api, data: &[u8]) {
     let (head, rest) = head(api, data);
     let rounds = match head.kind {
         b's' | b'w' => parted(rest),
-        kind => upstream::rounds(api, rest, kind == b'h'),
+        kind => generated_responses::rounds(api, rest, kind == b'h'),
     };
     if matches!(head.kind, b'w' | b'h') {
         return check_whole(api, head.mode, &rounds);
@@ -27,11 +27,11 @@ pub fn check(api: Api, data: &[u8]) {
     let (whole, told) = stream(api, head.mode, &rounds, usize::MAX);
     let (cut, _) = stream(api, head.mode, &rounds, head.cut);
     assert_eq!(text(&whole), text(&cut), "in pieces of {}", head.cut);
-    let upstream: Vec<_> = told.iter().flat_map(|round| heard::events(round)).collect();
-    let events = heard::events(&whole);
-    heard::check_stream(api, &events);
-    if heard::is_clean(&upstream) {
-        assert!(heard::is_clean(&events), "{}", text(&whole));
+    let upstream: Vec<_> = told.iter().flat_map(|round| client_reader::events(round)).collect();
+    let events = client_reader::events(&whole);
+    client_reader::check_stream(api, &events);
+    if client_reader::is_clean(&upstream) {
+        assert!(client_reader::is_clean(&events), "{}", text(&whole));
     }
     check_size(api, &told, whole.len());
 }
@@ -81,8 +81,8 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
             Some(NextStep::Done(done)) => break done.body.expect("a body"),
         }
     };
-    assert!(heard::is_json(&body), "{body}");
-    heard::check_whole(api, &body);
+    assert!(client_reader::is_json(&body), "{body}");
+    client_reader::check_whole(api, &body);
     check_size(api, &told, body.len());
 }
 

@@ -1,12 +1,12 @@
-//! Requests of a client, made up from an input in the same way as the answers of an
-//! [upstream](crate::upstream): most of one is right, and something in it may be broken.
+//! Requests of a client, generated from an input in the same way as the
+//! [generated responses](crate::generated_responses): most of one is right, and something in it may be broken.
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 
 use crate::client;
-use crate::upstream::{ARGUMENTS, NAMES, Said, break_one, part};
+use crate::generated_responses::{ARGUMENTS, NAMES, ModelOutput, break_one, part};
 
 /// An entry of a history, in the words of an API: what a client sends back of such an answer, or says
 /// itself.
@@ -14,10 +14,10 @@ fn entry(api: Api, u: &mut Unstructured<'_>) -> Result<Value> {
     let name = *u.choose(&NAMES)?;
     let id = format!("call_{}_in_full", u.int_in_range(0..=3)?);
     let said = match u.int_in_range(0..=5)? {
-        0 => Said::Text("So it is."),
-        1 => Said::Thought("Hm."),
-        2 => Said::Search { id: Some(id.clone()) },
-        _ => Said::Call { id: id.clone(), name, arguments: u.choose(&ARGUMENTS)? },
+        0 => ModelOutput::Text("So it is."),
+        1 => ModelOutput::Thought("Hm."),
+        2 => ModelOutput::Search { id: Some(id.clone()) },
+        _ => ModelOutput::Call { id: id.clone(), name, arguments: u.choose(&ARGUMENTS)? },
     };
     let part = part(api, 0, &said);
     let model = u.ratio(2, 3)?;

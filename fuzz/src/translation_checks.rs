@@ -1,4 +1,4 @@
-//! Clients of two APIs before a backend of a third, with anything coming from either side.
+//! Checks translation: clients of two APIs and a backend of a third, with any input from either side.
 //!
 //! The first line of an input says how; see [`Head`](crate::client::Head), where the mode counts the
 //! clients instead: `0` is Messages, `1` is Responses. The rest is a request (`r`), bytes of a backend's
@@ -11,7 +11,7 @@ use toolcrib_dialect::translate::{Adapter, adapter};
 use toolcrib_dialect::{Api, Mode};
 
 use crate::client::{self, head};
-use crate::{downstream, heard, told, upstream};
+use crate::{client_reader, generated_requests, generated_responses, response_checks};
 
 /// Plays an input through the adapter of one of the clients.
 pub fn check(data: &[u8]) {
@@ -20,13 +20,13 @@ pub fn check(data: &[u8]) {
         if data.first().is_some_and(|byte| byte % 2 == 1) { Api::Responses } else { Api::Messages };
     match head.kind {
         b'r' => check_request(api, &String::from_utf8_lossy(rest)),
-        b'a' => check_request(api, &downstream::request(api, rest).unwrap_or_default()),
-        b's' => check_stream(api, &told::parted(rest), head.cut),
+        b'a' => check_request(api, &generated_requests::request(api, rest).unwrap_or_default()),
+        b's' => check_stream(api, &response_checks::parted(rest), head.cut),
         b'w' => check_whole(api, rest),
         b'h' => {
-            upstream::rounds(Api::Chat, rest, true).iter().for_each(|body| check_whole(api, body))
+            generated_responses::rounds(Api::Chat, rest, true).iter().for_each(|body| check_whole(api, body))
         }
-        _ => check_stream(api, &upstream::rounds(Api::Chat, rest, false), head.cut),
+        _ => check_stream(api, &generated_responses::rounds(Api::Chat, rest, false), head.cut),
     }
 }
 
@@ -39,7 +39,7 @@ fn begun(api: Api, stream: bool) -> Adapter {
 fn check_request(api: Api, body: &str) {
     let mut adapter = adapter(api, Api::Chat).expect("there is one");
     let Ok(adapted) = adapter.request(body) else { return };
-    assert!(heard::is_json(&adapted.body), "{}", adapted.body);
+    assert!(client_reader::is_json(&adapted.body), "{}", adapted.body);
     assert_eq!(adapter.request(body), Ok(adapted), "asked again");
 }
 
@@ -59,8 +59,8 @@ fn check_stream(api: Api, rounds: &[Vec<u8>], cut: usize) {
     for round in rounds {
         let whole = stream(api, round, usize::MAX);
         assert_eq!(text(&whole), text(&stream(api, round, cut)), "in pieces of {cut}");
-        let events = heard::events(&whole);
-        assert!(heard::is_clean(&events), "{}", text(&whole));
+        let events = client_reader::events(&whole);
+        assert!(client_reader::is_clean(&events), "{}", text(&whole));
         let values: Vec<Value> = events
             .iter()
             .filter_map(|event| event.data())
@@ -74,7 +74,7 @@ fn check_stream(api: Api, rounds: &[Vec<u8>], cut: usize) {
         let mut out = Vec::new();
         turn.bytes(&whole, &mut out);
         turn.end(&mut out);
-        heard::check_stream(api, &heard::events(&out));
+        client_reader::check_stream(api, &client_reader::events(&out));
     }
 }
 
