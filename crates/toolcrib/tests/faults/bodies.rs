@@ -1,4 +1,4 @@
-//! Request bodies: all of them together have a limit, for every client and every path.
+//! The total size of request bodies in flight is limited, for all clients and paths together.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use crate::environment::TestEnvironment;
 use crate::http::{self, Request, receive};
 use crate::probe::{DEADLINE, at_most, peak_memory, until_true};
 
-/// Sends the head of a request and so many bytes of its body.
+/// Sends the head of a request and this many bytes of its body.
 fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -16,7 +16,7 @@ fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
          Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).unwrap();
-    // A server that refuses early may close before it has read everything.
+    // A server that rejects the request early may close the connection before it has read everything.
     let _ = socket.write_all(&vec![b' '; sent]);
     socket
 }
@@ -56,12 +56,12 @@ fn bodies_in_flight_are_limited_in_total() {
             true
         }
         Some((503, false, text)) => panic!("without `Retry-After`: {text}"),
-        // The connection was closed before the whole body was sent, or there was room.
+        // The connection was closed before the body was sent completely, or the request was accepted.
         _ => false,
     };
     assert!(!is_refused("/v1/messages") && !is_refused("/mcp"), "one of them fits");
 
-    // Half of a body counts, and so does the body of a request that waits for its provider.
+    // Half a body counts, and so does the body of a request that waits for its provider.
     let waiting = "/v1/chat/completions";
     for (length, sent) in [(700_000, 600_000), (600_000, 600_000)] {
         let mut holder = begin(&served.address, waiting, length, sent);
@@ -79,7 +79,7 @@ fn bodies_in_flight_are_limited_in_total() {
             ask("/v1/messages").is_some_and(|(status, ..)| status != 503)
         });
     }
-    // More than all together may have will never fit: waiting does not help.
+    // A body larger than the total can never fit, so waiting does not help.
     let mut socket = begin(&served.address, waiting, 1_000_001, 0);
     let mut head = [0; 12];
     socket.read_exact(&mut head).unwrap();

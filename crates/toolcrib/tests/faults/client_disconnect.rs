@@ -1,4 +1,4 @@
-//! A client leaves while its call is under way: the server is told.
+//! A client disconnects while its call is running: the server is told.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::print_duration;
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// A call that times out is cancelled too, so here none does before the deadline of the test.
+/// A call that times out is cancelled, too, so no timeout here is shorter than the deadline of the test.
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
 }
 
-/// Calls what hangs, leaves in some way, and waits until the server has heard of it.
+/// Calls a tool that hangs, disconnects in the given way, and waits until the server is told.
 fn leave(
     environment: &TestEnvironment,
     what: &str,
@@ -72,7 +72,7 @@ fn a_client_over_http_cancels_or_ends_its_session() {
     });
 }
 
-/// In the newer era the end of a stream is the end of its request.
+/// In the stateless protocol, the end of a stream ends its request.
 #[test]
 fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");

@@ -1,4 +1,4 @@
-//! Two clients of one gateway: neither hears what is the other's.
+//! Two clients of one gateway: neither receives messages that belong to the other.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::raw_client::{Era, RawClient};
 
 fn methods(peer: &RawClient) -> Vec<String> {
     let named = |message: Value| message["method"].as_str().map(str::to_owned);
-    // That a list changed is everybody's.
+    // List changes are sent to every client.
     let own = |method: &String| !method.ends_with("/list_changed");
     peer.messages_so_far().into_iter().filter_map(named).filter(own).collect()
 }
 
-/// Both ask for progress under the same token at the same time.
+/// Both request progress with the same token at the same time.
 #[test]
 fn progress_reaches_only_the_caller() {
     let environment =
@@ -36,8 +36,8 @@ fn progress_reaches_only_the_caller() {
     }
 }
 
-/// A server's log lines and questions go to the client whose call it works on, and where that cannot be
-/// told, to nobody.
+/// A server's log messages and questions go to the client whose call it is working on. If that cannot be told, they go
+/// to no client.
 #[test]
 fn log_messages_and_questions_reach_only_the_caller() {
     let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
@@ -48,19 +48,19 @@ fn log_messages_and_questions_reach_only_the_caller() {
         peer.listen();
         assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
     }
-    // Only one works: its lines are its own.
+    // Only one call is running, so the messages belong to it.
     until_true("a line of the log", || {
         one.call("loud__echo", json!({}));
         methods(&one).contains(&"notifications/message".to_owned())
     });
     assert_eq!(methods(&two), [""; 0]);
-    // It is asked, alone.
+    // Only this client is asked.
     let call = one.begin("loud__elicit", json!({}));
     let question = one.wait_for_message("elicitation/create").expect("it is asked");
     one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
     let answer = call.end();
     assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
-    // Both work: whose question it is cannot be told, so neither is asked.
+    // Both calls are running, so it cannot be told whose question it is, and neither client is asked.
     two.begin("loud__hang", json!({}));
     until_true("the other's call", || count(&environment.log("loud"), "call hang") == 1);
     let answer = one.call("loud__elicit", json!({}));
@@ -70,7 +70,8 @@ fn log_messages_and_questions_reach_only_the_caller() {
     assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
 }
 
-/// A client without a GET stream reads the log of a call on the stream of the call, all of it before the answer.
+/// A client without a GET stream receives the log messages of a call on the stream of the call, all of them before the
+/// response.
 #[test]
 fn log_messages_are_sent_on_the_stream_of_their_call() {
     let environment = TestEnvironment::new("log-stream").fixture("fixture", "");
@@ -83,13 +84,13 @@ fn log_messages_are_sent_on_the_stream_of_their_call() {
     call();
     let messages = peer.messages_so_far().split_off(before);
     let lines: Vec<&Value> = messages.iter().map(|message| &message["params"]["data"]).collect();
-    // The answer, which is last, has no parameters.
+    // The response, which comes last, has no parameters.
     let expected = [json!("Started."), json!("Half way."), json!("Finished."), Value::Null];
     assert_eq!(lines, expected.each_ref(), "{messages:?}");
 }
 
-/// A server that does not stop when it is told to asks for a client that gave up. Another of the same name,
-/// with the only call under way, is not asked in its place.
+/// A server that ignores a cancellation asks on behalf of a client that gave up. Another client of the same name, with
+/// the only running call, is not asked instead.
 #[test]
 fn a_question_from_a_cancelled_call_reaches_no_client() {
     let environment = TestEnvironment::new("ghost").faulty("deaf", &["--slow", "600"]);
@@ -102,13 +103,13 @@ fn a_question_from_a_cancelled_call_reaches_no_client() {
     until_true("the call", || count(&log, "call elicit") == 1);
     one.notify("notifications/cancelled", json!({"requestId": asked.id}));
     until_true("it is told to stop", || count(&log, "cancelled") == 1);
-    // Begun later and as slow: when this is answered, the question was put.
+    // This call starts later and is just as slow, so the question has been sent when it is answered.
     assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(methods(&two), [""; 0]);
 }
 
-/// A call that waits for its client's answer can be taken up by that client's profile alone, for the
-/// tool it is of, and once.
+/// A call that waits for its client's input can only be continued by the profile of that client, for the same tool, and
+/// once.
 #[test]
 fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     let environment =
@@ -142,8 +143,8 @@ fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     assert_eq!(count(&environment.log("shy"), "call elicit"), 1);
 }
 
-/// A gateway that was started again knows nothing of the calls that waited in the one before. It does not run
-/// them once more, though it is asked while their server is still starting.
+/// After a restart, a gateway knows nothing of the calls that waited for input before. It does not run them again, even
+/// if it is asked while their server is still starting.
 #[test]
 fn a_call_that_waits_for_input_is_not_run_again_by_the_next_gateway() {
     let environment = TestEnvironment::new("restarted").faulty("shy", &["--start-delay", "700"]);

@@ -1,4 +1,4 @@
-//! Clients that make the gateway keep more for them than it should, or keep it for longer.
+//! Clients that make the gateway keep too much for them, or keep it for too long.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::probe::{at_most, count, last_start, peak_memory, signal, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 use crate::received_messages::PendingRequest;
 
-/// Only what has already arrived.
+/// Only messages that have already arrived.
 const NO_WAIT: Duration = Duration::ZERO;
 
-/// Maximum length of an address that can be subscribed to.
+/// Maximum length of a resource URI in a subscription, in bytes.
 const URI_BYTES: usize = 8 << 10;
 
-/// A server with a prompt, a tool, and resources of any address; it never answers the methods in `hangs`.
+/// A server with a prompt, a tool, and a resource for every URI. It never answers the methods in `hangs`.
 fn server(hangs: &[&str]) -> Value {
     let mut script = json!({
         "capabilities": {"tools": {}, "prompts": {}, "completions": {}, "resources": {"subscribe": true}},
@@ -40,7 +40,7 @@ fn ready(peer: &RawClient) {
     until_true("up", || peer.call("one__ready", json!({}))["content"] == json!([]));
 }
 
-/// Sends a request, with the session that it belongs to.
+/// Sends a request with its session id.
 fn send(
     served: &HttpGateway,
     method: &str,
@@ -66,7 +66,7 @@ fn initialize(id: u64, name: &str, capabilities: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}).to_string()
 }
 
-/// A session keeps what its client sends about itself, so the size of that is limited.
+/// A session keeps what its client sends about itself, so its size is limited.
 #[test]
 fn the_size_of_a_clients_introduction_is_limited() {
     let environment = TestEnvironment::new("introduction").faulty("one", &[]);
@@ -89,7 +89,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
         let (status, begun, text) = begin(name, &capabilities, None);
         assert_eq!((status, begun), (413, None), "{text}");
         assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{text}");
-        // Nor later, to replace the first `initialize`.
+        // A later `initialize` cannot replace the first one either.
         let (status, _, text) = begin(name, &capabilities, Some(&session));
         assert_eq!(status, 413, "{text}");
     }
@@ -100,7 +100,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
     let text = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
-    // A subscription of the newer era keeps its `_meta`.
+    // A subscription in the stateless protocol keeps its `_meta`.
     let newer = served.peer(Era::Stateless);
     let listen = |note: &str| {
         let params =
@@ -149,7 +149,7 @@ fn uris_and_number_of_subscriptions_are_limited() {
     assert_eq!(refused["error"]["message"], message, "{refused}");
 }
 
-/// Completions count towards the limits of calls, wait in the same queue, and end when their client leaves.
+/// Completions count towards the limits of calls, wait in the same queue, and end when their client disconnects.
 #[test]
 fn completions_are_queued_and_end_with_their_client() {
     let limits = "[gateway.limits]\nserver_calls = 2\nserver_queue = 3\n";
@@ -211,8 +211,8 @@ fn subscriptions_are_queued_and_end_with_their_client() {
     ready(&peer);
 }
 
-/// Whether a server has a subscription is not known after it was cancelled, so the server is asked again: for another
-/// request that waits for the same resource, of another client or of the same one.
+/// After a subscription was cancelled, it is not known whether the server has it, so the server is asked again: for
+/// another request that waits for the same resource, of another client or of the same one.
 #[test]
 fn a_cancelled_subscription_does_not_end_others() {
     let script = server(&["resources/subscribe"]);
@@ -266,7 +266,7 @@ fn a_cancelled_unsubscription_is_sent_again() {
     at_server(2);
 }
 
-/// Changes of roots without end, to a server that does not read: at most one waits.
+/// Endless changes of roots, to a server that does not read: at most one notification waits.
 #[test]
 fn endless_changes_of_roots_are_limited() {
     let environment = TestEnvironment::new("roots").faulty("deaf", &[]);
@@ -284,7 +284,7 @@ fn endless_changes_of_roots_are_limited() {
     peer.ready("deaf__echo");
 }
 
-/// A client of the older era may leave while its call goes on. The body of the call counts until the call ends.
+/// A session client may disconnect while its call is running. The body of the call counts until the call ends.
 #[test]
 fn bodies_of_disconnected_clients_count_towards_the_limit() {
     let environment = TestEnvironment::new("left-bodies")
@@ -303,7 +303,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     let call = peer.begin("deaf__hang", json!({"pad": pad}));
     until_true("it is at the server", || count(&environment.log("deaf"), "call hang") == 1);
     call.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
-    // There is no status if the connection was closed before the whole body was sent.
+    // There is no status if the connection was closed before the body was sent completely.
     let status = || {
         let body = json!({"pad": pad}).to_string();
         let headers = vec![
@@ -313,7 +313,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
         let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
         Some(http::receive(http::send(&served.address, &request).ok()?).ok()?.status)
     };
-    // This stays so after the gateway has noticed that the client left.
+    // This does not change after the gateway has noticed that the client disconnected.
     for _ in 0..50 {
         let status = status();
         assert!(status.is_none_or(|status| status == 503), "{status:?}: the call goes on");
@@ -322,7 +322,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     until_true("the call has ended", || status().is_some_and(|status| status != 503));
 }
 
-/// The path of another profile does not take a session out of the count.
+/// Using the path of another profile does not exclude a session from the count.
 #[test]
 fn a_session_used_under_another_profile_counts_towards_the_limit() {
     for method in ["POST", "DELETE"] {

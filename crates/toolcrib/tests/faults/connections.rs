@@ -1,4 +1,4 @@
-//! Strangers who open connections and do nothing with them: idle, with half a head, with half a body.
+//! Clients that open connections and do nothing with them: idle, with half a head, with half a body.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::raw_client::Era;
 
 const HALF_HEAD: &str = "GET /healthz HTTP/1.1\r\nHost: local";
 
-/// A connection that has sent so much.
+/// A connection on which this text was sent.
 fn connection(address: &str, sent: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -20,7 +20,7 @@ fn connection(address: &str, sent: &str) -> TcpStream {
     socket
 }
 
-/// What the server sends on a connection until it closes it. It must close it.
+/// Reads what the server sends on a connection until it closes it. It must close it.
 #[track_caller]
 fn until_closed(mut socket: TcpStream) -> String {
     let mut answer = Vec::new();
@@ -32,7 +32,7 @@ fn until_closed(mut socket: TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// A connection with a request whose body is being waited for.
+/// A connection with a request whose body is incomplete.
 fn in_flight(address: &str) -> TcpStream {
     let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
     let mut socket = connection(address, head);
@@ -59,7 +59,7 @@ fn health(served: &HttpGateway) -> u16 {
     receive(socket).expect("the health check is answered").status
 }
 
-/// The attack that made the health check time out: as many connections as the process may have files.
+/// As many connections as the process can have files: this made the health check time out.
 #[test]
 fn idle_connections_do_not_block_new_ones() {
     let environment = TestEnvironment::new("idle-connections").faulty("one", &["--hang", "hang"]);
@@ -75,7 +75,7 @@ fn idle_connections_do_not_block_new_ones() {
         assert_eq!(health(&served), 200);
         at_most("open files", descriptors(served.pid()), 200);
     }
-    // Connections with a request in flight are not among those that were closed.
+    // Connections with a request in flight are not closed.
     peer.notify("notifications/cancelled", json!({"requestId": call.id}));
     peer.ready("one__echo");
     assert!(
@@ -90,7 +90,7 @@ fn idle_connections_do_not_block_new_ones() {
     );
 }
 
-/// With every connection busy, the health check is answered all the same and others are told to wait.
+/// When every connection is busy, the health check is still answered, and other requests are told to wait.
 #[test]
 fn busy_connections_leave_room_for_the_health_check() {
     let environment = TestEnvironment::new("busy-connections")
@@ -127,7 +127,7 @@ fn connections_without_progress_are_closed() {
     until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
     assert_eq!(until_closed(connection(&served.address, "")), "");
     assert_eq!(until_closed(connection(&served.address, HALF_HEAD)), "");
-    // One request, and then no more.
+    // One request, and then nothing.
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let answer = until_closed(connection(&served.address, request));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");

@@ -1,4 +1,4 @@
-//! A server is killed while it works.
+//! A server is killed while calls are running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::print_duration;
 use crate::probe::{DEADLINE, count, last_start, signal, until_true};
 use crate::raw_client::Era;
 
-/// Calls `tool` again and again until told to stop: how long each took, all of them answered well.
+/// Calls `tool` repeatedly until told to stop. Returns how long each call took; all of them must succeed.
 fn keep_calling(
     peer: &crate::raw_client::RawClient,
     tool: &str,
@@ -28,8 +28,8 @@ fn keep_calling(
     elapsed
 }
 
-/// The 50 callers all learn at once what became of their calls, nobody else notices, and the server
-/// is back in a moment.
+/// All 50 callers are told at once that their calls failed, other servers are not affected, and the server is restarted
+/// quickly.
 #[test]
 fn a_server_is_killed_during_50_calls() {
     let environment = TestEnvironment::new("kill")

@@ -1,4 +1,4 @@
-//! A folder of one test's own: a config, the logs of its servers, the state of its gateway.
+//! A folder for one test: the config, the logs of its servers, the state of its gateway.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::probe::{signal, until, wait_or_kill};
 use crate::raw_client::{Era, RawClient};
 
-/// Where one test plays.
+/// The environment of one test.
 pub(crate) struct TestEnvironment {
     pub(crate) folder: PathBuf,
     config: String,
@@ -34,18 +34,18 @@ impl TestEnvironment {
             .join(format!("faults-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        // It is the home of the gateway, whatever the umask here.
+        // The folder is the home of the gateway, so it must be private whatever the umask is.
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(&folder, private).unwrap();
         Self { folder, config: String::new() }
     }
 
-    /// A server with faults; its log is at [`Self::log`].
+    /// Adds a server with faults; its journal is at [`Self::log`].
     pub(crate) fn faulty(self, name: &str, args: &[&str]) -> Self {
         self.faulty_with(name, args, "")
     }
 
-    /// The same, with more lines in its table of the config.
+    /// Adds a server with faults, and further lines in its section of the config.
     pub(crate) fn faulty_with(self, name: &str, args: &[&str], more: &str) -> Self {
         let log = self.log(name);
         let mut all = vec!["--log", log.to_str().unwrap()];
@@ -53,27 +53,27 @@ impl TestEnvironment {
         self.command(name, &testkit("faulty-server"), &all, more)
     }
 
-    /// A server that says what a script says (see `faulty-server --script`), with more lines in its table.
+    /// Adds a server that answers as a script says (see `faulty-server --script`), with further lines in its section.
     pub(crate) fn scripted(self, name: &str, script: &Value, more: &str) -> Self {
         let file = self.folder.join(format!("{name}.json"));
         std::fs::write(&file, script.to_string()).unwrap();
         self.faulty_with(name, &["--script", file.to_str().unwrap()], more)
     }
 
-    /// A server that does everything right.
+    /// Adds a correct server.
     pub(crate) fn fixture(self, name: &str, more: &str) -> Self {
         self.command(name, &testkit("fixture-server"), &[], more)
     }
 
     fn command(mut self, name: &str, program: &Path, args: &[&str], more: &str) -> Self {
-        // A string of JSON is one of TOML too.
+        // A JSON string is also a TOML string.
         let (program, args) = (Value::from(program.to_str().unwrap()), Value::from(args));
         write!(self.config, "[servers.{name}]\ncommand = {program}\nargs = {args}\n{more}\n")
             .unwrap();
         self
     }
 
-    /// More text of the config.
+    /// Adds text to the config.
     pub(crate) fn with(mut self, text: &str) -> Self {
         self.config.push_str(text);
         self.config.push('\n');
@@ -84,12 +84,12 @@ impl TestEnvironment {
         &self.config
     }
 
-    /// What the server called `name` writes down.
+    /// The journal of the server `name`.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// What the gateway says on standard error.
+    /// The standard error of the gateway so far.
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
@@ -102,19 +102,19 @@ impl TestEnvironment {
         self.folder.join("state").join("toolcrib")
     }
 
-    /// Writes a config as careful editors do: the new file takes the old one's place.
+    /// Writes a config as careful editors do: a new file replaces the old one.
     pub(crate) fn write(&self, text: &str) {
         let draft = self.folder.join("toolcrib.new");
         std::fs::write(&draft, text).unwrap();
         std::fs::rename(&draft, self.config()).unwrap();
     }
 
-    /// A run of the binary, not started yet. Its standard error is kept in a file.
+    /// A command that runs the binary. Its standard error is appended to a file.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
         self.limited(args, None)
     }
 
-    /// The same for a command that reads no config.
+    /// A command that runs the binary without a config.
     pub(crate) fn bare(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.args(args).current_dir(&self.folder).env("HOME", &self.folder);
@@ -149,22 +149,22 @@ impl TestEnvironment {
         RawClient::stdio(self.toolcrib(&["mcp"]), era)
     }
 
-    /// The same, before its handshake.
+    /// The same client, before its handshake.
     pub(crate) fn before_handshake(&self) -> RawClient {
         RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Handshake)
     }
 
-    /// The same, within a profile.
+    /// The same client, with a profile.
     pub(crate) fn stdio_as(&self, era: Era, profile: &str) -> RawClient {
         RawClient::stdio(self.toolcrib(&["mcp", "--profile", profile]), era)
     }
 
-    /// A gateway over HTTP that listens already.
+    /// Starts a gateway over HTTP and waits until it listens.
     pub(crate) fn serve(&self) -> HttpGateway {
         self.serve_within(None)
     }
 
-    /// The same, with a limit on the files that it may open.
+    /// The same, with a limit on its open files.
     pub(crate) fn serve_within(&self, files: Option<usize>) -> HttpGateway {
         let before = self.stderr().len();
         let child = self.limited(&["serve", "--listen", "127.0.0.1:0"], files).spawn().unwrap();
@@ -177,7 +177,7 @@ impl TestEnvironment {
         HttpGateway { child, address }
     }
 
-    /// What `toolcrib doctor --json` says of each server.
+    /// The servers in the output of `toolcrib doctor --json`.
     pub(crate) fn doctor(&self) -> Vec<Value> {
         let done = self.toolcrib(&["doctor", "--json"]).stdout(Stdio::piped()).output().unwrap();
         let mut answer: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -208,7 +208,7 @@ impl HttpGateway {
         RawClient::http(&self.address, &format!("/mcp/{profile}"), era)
     }
 
-    /// Tells it to end.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         signal(self.pid(), "-TERM");
     }
@@ -218,7 +218,7 @@ impl HttpGateway {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end, and returns how long that took.
+    /// Waits for the exit, and returns how long that took.
     pub(crate) fn wait_for_exit(&mut self) -> Duration {
         until("the gateway's end", || self.child.try_wait().unwrap()).1
     }

@@ -1,16 +1,16 @@
-//! An MCP server over HTTP, by hand, so that it can break what a library would keep: each of its
-//! tools fails in a way of its own.
+//! An MCP server over HTTP without a library, so that it can break rules that a library would enforce: each of its
+//! tools fails in a different way.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
 
 use serde_json::{Value, json};
 
-/// The tools, each named after what it does instead of answering.
+/// The tools, each named after its fault.
 pub(crate) const FAULTS: [&str; 8] =
     ["error_500", "html", "no_json", "empty", "cut", "giant_body", "giant_event", "endless"];
 
-/// Starts the server; it lives as long as the test.
+/// Starts the server, which runs as long as the test.
 pub(crate) fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -43,7 +43,7 @@ pub(crate) fn request(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
     Some((first, body))
 }
 
-/// One request for each connection. A client that hangs up ends its thread.
+/// Handles one request per connection. The thread ends when the client closes the connection.
 fn serve(mut socket: TcpStream) -> Option<()> {
     let (first, body) = request(&socket)?;
     if first.starts_with("POST /locked") {
@@ -98,7 +98,7 @@ pub(crate) fn document(socket: &mut TcpStream, answer: &Value) -> Option<()> {
     say(socket, "200 OK", kind, answer.to_string().as_bytes())
 }
 
-/// Everything but an answer.
+/// Sends anything but a valid response.
 fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
     let json = "Content-Type: application/json\r\n";
     let open = |kind: &str| {
@@ -125,7 +125,7 @@ fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
             socket.write_all(format!("data: {start}").as_bytes()).ok()?;
             without_end(socket, &[b'x'; 1 << 14])
         }
-        // Small events, none of them the answer.
+        // Small events, none of which is the response.
         _ => {
             socket.write_all(open("text/event-stream").as_bytes()).ok()?;
             let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "still here"}});
@@ -134,7 +134,7 @@ fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
     }
 }
 
-/// Writes until the other side has had enough, or a gigabyte is through.
+/// Writes until the client closes the connection, or a gigabyte is written.
 fn without_end(socket: &mut TcpStream, piece: &[u8]) -> Option<()> {
     let mut written = 0_u64;
     while written < 1 << 30 {

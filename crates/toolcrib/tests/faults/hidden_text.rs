@@ -1,5 +1,4 @@
-//! Invisible characters in what a server says: none reach a client, except in results of calls, where they
-//! are reported.
+//! Invisible characters in a server's texts: none reach a client, except in results of calls, where they are reported.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,7 @@ use crate::raw_client::{ERAS, Era, RawClient};
 
 /// A tag, a bidirectional override, a zero-width space and a terminal escape around a word.
 const HIDDEN: &str = "w\u{e0041}o\u{202e}r\u{200b}d\u{1b}[31m";
-/// What ordinary writing has of invisible characters: a family of emoji, and Persian.
+/// Invisible characters in ordinary text: a family emoji, and Persian.
 const ORDINARY: &str = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}";
 
 fn script() -> Value {
@@ -92,14 +91,14 @@ fn hidden_characters_reach_a_client_only_in_results() {
         let refused = peer.call("odd__refuse", json!({}));
         let error = json!({"code": -32050, "message": "word", "data": {"why": "word", "k": 1}});
         assert_eq!(refused["error"], error);
-        // Results are the tool's own, whatever is in them.
+        // Results belong to the tool and are passed on unchanged.
         let answer = peer.call("odd__answer", json!({}));
         assert_eq!(answer["content"][0]["text"], format!("{HIDDEN} {ORDINARY}"));
         assert_eq!(answer["structuredContent"]["said"], HIDDEN);
         let read = peer.ask("resources/read", json!({"uri": "odd+x://r"}));
         assert_eq!(read["contents"][0]["text"], HIDDEN, "{read}");
     }
-    // Reported once for each place, and counted each time.
+    // Logged once for each place, and counted each time.
     let stderr = environment.stderr();
     let lines = |of: &str| {
         stderr

@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: one request on one connection, its answer read as it comes.
+//! HTTP/1.1 without a library: one request per connection, and the response read as it arrives.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -12,14 +12,14 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// An answer whose head has come.
+/// A response whose head was received.
 pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     body: BufReader<Box<dyn Read + Send>>,
 }
 
-/// Sends a request; the socket is there to be shut before the answer is complete.
+/// Sends a request. The socket can be closed before the response is complete.
 pub(crate) fn send(address: &str, request: &Request<'_>) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
     let Request { method, path, headers, body } = request;
@@ -29,12 +29,12 @@ pub(crate) fn send(address: &str, request: &Request<'_>) -> io::Result<TcpStream
     }
     write!(head, "Content-Length: {}\r\n\r\n", body.len()).map_err(io::Error::other)?;
     socket.write_all(head.as_bytes())?;
-    // A gateway that refuses early may close before it has read everything.
+    // A gateway that rejects the request early may close the connection before it has read everything.
     let _ = socket.write_all(body);
     Ok(socket)
 }
 
-/// Reads the head of an answer.
+/// Reads the head of a response.
 pub(crate) fn receive(socket: TcpStream) -> io::Result<Response> {
     let mut input = BufReader::new(socket);
     let status = line(&mut input)?;
@@ -58,7 +58,7 @@ pub(crate) fn receive(socket: TcpStream) -> io::Result<Response> {
     Ok(Response { status, headers, body: BufReader::new(body) })
 }
 
-/// Sends a request and reads the whole answer: its status and its body.
+/// Sends a request and reads the complete response: its status and its body.
 pub(crate) fn ask(address: &str, request: &Request<'_>) -> io::Result<(u16, String)> {
     let mut response = receive(send(address, request)?)?;
     let mut text = String::new();

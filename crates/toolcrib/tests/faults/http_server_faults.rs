@@ -1,4 +1,4 @@
-//! Servers over HTTP that answer with anything but an answer, or not at all.
+//! Servers over HTTP that send invalid responses, or none.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::probe::{at_most, peak_memory, until_true};
 use crate::raw_client::Era;
 use crate::{faulty_http_server, print_duration, print_figure};
 
-/// Every fault is a definite error for its call, within the server's limits, and nothing more.
+/// Every fault is an error for its call, within the server's limits, and affects nothing else.
 #[test]
 fn each_fault_of_an_http_server_fails_one_call() {
     let address = faulty_http_server::start();
@@ -28,7 +28,7 @@ fn each_fault_of_an_http_server_fails_one_call() {
             fault,
             if answer["error"].is_object() { &answer["error"] } else { &answer["content"] },
         );
-        // At once or after a new connection, but soon.
+        // At once or after a reconnect, but soon.
         peer.ready("web__echo");
         print_duration(&format!("error and fine again after {fault}"), began.elapsed());
     }
@@ -36,8 +36,8 @@ fn each_fault_of_an_http_server_fails_one_call() {
     at_most("MiB over base after a gigabyte over HTTP", over, 64);
 }
 
-/// A server that nobody listens for, and servers that ask for a login: told by `doctor`, and no
-/// reason for another not to work.
+/// An address where no server listens, and servers that require a login: `doctor` reports them, and other servers still
+/// work.
 #[test]
 fn an_unreachable_server_and_servers_that_need_a_login_are_reported() {
     let address = faulty_http_server::start();

@@ -9,14 +9,14 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// Only what has already arrived.
+/// Only messages that have already arrived.
 const NO_WAIT: Duration = Duration::ZERO;
 
 fn limits(text: &str) -> String {
     format!("[gateway.limits]\n{text}\n")
 }
 
-/// A request of exactly so many bytes.
+/// A request of exactly this many bytes.
 fn request(id: u64, bytes: usize) -> String {
     let message = |pad: &str| {
         let params = json!({"name": "one__echo", "arguments": {"pad": pad}});
@@ -36,7 +36,7 @@ fn the_size_of_a_request_is_limited() {
         let answer = peer.answer_to(id);
         assert!(answer["result"]["structuredContent"]["pad"].is_string(), "{bytes}: {answer}");
     }
-    // Also where it is far over, and the rest of it comes later.
+    // Also if it is far over the limit, and the rest of it arrives later.
     for (id, bytes) in [(903_u64, 5_001), (904, 1 << 20)] {
         peer.write(format!("{}\n", request(id, bytes)).as_bytes());
         let answer = peer.answer_to(id);
@@ -72,7 +72,7 @@ fn the_size_of_a_message_is_limited() {
     }
 }
 
-/// Of each server: how many tools, and what is told about it.
+/// For each server, its number of tools and the notes about it.
 fn seen(environment: &TestEnvironment) -> Vec<(Value, Value)> {
     environment
         .doctor()
@@ -81,7 +81,7 @@ fn seen(environment: &TestEnvironment) -> Vec<(Value, Value)> {
         .collect()
 }
 
-/// Seven tools are always there.
+/// Seven tools are always listed.
 #[test]
 fn the_number_of_tools_of_a_server_is_limited() {
     let environment = TestEnvironment::new("server-tools")
@@ -118,8 +118,8 @@ fn the_number_of_tools_of_all_servers_is_limited() {
     }
 }
 
-/// Two calls at once and three that wait; the sixth is told so at once, and a place that becomes free
-/// is there for the next.
+/// Two calls run at once and three wait. The sixth is rejected at once, and the next call can use a slot that becomes
+/// free.
 #[test]
 fn the_number_of_calls_to_a_server_is_limited() {
     let environment = TestEnvironment::new("calls")
@@ -153,7 +153,7 @@ fn the_number_of_calls_to_a_server_is_limited() {
     assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
 }
 
-/// However a client begins a session, it counts: the body decides, not the headers.
+/// However a client starts a session, it counts: the body decides, not the headers.
 #[test]
 fn sessions_that_start_in_unusual_ways_count() {
     let environment =
@@ -185,7 +185,7 @@ fn sessions_that_start_in_unusual_ways_count() {
     assert_eq!(begin(odd, "2025-11-25"), (400, None));
 }
 
-/// A new session ends the longest idle one; a session that is in use never ends for another.
+/// A new session ends the one that was idle longest. A session in use is never ended for another.
 #[test]
 fn the_number_of_sessions_is_limited() {
     let environment = TestEnvironment::new("sessions")

@@ -1,4 +1,4 @@
-//! Ten thousand announcements at once.
+//! Ten thousand list changes at once.
 
 use std::time::Instant;
 
@@ -9,11 +9,12 @@ use crate::print_duration;
 use crate::probe::{at_most, count, until_true};
 use crate::raw_client::Era;
 
-/// The gateway looks again only after this much quiet, in milliseconds (`upstream/debounce.rs`), or after
-/// two seconds without any. So however slow the machine is, two looks are never closer than this.
+/// The gateway fetches the list again only after this long without an announcement, in milliseconds
+/// (`upstream/debounce.rs`), or after two seconds. So, however slow the machine is, two fetches are never closer than
+/// this.
 const QUIET: u128 = 300;
 
-/// However often a server says that its list changed, it is looked at a few times.
+/// However often a server announces a change, its list is fetched only a few times.
 #[test]
 fn ten_thousand_list_changes_are_coalesced() {
     let environment = TestEnvironment::new("storm").faulty("wild", &["--storm", "10000"]);
@@ -25,14 +26,14 @@ fn ten_thousand_list_changes_are_coalesced() {
     for _ in 0..3 {
         let (before, storm) = (looks(), Instant::now());
         peer.call("wild__storm", json!({}));
-        // On one pipe this answer comes after all of them.
+        // On the same pipe, this response comes after all announcements.
         peer.call("wild__echo", json!({}));
         print_duration("10,000 list changes and a call", storm.elapsed());
         until_true("one look", || looks() > before);
     }
     let looks = (looks() - first) as u128;
     at_most("looks at the list", looks, 1 + began.elapsed().as_millis() / QUIET);
-    // Each look brought the same list, so there is nothing to tell but that the server is up.
+    // Each fetch returned the same list, so clients are only told that the server is up.
     peer.call("wild__echo", json!({}));
     assert_eq!(count(&log, "start"), 1);
     let message = peer

@@ -1,4 +1,4 @@
-//! Lists that are too long, change all the time or cause many remarks: what is kept, logged and written of them.
+//! Lists that are too long, change all the time or cause many warnings: what is kept, logged and saved of them.
 
 use std::fs;
 use std::path::Path;
@@ -69,7 +69,7 @@ fn long_names_and_addresses_are_withheld() {
     assert_eq!(resources["resources"][0]["name"], "short");
 }
 
-/// The list changes, and only new remarks are logged: a few short lines.
+/// The list changes, and only new warnings are logged, in a few short lines.
 #[test]
 fn findings_do_not_fill_the_log() {
     const TOOLS: usize = 300;
@@ -109,8 +109,8 @@ fn long_reasons_are_truncated_in_the_log() {
     at_most("bytes of the longest line", stderr.lines().map(str::len).max().unwrap(), 500);
 }
 
-/// Large lists that change all the time are written after a pause in proportion to their size, and when the gateway
-/// ends.
+/// Large lists that change all the time are saved after a delay in proportion to their size, and when the gateway
+/// exits.
 #[test]
 fn large_changing_lists_are_not_saved_on_every_change() {
     const RATE: u64 = 256 << 10;
@@ -143,7 +143,7 @@ fn large_changing_lists_are_not_saved_on_every_change() {
     assert!(text.contains("version4"), "the last one is written at the end");
 }
 
-/// Small lists are written each time, before clients see them.
+/// Small lists are saved on every change, before clients see them.
 #[test]
 fn small_lists_are_saved_before_clients_see_them() {
     let environment = TestEnvironment::new("small-lists");

@@ -1,4 +1,4 @@
-//! The HTTP listener: what it refuses, what it answers itself, its token and its certificate.
+//! The HTTP listener: requests it rejects or answers itself, its token and its certificate.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::probe::{DEADLINE, until_true};
 const ONE: &str = "one-one-one-one-one-one";
 const TWO: &str = "two-two-two-two-two-two";
 
-/// The first line of the answer to a request, sent as it is.
+/// Sends a request as it is, and returns the first line of the response.
 fn raw(served: &HttpGateway, request: &str) -> String {
     let mut socket = TcpStream::connect(&served.address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -24,7 +24,7 @@ fn raw(served: &HttpGateway, request: &str) -> String {
     answer
 }
 
-/// Neither method reaches a service, and the root is a page of ours; the provider sees none of it.
+/// Neither method reaches a service, and the root is a page of Toolcrib's; the provider receives nothing.
 #[test]
 fn other_methods_and_the_root_page_are_answered() {
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -69,15 +69,15 @@ fn post(
     receive(socket).unwrap()
 }
 
-/// The status of the statistics of the proxy, for which the token is a key.
+/// The status of a request for the proxy's statistics, with the token as the key.
 fn stats(served: &HttpGateway, key: &str) -> u16 {
     let headers = vec![("X-Toolcrib-Key", key.to_owned())];
     let request = Request { method: "GET", path: "/toolcrib/stats", headers, body: b"" };
     http::ask(&served.address, &request).unwrap().0
 }
 
-/// A token that is replaced, in the config or in the file that the config names, is worth nothing from then on,
-/// and what was begun with it ends.
+/// A token that is replaced, in the config or in the file that it names, is invalid at once, and streams that were
+/// opened with it end.
 #[test]
 fn a_token_is_revoked_without_a_restart() {
     for is_in_file in [false, true] {
@@ -129,7 +129,7 @@ fn a_token_is_revoked_without_a_restart() {
     }
 }
 
-/// A gateway over HTTPS, and its address by the name in its certificate.
+/// A gateway over HTTPS, and its address with the host name in its certificate.
 fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) {
     let path = |name: &str| environment.folder.join(name).display().to_string();
     let (certificate, key) = (path("certificate.pem"), path("key.pem"));
@@ -143,7 +143,7 @@ fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) 
     (served, url)
 }
 
-/// Asks a proxy for its statistics, trusting the authority in the test's folder as it is now.
+/// Requests the proxy's statistics, trusting the CA that is now in the test's folder.
 fn is_trusted(environment: &TestEnvironment, url: &str) -> bool {
     let mut command = environment.bare(&["stats", "--live", url]);
     command.env("SSL_CERT_FILE", environment.folder.join("authority.pem"));
@@ -156,14 +156,14 @@ fn the_listener_serves_tls_and_loads_a_renewed_certificate() {
     write_certificate(&environment.folder);
     let (served, url) = over_tls(&environment, "header_timeout = 1\n");
     assert!(is_trusted(&environment, &url));
-    // Clients that never finish their handshake are not in the way of others, and are cut off.
+    // Clients that never finish their TLS handshake do not block others, and are disconnected.
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&served.address).unwrap()).collect();
     assert!(is_trusted(&environment, &url));
     for mut socket in silent {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is closed");
     }
-    // HTTP without TLS gets no answer of HTTP.
+    // A plain HTTP request gets no HTTP response.
     let mut plain = TcpStream::connect(&served.address).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -205,7 +205,7 @@ fn an_unusable_certificate_prevents_the_start() {
     fails("No such file", "`http.tls.key` must name a PEM file");
 }
 
-/// Anybody can send such requests, as many as they like.
+/// Anyone can send such requests, in any number.
 #[test]
 fn rejected_requests_do_not_fill_the_log() {
     let environment = TestEnvironment::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));

@@ -1,4 +1,4 @@
-//! What a server says reaches the log, and neither ends a line of it nor controls a terminal.
+//! A server's texts reach the log, but cannot end a line or control a terminal.
 
 use serde_json::json;
 
@@ -20,10 +20,10 @@ fn a_server_cannot_forge_log_lines() {
     let environment = TestEnvironment::new("log-lines").faulty("loud", &say);
     let peer = environment.stdio(Era::Handshake);
     peer.ready("loud__echo");
-    // The list is fetched again, and refused with that text.
+    // The list is fetched again, and the server answers with an error that contains the text.
     peer.call("loud__storm", json!({}));
     until_true("the refusal is logged", || environment.stderr().contains("no list today"));
-    // Its last lines of standard error are the reason that is logged.
+    // The last lines on its standard error are logged as the reason.
     peer.call("loud__die", json!({}));
     until_true("the end is logged", || environment.stderr().contains("server is down"));
     let stderr = environment.stderr();
@@ -33,7 +33,7 @@ fn a_server_cannot_forge_log_lines() {
     assert!(refused.contains(r"over\n2026-01-01T00:00:00Z  INFO forged"), "{refused}");
 }
 
-/// The tables and errors of `doctor` are for a terminal too.
+/// The tables and errors of `doctor` are also printed to a terminal.
 #[test]
 fn a_server_cannot_control_the_terminal_of_doctor() {
     let environment = TestEnvironment::new("doctor-lines")

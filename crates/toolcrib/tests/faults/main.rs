@@ -1,9 +1,9 @@
-//! What goes wrong around a gateway, and what must hold all the same: the real binary between raw
-//! JSON-RPC clients and servers that misbehave on demand.
+//! Faults around a gateway, and what must still hold: the real binary between raw JSON-RPC clients and servers with
+//! configurable faults.
 //!
-//! No test depends on how fast the machine is: each waits for a condition, with one deadline, far longer than any
-//! step takes (see [`probe`]), and timeouts of the product that could end a wait are raised in the test's
-//! config. Times are printed and not asserted; `cargo test -p toolcrib --test faults -- --nocapture` shows them.
+//! No test depends on the speed of the machine: each waits for a condition, with one deadline that is far longer than
+//! any step takes (see [`probe`]), and product timeouts that could end a wait are raised in the test's config.
+//! Durations are printed and not asserted; `cargo test -p toolcrib --test faults -- --nocapture` shows them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
 #![expect(

@@ -1,4 +1,4 @@
-//! Requests that cannot be read: each is answered under its own id, and the next one is served.
+//! Malformed requests: each is answered with its id, and the next request is served.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::{signal, until, until_true};
 use crate::raw_client::Era;
 
-/// A line, and the code and id of its answer.
+/// A line, and the code and id of the response.
 const LINES: [(&str, i64, &str); 16] = [
     (r#"{"jsonrpc":"2.0","id":"a1","method":"tools/call","params":{"name":7}}"#, -32602, r#""a1""#),
     (r#"{"jsonrpc":"2.0","id":"a2","method":"tools/call"}"#, -32602, r#""a2""#),
@@ -49,7 +49,7 @@ const LINES: [(&str, i64, &str); 16] = [
     (r#"{"jsonrpc":"2.0","id":"c3","method":"no/such"}"#, -32601, r#""c3""#),
 ];
 
-/// Nobody waits for an answer to these.
+/// Messages that get no response.
 const SILENT: [&str; 6] = [
     "no JSON",
     "7",
@@ -82,7 +82,7 @@ fn every_malformed_request_is_answered_with_its_id() {
     assert_eq!(answers, LINES.len(), "{:?}", peer.messages_so_far());
 }
 
-/// The same before the handshake, which then goes on.
+/// The same before the handshake, which then continues.
 #[test]
 fn a_request_before_the_handshake_is_answered() {
     let environment = TestEnvironment::new("malformed-first").faulty("many", &[]);
@@ -96,7 +96,7 @@ fn a_request_before_the_handshake_is_answered() {
     peer.ready("many__echo");
 }
 
-/// An answer to a server's question that cannot be read ends the question, and with it the call.
+/// A malformed response to a server's question ends the question, and with it the call.
 #[test]
 fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
     let environment = TestEnvironment::new("malformed-answer").faulty("many", &[]);
@@ -112,7 +112,7 @@ fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
     assert!(answer.to_string().contains("not valid JSON"), "{answer}");
 }
 
-/// Some clients write every key of a message, with `null` for those that it does not have.
+/// Some clients write every key of a message, with `null` for absent ones.
 #[test]
 fn a_key_that_is_null_counts_as_absent() {
     let environment = TestEnvironment::new("malformed-null").faulty("many", &[]);
@@ -166,7 +166,7 @@ fn a_client_that_stopped_reading_does_not_keep_the_gateway_alive() {
     for id in 1..40 {
         writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).unwrap();
     }
-    // The greeting, and the first byte of a list: from there on the lists fill the pipe.
+    // The result of `initialize`, and the first byte of a list: from there on, the lists fill the pipe.
     let mut output = gateway.stdout.take().unwrap();
     let mut byte = [0];
     while byte != *b"\n" {

@@ -1,5 +1,5 @@
-//! A list that changes while its server cannot announce that: after the list was fetched, and before the stream
-//! for changes is open. And streams for changes that end again and again.
+//! A list that changes while its server cannot announce it: after the list was fetched, and before the stream for
+//! changes is open. Also, streams for changes that end repeatedly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::faulty_http_server::{document, request, say};
 use crate::probe::until_true;
 use crate::raw_client::{ERAS, Era};
 
-/// A server over HTTP whose list has one more tool once the stream for changes is open. It never announces that.
+/// A server over HTTP whose list gets one more tool when the stream for changes opens. It never announces that.
 struct Server {
     era: Era,
     /// The response with which it ends each of those streams at once.

@@ -1,4 +1,4 @@
-//! A server's question names the server, and cannot name another.
+//! A server's question names the server, and cannot name another one.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn ready(peer: &RawClient) {
     });
 }
 
-/// What a client of the older era is asked by a tool, as the last of all questions.
+/// The question that a tool sends to a session client.
 fn asked(peer: &RawClient, tool: &str, method: &str) -> Value {
     let count = |peer: &RawClient| {
         peer.messages_so_far().iter().filter(|message| message["method"] == *method).count()
@@ -91,7 +91,7 @@ fn asked(peer: &RawClient, tool: &str, method: &str) -> Value {
     question["params"].clone()
 }
 
-/// What a server is told about a question that is not passed on.
+/// The error that a server gets for a question that is not forwarded.
 fn refused(peer: &RawClient, tool: &str) -> String {
     let answer = peer.call(&format!("evil__{tool}"), json!({}));
     let message = answer["structuredContent"]["error"]["message"].as_str();
@@ -150,7 +150,7 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     );
 }
 
-/// The newer era asks by way of a result, and a server of the older era may ask by way of an error.
+/// The stateless protocol asks with a result, and a server with sessions may ask with an error.
 #[test]
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");
@@ -168,7 +168,7 @@ fn other_kinds_of_questions_name_the_server() {
     assert!(message.contains("is not an http or https address"), "{error}");
 }
 
-/// A server of the newer era.
+/// A server of the stateless protocol.
 #[test]
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");
@@ -182,7 +182,7 @@ fn an_input_required_result_names_the_server() {
     assert_eq!(prompt, "[server \"fixture\"] requests this completion.");
 }
 
-/// Labels of a form, the message of an error and the name of a logger are shown to people, too.
+/// Labels of a form, error messages and logger names are shown to users, too.
 #[test]
 fn no_text_can_name_another_server() {
     let environment = environment("origin-labels");

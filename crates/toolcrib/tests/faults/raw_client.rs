@@ -1,6 +1,7 @@
-//! A raw JSON-RPC client, without a library to hide what was really said: both doors, both eras.
+//! A raw JSON-RPC client, without a library that would hide what was really sent, for both transports and both protocol
+//! versions.
 //!
-//! Everything that comes in is kept in the order it came; who waits for something looks there.
+//! All received messages are kept in order; waiting for a message searches them.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -17,7 +18,7 @@ use crate::received_messages::{PendingRequest, ReceivedMessages};
 const HANDSHAKE: &str = "2025-11-25";
 const STATELESS: &str = "2026-07-28";
 
-/// Which revision a client speaks.
+/// The protocol version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     Handshake,
@@ -49,7 +50,7 @@ impl RawClient {
         Self::before_handshake(command, era).with_handshake()
     }
 
-    /// The same, before the handshake of the older era.
+    /// The same client, before the handshake of the session protocol.
     pub(crate) fn before_handshake(mut command: Command, era: Era) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
@@ -64,14 +65,14 @@ impl RawClient {
         peer
     }
 
-    /// A client of a gateway that listens.
+    /// A client of a running gateway.
     pub(crate) fn http(address: &str, path: &str, era: Era) -> Self {
         let (address, path) = (address.to_owned(), path.to_owned());
         Self::new(era, Transport::Http { address, path, session: Mutex::default() })
             .with_handshake()
     }
 
-    /// After the handshake, where its era has one.
+    /// Performs the handshake, if the protocol has one.
     pub(crate) fn with_handshake(self) -> Self {
         if self.era == Era::Handshake {
             let hello = json!({
@@ -95,7 +96,7 @@ impl RawClient {
         PendingRequest { id, received: Arc::clone(&self.received), socket }
     }
 
-    /// What a request of the newer era must say.
+    /// Adds the `_meta` that a stateless request needs.
     fn complete(&self, mut params: Value) -> Value {
         if self.era == Era::Stateless {
             let meta = &mut params["_meta"];
@@ -112,7 +113,7 @@ impl RawClient {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}), method);
     }
 
-    /// Answers what was asked of this client.
+    /// Answers a request of the server.
     pub(crate) fn reply(&self, id: &Value, result: &Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}), "");
     }
@@ -123,7 +124,7 @@ impl RawClient {
         input.lock().unwrap().as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// The whole answer to a request that was sent as bytes.
+    /// The complete response to a request that was sent as bytes.
     pub(crate) fn answer_to(&self, id: u64) -> Value {
         let pending = PendingRequest { id, received: Arc::clone(&self.received), socket: None };
         pending.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {id}")).0
@@ -189,7 +190,7 @@ impl RawClient {
         headers
     }
 
-    /// Opens the stream on which a client of the older era hears what belongs to no request of its own.
+    /// Opens the stream on which a session client receives messages that belong to none of its requests.
     pub(crate) fn listen(&self) {
         let Transport::Http { address, path, .. } = &self.wire else { panic!("HTTP only") };
         let headers = self.headers("", &Value::Null);
@@ -200,19 +201,19 @@ impl RawClient {
         std::thread::spawn(move || read(response, &received, &Value::Null));
     }
 
-    /// Ends the session of the older era.
+    /// Ends the session.
     pub(crate) fn delete(&self) -> u16 {
         let Transport::Http { address, path, .. } = &self.wire else { panic!("HTTP only") };
         let headers = self.headers("", &Value::Null);
         http::ask(address, &Request { method: "DELETE", path, headers, body: b"" }).unwrap().0
     }
 
-    /// Sends a request and waits for its end.
+    /// Sends a request and waits for its response.
     pub(crate) fn ask(&self, method: &str, params: Value) -> Value {
         self.start(method, params).end()
     }
 
-    /// Calls a tool, not waiting for it.
+    /// Calls a tool without waiting for the result.
     pub(crate) fn begin(&self, tool: &str, arguments: Value) -> PendingRequest {
         self.start("tools/call", json!({"name": tool, "arguments": arguments}))
     }
@@ -239,14 +240,14 @@ impl RawClient {
         self.call("tool_search", json!({"query": query}))["structuredContent"].take()
     }
 
-    /// Waits for a message that is not an answer.
+    /// Waits for a message that is not a response.
     pub(crate) fn wait_for_message(&self, method: &str) -> Option<Value> {
         self.received
             .wait(DEADLINE, |message| message["method"] == method)
             .map(|(message, _)| message)
     }
 
-    /// Everything that came in so far.
+    /// All messages received so far.
     pub(crate) fn messages_so_far(&self) -> Vec<Value> {
         self.received.messages.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
     }
@@ -257,7 +258,7 @@ impl RawClient {
         input.lock().unwrap().take();
     }
 
-    /// The gateway that this client started.
+    /// The process id of the gateway that this client started.
     pub(crate) fn gateway(&self) -> u32 {
         let Transport::Stdio { child, .. } = &self.wire else { panic!("stdio only") };
         child.lock().unwrap().id()
@@ -272,7 +273,7 @@ impl Drop for RawClient {
             if let Ok(None) = child.try_wait() {
                 signal(child.id(), "-TERM");
             }
-            // In order, so that nothing of this test is left for the next.
+            // In order, so that no process of this test remains.
             wait_or_kill(child);
         }
     }
@@ -282,7 +283,7 @@ fn capabilities() -> Value {
     json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}})
 }
 
-/// Everything of one answer: a stream of events, one document, or an error without either.
+/// Reads everything in one response: a stream of events, one document, or an error without either.
 fn read(mut response: http::Response, received: &ReceivedMessages, id: &Value) {
     let status = response.status;
     let events = response.header("content-type").is_some_and(|kind| kind.contains("event-stream"));

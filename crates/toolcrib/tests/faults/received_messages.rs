@@ -1,4 +1,4 @@
-//! Everything that a client heard, and the requests that wait for something in it.
+//! All messages that a client received, and the requests that wait for one of them.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::probe::DEADLINE;
 
-/// Everything that came in, and when.
+/// All received messages, with their time.
 #[derive(Default)]
 pub(crate) struct ReceivedMessages {
     pub(crate) messages: Mutex<Vec<(Value, Instant)>>,
     arrived: Condvar,
 }
 
-/// A request that is under way.
+/// A request without a response yet.
 pub(crate) struct PendingRequest {
     pub(crate) id: u64,
     pub(crate) received: Arc<ReceivedMessages>,
@@ -46,20 +46,20 @@ impl ReceivedMessages {
 }
 
 impl PendingRequest {
-    /// The whole answer, and when it came.
+    /// The complete response, and when it arrived.
     pub(crate) fn answer(&self, within: Duration) -> Option<(Value, Instant)> {
         self.received
             .wait(within, |message| message["id"] == self.id && message.get("method").is_none())
     }
 
-    /// The answer without what frames it: `result` or `error`.
+    /// The `result` or `error` of the response.
     pub(crate) fn end(&self) -> Value {
         let (answer, _) =
             self.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {}", self.id));
         body(answer)
     }
 
-    /// Closes the connection that the answer would come on.
+    /// Closes the connection on which the response would arrive.
     pub(crate) fn close_connection(&self) {
         self.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
     }

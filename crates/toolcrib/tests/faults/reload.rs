@@ -9,13 +9,13 @@ use crate::environment::TestEnvironment;
 use crate::probe::{DEADLINE, count, until_true};
 use crate::raw_client::Era;
 
-/// The lines with which the gateway refused a config.
+/// The log lines about configs that could not be used.
 fn refusals(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().filter(|line| line.contains("cannot be used; the one before stays"))
 }
 
-/// Two hundred edits, every third of them broken, while calls run on a server that none of them
-/// touches: no call is dropped, that server stays the same process, and what is broken never holds.
+/// Two hundred edits, every third of them invalid, while calls run on a server that none of them changes: no call
+/// fails, that server stays the same process, and an invalid config is never used.
 #[test]
 fn two_hundred_config_edits_are_applied() {
     let steady = TestEnvironment::new("edits").faulty("steady", &[]);
@@ -25,7 +25,7 @@ fn two_hundred_config_edits_are_applied() {
         let server = steady.text().replace("steady", &format!("extra{}", n % 3));
         format!("{base}\n{server}")
     };
-    // No two are the same: what was refused once is not looked at again.
+    // No two are equal: an invalid config is not loaded twice.
     let broken = |n: usize| {
         let text = match n % 3 {
             0 => format!("{base}\n[servers.wrong]\ncomand = 'x'\n"),
@@ -56,7 +56,7 @@ fn two_hundred_config_edits_are_applied() {
         let refused = refusals(&steady.stderr()).count();
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
         until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
-        // The file is looked at twice a second, so most edits are not seen. Every tenth is waited for.
+        // The file is polled twice a second, so most edits are not noticed. Every tenth is waited for.
         if n % 10 == 0 {
             let added = format!("extra{}__echo", n % 3);
             until_true("the edit is seen", || match n % 3 {
@@ -88,7 +88,7 @@ fn two_hundred_config_edits_are_applied() {
     assert!(!stderr.contains("server=wrong"), "nothing of a broken config is ever started");
 }
 
-/// Calls to a server that an edit takes away end with an answer.
+/// Calls to a server that an edit removes end with a response.
 #[test]
 fn a_server_is_removed_during_a_call() {
     let environment = TestEnvironment::new("removed").faulty("doomed", &["--hang", "hang"]);

@@ -1,5 +1,5 @@
-//! What the gateway keeps of a server's messages to clients over HTTP after they were sent: it must not grow with what
-//! the server sends.
+//! What the gateway keeps of a server's messages after it sent them to HTTP clients: it must not grow with what the
+//! server sends.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use crate::raw_client::Era;
 
 const MIB: u64 = 1 << 20;
 
-/// Progress or log messages of megabytes. The SDK keeps the last ones of each stream, even if the client has read them.
+/// Progress or log messages of several megabytes. The SDK keeps the last ones of each stream, even if the client has
+/// read them.
 #[test]
 fn long_messages_are_truncated() {
     for (method, field) in
@@ -36,7 +37,8 @@ fn long_messages_are_truncated() {
     }
 }
 
-/// Answers with fields that the SDK does not know are kept separately. Their values take sixteen times their text.
+/// Responses with fields that the SDK does not know are kept separately. Their values take sixteen times the size of
+/// their text.
 #[test]
 fn responses_with_unknown_fields_take_bounded_memory() {
     const CALLS: usize = 16;

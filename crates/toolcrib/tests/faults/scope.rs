@@ -1,8 +1,7 @@
-//! A profile is a world of its own: what is outside cannot be found, described, called, counted or
-//! guessed.
+//! What is outside a profile cannot be found, described, called, counted or guessed.
 //!
-//! The proof is a second gateway whose config never had what the profile leaves out. Whatever is asked
-//! of both, through whichever door and in whichever era, the bytes of the answers are the same.
+//! The reference is a second gateway whose config never contained what the profile excludes. For every question,
+//! transport and protocol version, both gateways must answer with the same bytes.
 
 use serde_json::{Value, json};
 
@@ -11,7 +10,7 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// What the profile shows: two servers of four, and one of these without two tools.
+/// The profile has two servers of four, and one of them without two tools.
 fn narrowed(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")
@@ -21,7 +20,7 @@ fn narrowed(name: &str) -> TestEnvironment {
         .with("[profiles.narrow]\nservers = ['seen', 'b*']\ndeny = ['seen/env', 'cwd']")
 }
 
-/// The same, with nothing else in the config.
+/// A config with only what the profile has.
 fn alone(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")
@@ -29,7 +28,7 @@ fn alone(name: &str) -> TestEnvironment {
         .with("[profiles.narrow]\n")
 }
 
-/// Everything one can ask about what one should not know of.
+/// Every question about things outside the profile.
 fn questions(era: Era) -> Vec<(&'static str, Value)> {
     let outside = ["locked__echo", "locked__tool_7", "hidden__test_simple_text", "seen__env"];
     let mut all = vec![
@@ -57,7 +56,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
             "tool_search_regex",
             json!({"pattern": format!("^{server}"), "query": format!("^{server}")}),
         );
-        // One letter away: what is nearest is told, of what may be known.
+        // One letter away: similar names are suggested, but only names inside the profile.
         call(&name.replace("__", "__x"), json!({}));
     }
     for query in [
@@ -109,7 +108,7 @@ fn ready(peer: &RawClient) {
     });
 }
 
-/// Asks both the same, and returns how many questions there were.
+/// Sends the same questions to both, and returns their number.
 fn compare(with: &RawClient, without: &RawClient, era: Era) -> usize {
     let questions = questions(era);
     for (method, params) in &questions {
@@ -136,7 +135,7 @@ fn tools_outside_the_profile_do_not_exist_on_stdio() {
 fn tools_outside_the_profile_do_not_exist_over_http() {
     let (environment, other) = (narrowed("scope-http"), alone("scope-http-alone"));
     let (served, served_other) = (environment.serve(), other.serve());
-    // Others may use it all, at the same time.
+    // Another client may use everything at the same time.
     let wide = served.peer(Era::Handshake);
     until_true("everything up", || {
         wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
@@ -154,7 +153,7 @@ fn tools_outside_the_profile_do_not_exist_over_http() {
     assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
 }
 
-/// A name that no profile has is no profile, and so is one that a reload took away.
+/// A name that is not a profile is rejected, also if a reload removed the profile.
 #[test]
 fn an_unknown_profile_is_rejected() {
     let environment = narrowed("scope-gone");

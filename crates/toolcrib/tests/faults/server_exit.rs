@@ -1,4 +1,4 @@
-//! What passes between servers and clients beside calls: last words, and how much of a log is wanted.
+//! The last output of a server that exits, and log levels across restarts.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use crate::environment::TestEnvironment;
 use crate::probe::{count, last_start, signal, until_true};
 use crate::raw_client::Era;
 
-/// A server that ends with its own token and 60,000 characters on its lips is told of in one line, without
-/// the token, to the model, in the log and by the doctor.
+/// A server exits after it wrote its own token and 60,000 characters to standard error. The model, the log and `doctor`
+/// get one line without the token.
 #[test]
 fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     let cry =
@@ -30,7 +30,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     assert!(!environment.stderr().contains("CANARY"), "{}", environment.stderr());
 }
 
-/// A level that a client sets reaches the server, and its successor after a crash.
+/// A level that a client sets reaches the server, and the new process after a crash.
 #[test]
 fn a_log_level_survives_a_restart_of_the_server() {
     let environment = TestEnvironment::new("level").faulty("talker", &["--logging"]);

@@ -1,4 +1,4 @@
-//! Servers that send more than anybody can use, to exhaust the gateway's memory.
+//! Servers that send too much, to exhaust the gateway's memory.
 //!
 //! Every flood is a fixed number of messages, or lasts until the gateway closes the pipe.
 
@@ -12,7 +12,8 @@ use crate::probe::{at_most, count, peak_memory, until_true};
 use crate::raw_client::{Era, RawClient};
 
 const MIB: u64 = 1 << 20;
-/// What a flood may cost, in MiB. Without limits, 200,000 pings take 280 and large progress messages 1,500.
+/// Maximum memory that a flood may take, in MiB. Without limits, 200,000 pings take 280 and large progress messages
+/// 1,500.
 const COST: u64 = 160;
 
 /// One server that floods, and one that does not.
@@ -36,14 +37,14 @@ fn cheap(what: &str, gateway: u32, base: u64) {
     at_most(what, peak_memory(gateway).saturating_sub(base) / MIB, COST);
 }
 
-/// The log tells why a server was disconnected.
+/// The log says why a server was disconnected.
 #[track_caller]
 fn disconnected(environment: &TestEnvironment, why: &str) {
     let down = |line: &str| line.contains("server is down") && line.contains(why);
     until_true(why, || environment.stderr().lines().any(down));
 }
 
-/// Values take up to sixty times the memory of their text, so the limit on a message's text would not do.
+/// Values take up to sixty times the memory of their text, so a limit on the size of the text is not enough.
 #[test]
 fn a_response_of_tiny_objects_takes_bounded_memory() {
     let bytes = (8 * MIB - 1).to_string();
@@ -54,7 +55,7 @@ fn a_response_of_tiny_objects_takes_bounded_memory() {
     assert!(text.contains("has too many values for its size"), "{text}");
     assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     cheap("MiB over base after 8 MiB of tiny objects", peer.gateway(), base);
-    // Ordinary answers of that size pass.
+    // Ordinary responses of that size pass.
     let environment = self::environment("text", &["--huge-line", &bytes], "");
     let (peer, _) = ready(&environment);
     let text = peer.call("wild__huge", json!({}))["content"][0]["text"].to_string();
@@ -76,7 +77,7 @@ fn pings_from_a_server_that_reads_are_answered() {
     assert_eq!(count(&environment.log("wild"), "start"), 1, "it was never given up");
 }
 
-/// A server that does not read is not read from, and disconnected soon after.
+/// A server that does not read is not read from, and is disconnected soon after.
 #[test]
 fn a_server_that_does_not_read_is_disconnected() {
     for method in ["ping", "sampling/createMessage", "roots/list", "no/such/method"] {
@@ -96,8 +97,7 @@ fn a_server_that_does_not_read_is_disconnected() {
     }
 }
 
-/// Questions to the client are limited. Beyond the limit they are refused, and a server that goes on is
-/// disconnected.
+/// Questions to the client are limited. Further ones are rejected, and a server that continues is disconnected.
 #[test]
 fn endless_questions_are_limited() {
     for method in ["sampling/createMessage", "elicitation/create"] {
@@ -117,7 +117,7 @@ fn endless_questions_are_limited() {
     }
 }
 
-/// At the limit all questions reach the client; one more is refused with an error, and costs no other.
+/// At the limit, all questions reach the client. One more is rejected with an error, and affects no other.
 #[test]
 fn one_question_over_the_limit_is_rejected() {
     for (questions, refused) in [(3, 0), (4, 1)] {
@@ -142,7 +142,7 @@ fn one_question_over_the_limit_is_rejected() {
     }
 }
 
-/// Notifications with large texts: what nobody waits for is not kept.
+/// Notifications with large texts are not kept.
 #[test]
 fn large_notifications_take_bounded_memory() {
     for method in [
@@ -199,7 +199,7 @@ fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() 
     let params =
         json!({"name": "wild__flood", "arguments": {}, "_meta": {"progressToken": "slow"}});
     say(json!({"jsonrpc": "2.0", "id": 9999, "method": "tools/call", "params": params}));
-    // The server has written everything, and nothing was read here since.
+    // The server has written everything, and the client has read nothing since.
     until_true("the flood is over", || count(&environment.log("wild"), "flooded") == 1);
     cheap("MiB over base after 1.6 GB of progress", gateway.id(), base);
     assert_eq!(answer_to(9999)["result"]["content"][0]["text"], "It is over.");

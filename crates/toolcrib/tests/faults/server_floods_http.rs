@@ -1,5 +1,4 @@
-//! Servers over HTTP that send more requests than anybody can answer, on the stream of a call and on the stream for
-//! changes.
+//! Servers over HTTP that send too many requests, on the stream of a call and on the stream for changes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,14 +15,14 @@ use crate::raw_client::Era;
 const MIB: u64 = 1 << 20;
 const REQUESTS: u64 = 50_000;
 
-/// What a server does.
+/// The behaviour of a server.
 struct Server {
     method: &'static str,
     /// Whether it floods the stream for changes, and not the stream of a call.
     on_get: bool,
-    /// Whether it takes the answers to its requests and never replies to them.
+    /// Whether it accepts the responses to its requests but never replies to them.
     holds_answers: bool,
-    /// Bytes of each of its requests.
+    /// Size of each of its requests, in bytes.
     bytes: usize,
     answers: AtomicU64,
 }
@@ -102,7 +101,7 @@ fn event(socket: &mut TcpStream, message: &Value) -> Option<()> {
     socket.write_all(format!("data: {message}\n\n").as_bytes()).ok()
 }
 
-/// Requests, until there were enough of them or the gateway has closed the stream.
+/// Sends requests until there are enough, or the gateway has closed the stream.
 fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
     let text = "x".repeat(server.bytes);
     for number in 0..REQUESTS {
@@ -116,7 +115,7 @@ fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
     Some(())
 }
 
-/// A stage with that server, a well-behaved one and a small limit, so that a POST for each answer is enough.
+/// An environment with that server, a correct one and a small limit, so that one POST for each response is enough.
 fn environment(name: &str, address: &str) -> TestEnvironment {
     TestEnvironment::new(&format!("exhaust-http-{name}"))
         .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
@@ -124,7 +123,7 @@ fn environment(name: &str, address: &str) -> TestEnvironment {
         .with("[gateway.limits]\nserver_requests = 20\nserver_stall = 1\n")
 }
 
-/// A server that never replies when its requests are answered is disconnected, on whichever stream they came.
+/// A server that never replies when its requests are answered is disconnected, whichever stream they were on.
 #[test]
 fn a_server_that_never_accepts_responses_is_disconnected() {
     for (method, on_get) in
@@ -152,8 +151,8 @@ fn a_server_that_never_accepts_responses_is_disconnected() {
     }
 }
 
-/// On each of many streams one large request waits until the answers before it are taken. Together they count towards
-/// the limit on what waits.
+/// On each of many streams, one large request waits until the responses before it are accepted. Together they count
+/// towards the limit on waiting requests.
 #[test]
 fn large_requests_from_many_streams_take_bounded_memory() {
     const CALLS: usize = 12;
@@ -164,7 +163,7 @@ fn large_requests_from_many_streams_take_bounded_memory() {
         bytes: 4 << 20,
         answers: AtomicU64::new(0),
     });
-    // The server is not disconnected for being slow: that takes longer than this test may.
+    // The server is not disconnected for being slow: that takes longer than this test.
     let environment = TestEnvironment::new("exhaust-http-waiting")
         .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
         .with(
@@ -184,7 +183,7 @@ fn large_requests_from_many_streams_take_bounded_memory() {
     at_most("MiB over base with large requests that wait on twelve streams", over, 160);
 }
 
-/// Questions beyond the limit are refused, and then the server is disconnected.
+/// Questions beyond the limit are rejected, and then the server is disconnected.
 #[test]
 fn endless_questions_over_http_are_limited() {
     let answers = AtomicU64::new(0);

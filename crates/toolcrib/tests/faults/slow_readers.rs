@@ -1,5 +1,5 @@
-//! A client on standard streams that sends more than the gateway can keep: requests of tiny values, and requests
-//! whose answers it does not read.
+//! A client on stdio that sends more than the gateway can keep: requests of tiny values, and requests whose responses
+//! it does not read.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -47,13 +47,12 @@ fn a_request_of_tiny_objects_takes_bounded_memory() {
         peak_memory(peer.gateway()).saturating_sub(base) / MIB,
         60,
     );
-    // As many bytes of text are an ordinary request.
+    // The same size as plain text is an ordinary request.
     peer.write(format!("{}\n", call(903, &format!("{:?}", "x".repeat(4_000_000)))).as_bytes());
     assert!(peer.answer_to(903)["result"]["structuredContent"]["a"].is_string());
 }
 
-/// 400 lists of 2 MB, to a client that reads none of them until the gateway has nothing left to do. Without a limit
-/// they take 800 MB.
+/// 400 lists of 2 MB, to a client that reads none of them until the gateway is idle. Without a limit they take 800 MB.
 #[test]
 fn responses_that_a_client_does_not_read_take_bounded_memory() {
     const LISTS: u64 = 400;
@@ -122,7 +121,7 @@ fn responses_that_a_client_does_not_read_take_bounded_memory() {
     crate::probe::wait_or_kill(&mut gateway);
 }
 
-/// While the maximum number of requests is in flight, further ones wait. Answers, cancellations and pings do not.
+/// While the maximum number of requests is in flight, further ones wait. Responses, cancellations and pings do not.
 #[test]
 fn responses_and_cancellations_overtake_queued_requests() {
     let environment = TestEnvironment::new("overtake")
@@ -135,7 +134,7 @@ fn responses_and_cancellations_overtake_queued_requests() {
     let question = peer.wait_for_message("elicitation/create").unwrap();
     let calls: Vec<_> = (0..300).map(|_| peer.begin("deaf__hang", json!({}))).collect();
     let cancel = |id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
-    // The last one is among those that wait, and never begins.
+    // The last one is among those that wait, and never starts.
     cancel(calls[299].id);
     peer.reply(&question["id"], &json!({"action": "decline"}));
     assert_eq!(asks.end()["structuredContent"]["result"]["action"], "decline");

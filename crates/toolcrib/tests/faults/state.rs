@@ -1,4 +1,4 @@
-//! What was kept between runs is damaged, from another time, or cannot be written.
+//! Saved state that is damaged, outdated, or cannot be written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ fn kept(environment: &TestEnvironment) -> Vec<PathBuf> {
     folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// A run: the list comes, and so does an answer.
+/// Runs the gateway: it must list tools and answer a call.
 fn works(environment: &TestEnvironment, what: &str) {
     let peer = environment.stdio(Era::Handshake);
     let names = peer.names();
     assert!(!names.is_empty(), "{what}");
-    // Nothing of a file that is not as it was written.
+    // Nothing is used from a file that was changed.
     assert!(!names.contains(&"shop__forged".to_owned()), "{what}: {names:?}");
     until_true(what, || peer.call("shop__echo", json!({}))["structuredContent"] == json!({}));
     let stderr = environment.stderr();
@@ -59,7 +59,7 @@ fn damaged_state_files_are_ignored() {
     }
 }
 
-/// As root permissions mean nothing, so the folder is in the way of a file too.
+/// Permissions do not apply to root, so there is also a folder in place of a file.
 #[test]
 fn a_read_only_state_folder_does_not_stop_the_gateway() {
     let environment = TestEnvironment::new("readonly").faulty("shop", &[]);

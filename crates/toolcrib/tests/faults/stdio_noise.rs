@@ -1,4 +1,4 @@
-//! Servers that write too much, or what nobody can read.
+//! Servers that write too much, or output that cannot be parsed.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::raw_client::Era;
 
 const MIB: u64 = 1 << 20;
 
-/// One line of a gigabyte costs its call, and neither memory nor the next call.
+/// One line of a gigabyte fails its call, but takes no memory and does not affect the next call.
 #[test]
 fn a_line_of_one_gibibyte_takes_bounded_memory() {
     let size = (1_u64 << 30).to_string();
@@ -27,7 +27,7 @@ fn a_line_of_one_gibibyte_takes_bounded_memory() {
     );
 }
 
-/// Text, a byte order mark, CRLF, invalid UTF-8, a batch, an answer nobody asked for, half a document.
+/// Text, a byte order mark, CRLF, invalid UTF-8, a batch, a response without a request, half a document.
 #[test]
 fn noise_around_every_response_is_ignored() {
     let environment =
@@ -40,8 +40,8 @@ fn noise_around_every_response_is_ignored() {
     assert_eq!(crate::probe::count(&environment.log("loud"), "start"), 1, "it was never given up");
 }
 
-/// A server that is slow to start answers the probe for the newer era when that was given up, which the SDK does after
-/// 10 s. The answer is not taken for one to the handshake that followed.
+/// A server that starts slowly answers the probe for the stateless protocol after the SDK has given up on it, which
+/// takes 10 s. That response is not taken for the response to the handshake that followed.
 #[test]
 fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     let environment = TestEnvironment::new("late-probe");
@@ -62,10 +62,10 @@ fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     assert_eq!(crate::probe::count(&log, "start"), 1, "it was never given up");
 }
 
-/// A list without end is read as far as the limit, and that is told.
+/// An endless list is read up to the limit, and a note says so.
 #[test]
 fn a_list_of_a_million_pages_is_cut_off() {
-    // What 64 tools cost in 64 pages, and no more than that.
+    // The memory of 64 tools in 64 pages, as a baseline.
     let base = {
         let environment = TestEnvironment::new("few-pages").faulty("ends", &["--pages", "64"]);
         let peer = environment.stdio(Era::Handshake);

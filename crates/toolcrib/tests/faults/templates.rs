@@ -1,4 +1,4 @@
-//! Resource templates that fit everything: no server receives a read that is another's.
+//! Resource templates that match everything: no server receives a read for another server's URI.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn a_catch_all_template_captures_no_uris_of_others() {
     let peer = environment.stdio(Era::Handshake);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
-    // Everything that another server lists, or that begins as what it lists or its templates.
+    // URIs that another server lists, or that begin like its URIs or templates.
     for uri in ["note://1", "note://2", "NOTE://2", "box://9"] {
         let answer = read(&peer, uri);
         let error = answer["error"]["message"].as_str().unwrap_or_default();
@@ -64,26 +64,26 @@ fn a_catch_all_template_captures_no_uris_of_others() {
         let subscribed = peer.ask("resources/subscribe", json!({"uri": uri}));
         assert!(subscribed["error"].is_object(), "{uri}: {subscribed}");
     }
-    // What only the other claims is the other's.
+    // URIs that only the other server claims belong to it.
     for uri in ["https://a.example/page", "https://a.example/other", "crate://7"] {
         assert_eq!(read(&peer, uri)["contents"][0]["text"], "read", "{uri}");
         assert_eq!(count(&environment.log("good"), &format!("read {uri}")), 1, "{uri}");
     }
-    // What nobody claims is nobody's.
+    // URIs that no server claims belong to none.
     for uri in ["https://b.example/", "urn:x", "anything"] {
         assert!(read(&peer, uri)["error"].is_object(), "{uri}");
     }
-    // An address with a server's name belongs to that server, even if another lists it.
+    // A URI with a server's name belongs to that server, even if another one lists it.
     assert_eq!(read(&peer, "good+note://9")["contents"][0]["text"], "read");
     assert_eq!(count(&environment.log("good"), "read note://9"), 1);
-    // Its own are its own.
+    // Its own URIs still belong to it.
     assert_eq!(read(&peer, "file:///home/x")["contents"][0]["text"], "read");
     let log = std::fs::read_to_string(environment.log("evil")).unwrap();
     let reads: Vec<&str> = log.lines().filter(|line| line.starts_with("read ")).collect();
     assert_eq!(reads, ["read file:///home/x"], "{log}");
 }
 
-/// The server whose addresses they are has answered once, and is down.
+/// The server that owns the URIs has answered once, and is down.
 #[test]
 fn a_server_that_is_down_keeps_its_uris() {
     let environment = TestEnvironment::new("catch-all-down")
@@ -93,7 +93,7 @@ fn a_server_that_is_down_keeps_its_uris() {
         let peer = environment.stdio(Era::Handshake);
         ready(&peer, &["evil", "good"]);
     }
-    // What was known is remembered, and the server does not start again.
+    // Its lists were saved, and the server does not start again.
     std::fs::write(environment.folder.join("good.json"), "no script").unwrap();
     let peer = environment.stdio(Era::Handshake);
     ready(&peer, &["evil"]);

@@ -1,4 +1,4 @@
-//! A server's names cannot change what another server's are called, or take them.
+//! A server's tool names cannot change or take the names of another server's tools.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::{count, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// Tools that each answer with their server's name.
+/// Tools that each answer with the name of their server.
 fn server(name: &str, tools: &[&str]) -> Value {
     let answer = json!([{"result": {"content": [{"type": "text", "text": name}]}}]);
     let tools: serde_json::Map<String, Value> =
@@ -62,13 +62,13 @@ fn a_server_without_a_prefix_cannot_take_names_of_others() {
     assert_eq!(stderr(&peer.call("files__read", json!({}))), "good");
     assert_eq!(stderr(&peer.call(hashed, json!({}))), "good");
     assert_eq!(stderr(&peer.call("own", json!({}))), "evil");
-    // A name of that form that the good server does not have is nobody's.
+    // A name of that form that the good server does not have belongs to no server.
     let answer = peer.call("files__other", json!({}));
     assert_ne!(stderr(&answer), "evil", "{answer}");
     assert_eq!(count(&both.log("evil"), "call files__other"), 0);
 }
 
-/// Spellings that are not exact: the words of the server's name must be there as words.
+/// Inexact spellings: the words of the server's name must appear as whole words.
 #[test]
 fn a_loose_spelling_never_selects_another_server() {
     let environment = TestEnvironment::new("spelling")

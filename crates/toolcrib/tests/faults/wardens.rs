@@ -6,7 +6,7 @@ use crate::environment::{HttpGateway, TestEnvironment};
 use crate::probe::{is_alive, processes_with, signal, until, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// A server and what belongs to it.
+/// A server and its processes.
 struct ProcessTree {
     /// The server, a child in its process group, and one in a session of its own.
     server: Vec<u32>,
@@ -43,8 +43,8 @@ fn parent(pid: u32) -> u32 {
     line.trim().parse().unwrap()
 }
 
-/// Whichever warden is killed, the server is gone with all that it started, the call under way gets an error, and the
-/// server is started again.
+/// Whichever warden is killed, the server and everything it started end, the running call gets an error, and the server
+/// is restarted.
 #[test]
 fn a_warden_is_killed() {
     for which in ["inner", "outer"] {
@@ -62,8 +62,8 @@ fn a_warden_is_killed() {
     }
 }
 
-/// A server that kills both wardens goes on answering, and would never be noticed by its output. Its process group is
-/// ended, and it is started again. A child in a session of its own is out of reach then.
+/// A server that kills both wardens keeps answering, so its output does not show it. Its process group is ended, and it
+/// is restarted. A child in its own session cannot be reached then.
 #[test]
 fn both_wardens_are_killed() {
     let (_stage, _served, peer, before) = start("warden-both");

@@ -1,4 +1,4 @@
-//! The gateway when nobody reads its log any more, as when a client closes the pipe that it gave.
+//! The gateway when its standard error is closed, as when a client closes the pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};

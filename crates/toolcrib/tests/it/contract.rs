@@ -1,4 +1,4 @@
-//! What holds for every command: exit codes, hints, one document.
+//! What every command has in common: exit codes, hints, one JSON document.
 
 use crate::{file, toolcrib, with_input};
 

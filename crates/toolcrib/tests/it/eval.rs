@@ -41,7 +41,7 @@ fn a_dataset_is_measured_and_the_run_file_is_written() {
     assert_eq!(of_first("ranked"), of_first("confidence"), "each hit has its confidence");
 }
 
-/// Our own floor on our own sample, where 42 servers compete for every word.
+/// A minimum quality on the sample, in which 42 servers compete for every word.
 #[test]
 fn the_sample_stays_findable() {
     let mean = &toolcrib(&["eval", "--json", sample()]).json()["mean"];
@@ -88,10 +88,10 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
             (Some(1.0), Some(0.0))
         );
     }
-    // Who does not judge answers nothing that could be counted.
+    // A ranker that does not judge the fit has no answers to count.
     let hermes = toolcrib(&["eval", "--json", "--preset", "hermes", folder]).json();
     assert!(hermes["mean"].get("answered").is_none(), "{hermes}");
-    // A set of nothing but such queries says nothing of how well things are found.
+    // A dataset with only such queries has no ranking quality.
     file("none2/catalog.jsonl", tools);
     file("none2/queries.jsonl", &lines[1]);
     let run = toolcrib(&["eval", "--json", folder, &folder.replace("none", "none2")]).json();

@@ -45,7 +45,7 @@ fn the_printed_parts_add_up_to_the_score() {
     for preset in ["default", "words"] {
         let query = "create a github issue";
         let run = toolcrib(&["explain", "--preset", preset, query, "github/create_issue"]);
-        // In the first column what adds up to the score; set in, what adds up to the word score.
+        // The first column adds up to the score; the indented lines add up to the word score.
         let number = |line: &str| line.split_whitespace().next()?.parse::<f64>().ok();
         let inner = |line: &&str| line.starts_with("            ");
         let is_score = |line: &&str| line.ends_with("  score");

@@ -1,6 +1,6 @@
-//! `toolcrib import`, over a home with the files of every client.
+//! `toolcrib import`, with a home that has the files of every client.
 //!
-//! The files are those of the library's tests; `PROJECT` in them is the folder of the run.
+//! The files are those of the library's tests; `PROJECT` in them is replaced by the test's project folder.
 
 mod scopes;
 
@@ -14,7 +14,7 @@ use toolcrib_mcp::config::{ClientKind, Server};
 
 use crate::{Run, run_in};
 
-/// A home and a project with the samples in them, of one test alone.
+/// A home and a project folder for one test.
 struct ImportFolders {
     root: PathBuf,
 }
@@ -26,7 +26,7 @@ impl ImportFolders {
         for folder in ["home", "project"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        // The folder is told by the system, so links in the path to it are followed here too.
+        // The system reports the real path of the folder, so symbolic links are resolved here, too.
         Self { root: root.canonicalize().unwrap() }
     }
 
@@ -53,7 +53,7 @@ impl ImportFolders {
         Run { out: run.out.replace(root, "ROOT"), err: run.err.replace(root, "ROOT"), ..run }
     }
 
-    /// What the library reads from one of the files.
+    /// The server that the library reads from a file.
     fn server(&self, client: ClientKind, file: &str, name: &str) -> Server {
         let file = self.at(file);
         let text = fs::read_to_string(&file).unwrap();
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path, project: &str) {
     }
 }
 
-/// ClientKind, file and servers of what was found, as `--json` tells it.
+/// Client, file and servers of each file in the JSON output.
 fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let files = answer["found"].as_array().unwrap().iter();
@@ -109,7 +109,7 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
     ("opencode", "ROOT/project/opencode.json", &["second"]),
 ];
 
-/// How many of them are the user's.
+/// How many of them are the user's own.
 const USERS: usize = 10;
 
 #[test]
@@ -147,7 +147,7 @@ fn files_of_one_client_can_be_selected() {
     assert_eq!(folders.import(&["--from", "nobody"]).code, 2);
 }
 
-/// The whole text of a small import: the config on standard output, the rest beside it.
+/// The complete output of a small import: the config on standard output, everything else on standard error.
 #[test]
 fn without_write_the_config_is_printed_without_secrets() {
     let folders = ImportFolders::new("print");
@@ -157,7 +157,7 @@ fn without_write_the_config_is_printed_without_secrets() {
     let run = folders.import(&["--project"]);
     let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
-    // How wide a column is depends on where the tests run.
+    // The width of a column depends on where the tests run.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = run.err.lines().map(words).collect();
     assert_eq!(
@@ -186,7 +186,7 @@ fn no_option_prints_a_secret() {
     assert!(written.contains("CANARY-env-1"), "the file has them");
 }
 
-/// What the sample of Hermes' file says, our way.
+/// The servers in the sample of a Hermes config, as TOML.
 const HERMES: &str = r#"
 [servers.crm]
 url = "https://crm.example.com/mcp"
@@ -219,7 +219,7 @@ fn the_written_config_equals_the_files_that_were_read() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let config = Config::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
-    // YAML, which the program alone reads.
+    // YAML, which only the binary reads.
     let (yaml, others): (Vec<_>, Vec<_>) =
         FOUND.into_iter().partition(|(client, ..)| *client == "hermes");
     let hermes = Config::from_toml(HERMES).unwrap();
@@ -261,7 +261,7 @@ fn only_new_servers_are_added_to_an_existing_config() {
         "{old}\n[servers.other-claude-code]\ncommand = \"theirs\"\n\n[servers.other-cursor]\ncommand = \"third\"\n"
     );
     assert_eq!(fs::read_to_string(folders.at("project/crib.toml")).unwrap(), expected);
-    // Once more, and nothing is new.
+    // A second import adds nothing.
     let run = folders.import(&["--write", "crib.toml"]);
     assert_eq!(run.code, 0);
     assert!(run.out.ends_with("`crib.toml` already has all of them.\n"), "{}", run.out);
@@ -343,7 +343,7 @@ fn a_broken_file_is_reported_and_the_others_are_imported() {
     );
 }
 
-/// What the settings commands made of such a file, they still make of it.
+/// The commands that read settings still read such a file in the same way.
 #[test]
 fn other_commands_read_the_files_of_clients() {
     let folders = ImportFolders::with_samples("before");

@@ -1,5 +1,5 @@
-//! The command line as people and scripts meet it: the real binary, its output and its exit codes.
-//! `modules` is about the whole workspace: which modules import which others.
+//! The command line as users and scripts see it: the real binary, its output and its exit codes. `modules` checks the
+//! whole workspace: which modules import which others.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -30,7 +30,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What a run of the binary gave.
+/// The result of running the binary.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -39,7 +39,7 @@ struct Run {
 }
 
 impl Run {
-    /// The one document on standard output.
+    /// The JSON document on standard output.
     fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -54,11 +54,11 @@ fn with_input(args: &[&str], input: &str) -> Run {
     run_in(folder, folder, args, input)
 }
 
-/// A run in a folder, for somebody whose home is another.
+/// Runs the binary in a folder, with another folder as the home.
 fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
         .args(args)
-        // No config of whoever runs the tests.
+        // The config of the developer who runs the tests must not be used.
         .current_dir(folder)
         .env_remove("XDG_CONFIG_HOME")
         .env_remove("XDG_STATE_HOME")
@@ -69,15 +69,15 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that fails early does not read: that is no failure of the test.
+    // A command that fails early does not read its input; that is not a test failure.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let done = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
 }
 
-/// A path that only this test uses: tests run in parallel, each in a thread named after it, and one must not read what
-/// another is writing. With one test thread they share a folder, one after the other.
+/// A path that only this test uses: tests run in parallel, each in a thread named after it, and must not read each
+/// other's files. With a single test thread they use one folder, one after the other.
 fn own_path(name: &str) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap().replace("::", "-");
@@ -92,7 +92,7 @@ fn file(name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The sample as a retrieval set.
+/// The sample as a dataset.
 fn sample() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/sample")
 }

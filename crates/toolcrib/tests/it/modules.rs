@@ -1,6 +1,6 @@
-//! The top-level modules of each crate form no cycle of imports.
+//! The top-level modules of each crate have no import cycles.
 //!
-//! Without cycles there is an order in which to read them: each needs only those before it.
+//! Without cycles there is a reading order in which each module needs only those before it.
 
 mod graph;
 mod paths;
@@ -14,7 +14,7 @@ fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The graph of a crate in this workspace. Programs under `bin` are crates of their own.
+/// The graph of a crate in this workspace. Programs under `bin` are separate crates.
 fn graph_of(name: &str) -> Graph {
     let src = workspace().join("crates").join(name).join("src");
     let mut files = Vec::new();
@@ -174,7 +174,7 @@ fn a_glob_import_of_the_root_is_rejected() {
     edges(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::*;"), ("b.rs", "")]);
 }
 
-/// Every file that a walk in ARCHITECTURE.md names is there, and no walk names one twice.
+/// Every file that a walkthrough in ARCHITECTURE.md names exists, and no walkthrough names one twice.
 #[test]
 fn the_walkthroughs_name_files_that_exist() {
     let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();

@@ -1,10 +1,10 @@
-//! Presets from the command line, and the files that other systems' users already have.
+//! Presets on the command line, and the config files of other systems.
 
 use serde_json::Value;
 
 use crate::{file, toolcrib};
 
-/// Why tool search would or would not set in under a config, and what was said about it.
+/// Why tools would or would not be deferred under a config, and the warnings about it.
 fn decided(name: &str, text: &str, more: &[&str]) -> (String, String) {
     let config = file(name, text);
     let run = toolcrib(&[&["stats", "--json", "--config", &config], more].concat());
@@ -41,7 +41,7 @@ tools:
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
 }
 
-/// Its file is about other things too, and its parser is more forgiving than most.
+/// The file also has other settings, and Hermes' parser is more forgiving than most.
 #[test]
 fn unrelated_keys_in_a_file_are_ignored() {
     let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
@@ -54,8 +54,8 @@ fn unrelated_keys_in_a_file_are_ignored() {
     assert_eq!(said, format!("warning: `FILE`: {told}\n"));
 }
 
-/// A request's tools are the agent's own, whatever the file is called; a server's list is that
-/// server's.
+/// The tools of a request belong to the agent, whatever the file is called; those of a server's list belong to the
+/// server.
 #[test]
 fn core_tools_stay_in_full_whatever_the_file_is_called() {
     let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
@@ -172,7 +172,7 @@ fn our_own_config_can_name_a_preset_and_override_it() {
 
 #[test]
 fn files_of_no_known_system_are_input_errors_with_a_hint() {
-    // Each line is nine of the one before it.
+    // Each line is nine copies of the previous one.
     let line =
         |i: usize| format!("a{}: &a{} [{}]", i + 1, i + 1, vec![format!("*a{i}"); 9].join(", "));
     let bomb: Vec<String> = (0..8).map(line).collect();
@@ -212,7 +212,7 @@ fn files_of_no_known_system_are_input_errors_with_a_hint() {
     assert!(run.err.contains("hermes") && run.err.contains("hint:"), "{}", run.err);
 }
 
-/// The rankers of the presets differ, and `explain` shows each one's own numbers, which add up.
+/// The rankers of the presets differ. `explain` shows the numbers of each, and they add up.
 #[test]
 fn explain_shows_each_rankers_own_numbers() {
     for (preset, score) in [("everruns", 9.0), ("hermes", 0.0), ("opencode", 0.0)] {
@@ -227,7 +227,7 @@ fn explain_shows_each_rankers_own_numbers() {
     }
 }
 
-/// Where nothing is asked but the ranking, a cap that a system has for good still holds.
+/// A fixed maximum of a system applies even when only the ranking is measured.
 #[test]
 fn eval_measures_every_presets_ranking() {
     for (preset, most) in [("everruns", 8), ("hermes", 10), ("opencode", 10), ("claude-code", 10)] {

@@ -1,4 +1,4 @@
-//! The sample catalog and its judged queries: what people see first, and what tests stand on.
+//! The sample catalog and its queries with known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ fn the_sample_queries_are_of_every_kind_and_name_existing_tools() {
     assert!(kinds.values().all(|count| *count >= 10), "{kinds:?}");
 }
 
-/// A name in any spelling is that tool, whatever else there is.
+/// A name in any spelling finds that tool first.
 #[test]
 fn an_exact_name_is_always_first() {
     let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), Settings::default());
@@ -69,8 +69,8 @@ fn an_exact_name_is_always_first() {
     }
 }
 
-/// The judged queries on which a ranker is wrong about whether anything fits: those it answers though no
-/// tool serves, and those it refuses though one does.
+/// The queries on which a ranker judges the fit wrongly: those it answers although no tool serves them, and those it
+/// rejects although one does.
 fn misjudged(preset: Preset) -> (String, String) {
     let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), preset.settings());
     let scope = Scope::all(crib.catalog());
@@ -94,8 +94,8 @@ fn told(answered: &str, refused: &str) -> (String, String) {
     (answered.to_owned(), refused.to_owned())
 }
 
-/// The unservable ones were written to be near misses: a tool that sends mail, and a request to send a
-/// text message. So this is harder than a catalog of another trade.
+/// The unservable queries are near misses: a tool that sends mail, and a request to send a text message. So this is
+/// harder than a catalog from another field.
 #[test]
 fn known_wrong_fits_with_words_and_vectors() {
     assert_eq!(misjudged(Preset::Default), told("q55 q56 q57 q58 q60 q61", "q30 q36 q39 q40 q42"));

@@ -1,4 +1,4 @@
-//! `scripts/sbom`: the list of what goes into the program is complete, well-formed, and the same every time.
+//! `scripts/sbom`: the list of the binary's components is complete, valid, and the same every time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,14 +13,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The target that the tests were built for: only its crates are sure to be on this machine.
+/// The target that the tests were built for: only its crates are certain to be on this machine.
 fn host() -> String {
     let done = Command::new("rustc").arg("-vV").current_dir(root()).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
 }
 
-/// What the script writes to a folder of this test.
+/// The output of the script.
 fn written(name: &str) -> (Vec<u8>, String) {
     let out = own_path(name);
     let done = Command::new("python3")
@@ -41,7 +41,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
 }
 
-/// Names and versions that cargo finds in the program.
+/// Names and versions of the crates that cargo finds in the binary.
 fn tree() -> BTreeSet<(String, String)> {
     let done = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--package", "toolcrib", "--edges", "normal"])
@@ -105,7 +105,7 @@ fn every_crate_of_the_binary_is_listed_with_license_hash_and_dependencies() {
     assert!(has("tokio") && has("toolcrib-core"));
     assert!(!has("proptest") && !has("toolcrib-testkit"), "tests are no part of the program");
 
-    // Every crate is reached from the program, and every reference leads to a component.
+    // Every crate is reachable from the binary, and every reference leads to a component.
     let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in document["dependencies"].as_array().unwrap() {
         let names = entry["dependsOn"].as_array().unwrap().iter().map(text).collect();

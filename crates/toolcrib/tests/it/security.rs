@@ -1,5 +1,5 @@
-//! docs/security.md names a test for every attack. A row whose test was renamed or removed would be a claim that
-//! nothing shows.
+//! docs/security.md names a test for every attack. If a test were renamed or removed, its row would claim something
+//! that no test shows.
 
 use std::collections::BTreeSet;
 use std::fs;

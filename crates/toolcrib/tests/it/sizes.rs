@@ -1,8 +1,8 @@
-//! What deferring saves, guarded where a system or this project states a number.
+//! What deferring saves, for each number that a system or this project states.
 //!
-//! The surfaces under `surfaces/` are ours, shaped like the ones the numbers were stated for:
-//! eighteen tools of a general agent with short descriptions and rich schemas, and thirty-two of a
-//! coding agent with long descriptions and small schemas.
+//! The tool sets under `surfaces/` are like those for which the numbers were stated: eighteen tools of a general agent
+//! with short descriptions and large schemas, and thirty-two of a coding agent with long descriptions and small
+//! schemas.
 
 use toolcrib_core::policy::{ActivationMode, ActivationReason, Verdict};
 use toolcrib_core::{
@@ -33,7 +33,7 @@ fn tokens(text: &str) -> usize {
     VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
-/// The whole list and the schemas alone, in bytes, the search tool being in the list both times.
+/// Sizes in bytes of the complete list and of the schemas alone; both include the search tool.
 #[test]
 fn everruns_shrinks_an_agents_surface() {
     let (crib, shown) = first_turn(AGENT, Preset::Everruns.settings());
@@ -64,7 +64,7 @@ fn the_three_bridge_tools_of_hermes_cost_about_300_tokens() {
     assert!((200..=320).contains(&cost), "{cost} tokens");
 }
 
-/// Everything a request carries counts: stubs with their parameters, both search tools, the note.
+/// Everything in a request counts: stubs with their parameters, both search tools, the note.
 #[test]
 fn opencode_shrinks_a_coding_agents_tools() {
     let (crib, shown) = first_turn(CODING, Preset::Opencode.settings());
@@ -121,7 +121,7 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
 }
 
-/// The first turn, and what loading two tools adds to the array and to the conversation.
+/// The tokens of the first turn, and those that loading two tools adds to the array and the conversation.
 #[test]
 fn after_two_loaded_schemas_it_is_still_a_tenth() {
     let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());

@@ -1,4 +1,4 @@
-//! Tokens and logins: only in a folder that nobody else can change, and nowhere without a home.
+//! Tokens and logins are saved only in a folder that no other user can change, and not at all without a home.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Run, own_path, run_in};
 
-/// A home of one test alone, with the state folder in it.
+/// A home for one test, with the state folder in it.
 struct Home {
     path: PathBuf,
 }
@@ -29,7 +29,7 @@ impl Home {
         self.path.join(".local/state/toolcrib")
     }
 
-    /// Serves off loopback, at an address that is taken: with a usable token that is what it fails of.
+    /// Listens on an address that is not loopback and is already in use: with a usable token, that is the error.
     fn serve(&self) -> Run {
         let taken = TcpListener::bind("0.0.0.0:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
@@ -89,7 +89,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
     symlink(&other, &token).unwrap();
     refused("is a symbolic link");
     fs::remove_file(&token).unwrap();
-    // Nor is a file made where a link leads to.
+    // No file is created through a symbolic link either.
     let absent = home.path.join("absent");
     symlink(&absent, &token).unwrap();
     refused("is a symbolic link");
@@ -102,7 +102,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
     mode(&token, 0o600);
     refused("not a regular file");
     fs::remove_file(&token).unwrap();
-    // Only root can give files away.
+    // Only root can change the owner of a file.
     fs::copy(&other, &token).unwrap();
     for path in [token.clone(), home.state()] {
         if chown(&path, Some(12_345), None).is_ok() {
@@ -117,7 +117,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
 fn a_login_that_cannot_be_saved_is_rejected_before_the_user_signs_in() {
     let home = Home::new();
     let config = home.path.join("config.toml");
-    // Nobody is there: a login that got as far as asking says something else.
+    // No server listens there: a login that got that far has a different error.
     fs::write(&config, "[servers.mail]\nurl = 'http://127.0.0.1:9/mcp'\n").unwrap();
     mode(&home.state(), 0o777);
     let args = ["login", "mail", "--config", config.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Whose files decide what runs: the user's own config, and nothing that lies in the working folder.
+//! Only the user's own config decides what runs, and nothing in the working folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Run, run_in};
 
-/// A home and a working folder of one test alone. The config of either would start a program that leaves a file.
+/// A home and a working folder for one test. The config in either would start a program that creates a file.
 struct Folders {
     root: PathBuf,
 }
@@ -31,7 +31,7 @@ impl Folders {
         self.at("home/.config/toolcrib/toolcrib.toml")
     }
 
-    /// A config whose only server creates the file `mark` and ends.
+    /// A config whose only server creates the file `mark` and exits.
     fn put(&self, file: &Path, mark: &str) {
         let text = format!(
             "[servers.{mark}]\ncommand = 'touch'\nargs = ['{}']\n",
@@ -61,7 +61,7 @@ const NOTE: &str =
 fn a_config_in_the_working_folder_is_never_used_unless_it_is_named() {
     let folders = Folders::new("here");
     folders.put(&folders.at("work/toolcrib.toml"), "theirs");
-    // With a config of the user's, and without any.
+    // With and without a config of the user's.
     for own in [false, true] {
         if own {
             folders.put(&folders.users(), "mine");
@@ -80,11 +80,11 @@ fn a_config_in_the_working_folder_is_never_used_unless_it_is_named() {
 
 #[test]
 fn a_provider_in_the_working_folder_gets_no_key() {
-    // A proxy whose upstream is a file's says so by failing: the address is none.
+    // If the config were used, the proxy would fail, because its upstream is not a valid URL.
     let folders = Folders::new("provider");
     fs::write(folders.at("work/toolcrib.toml"), "[proxy]\nopenai = 'no address'\n").unwrap();
     let serve = |more: &[&str]| {
-        // An address that is taken: the listener fails after the config was read.
+        // An address that is in use: the listener fails after the config was read.
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
         folders.run(&[&["serve", "--listen", &address], more].concat())
@@ -157,7 +157,7 @@ fn a_config_that_others_could_change_is_rejected() {
         mode(path, before);
     }
     assert!(!folders.ran("mine"));
-    // One that is named is used, with a warning.
+    // A config that is named with `--config` is used, with a warning.
     mode(&users, 0o666);
     let run = folders.run(&["doctor", "--config", users.to_str().unwrap()]);
     assert!(folders.ran("mine"), "{run:?}");
@@ -167,7 +167,7 @@ fn a_config_that_others_could_change_is_rejected() {
 
 #[test]
 fn a_config_of_another_user_is_rejected() {
-    // Only root can give a file away.
+    // Only root can change the owner of a file.
     let folders = Folders::new("foreign");
     let users = folders.users();
     folders.put(&users, "mine");
@@ -190,7 +190,7 @@ fn a_pipe_in_place_of_the_config_does_not_block() {
     assert!(run.err.contains("not a regular file"), "{run:?}");
 }
 
-/// A program in the working folder that leaves the file `mark`.
+/// A program in the working folder that creates the file `mark`.
 fn plant(folders: &Folders, name: &str, mark: &str) {
     let path = folders.at("work").join(name);
     fs::write(&path, format!("#!/bin/sh\ntouch '{}'\n", folders.at(mark).display())).unwrap();
@@ -246,7 +246,7 @@ fn file_references_are_not_resolved_against_the_working_folder() {
     assert!(folders.ran("seen-mine") && !folders.ran("seen-planted"));
 }
 
-/// A script names its interpreter, and `env` looks for that in `PATH`.
+/// A script names its interpreter, and `env` searches for that in `PATH`.
 #[test]
 fn programs_that_a_server_starts_are_not_searched_in_the_working_folder() {
     let folders = Folders::new("interpreter");
@@ -288,7 +288,7 @@ fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
     };
     put("");
     assert_eq!(started_in(folders.run(&["doctor"])), folders.at("home"));
-    // A home that is no absolute path would lead into the working folder.
+    // A home that is not an absolute path would lead into the working folder.
     let users = folders.users();
     let args = ["doctor", "--config", users.to_str().unwrap()];
     let run = run_in(&folders.at("work"), Path::new("."), &args, "");
@@ -303,7 +303,7 @@ fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
     let run = folders.run(&["doctor"]);
     assert!(!folders.ran("ran"), "{run:?}");
 
-    // The relative arguments in a project's file are about the project.
+    // Relative arguments in a project's file refer to the project.
     fs::create_dir_all(folders.at("work/project")).unwrap();
     let server = serde_json::json!({"command": "sh", "args": ["-c", script]});
     let text = serde_json::json!({"mcpServers": {"a": server}}).to_string();

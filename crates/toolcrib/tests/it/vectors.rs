@@ -1,4 +1,4 @@
-//! Vectors from another table than the one inside, from the command line and from the config.
+//! Vector tables in place of the built-in one, from the command line and from the config.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Run, file, own_path, run_in, sample, toolcrib};
 
-/// The words of the tables here: `rainy` and `umbrella` point one way, `invoice` another.
+/// The words of the test tables: `rainy` and `umbrella` have the same direction, `invoice` another.
 const WORDS: [(&str, [i8; 2]); 3] = [("rainy", [1, 0]), ("umbrella", [1, 0]), ("invoice", [0, 1])];
 /// One weight for each field of a tool.
 const FIELD_WEIGHTS: [f32; 6] = [1.0; 6];
@@ -69,7 +69,7 @@ fn catalog() -> String {
     file("vectors.jsonl", &tools.join("\n"))
 }
 
-/// How near the first hit is, and its name.
+/// The similarity of the first hit, and its name.
 fn nearest(run: &Run) -> (f64, String) {
     assert_eq!(run.code, 0, "{run:?}");
     let first: &Value = &run.json()["tools"][0];
@@ -112,7 +112,7 @@ fn a_broken_model2vec_table_is_reported() {
     assert!(said.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{said}");
 }
 
-/// The default build has no tokenizers but our own.
+/// The default build has only Toolcrib's own tokenizer.
 #[cfg(not(feature = "model2vec"))]
 #[test]
 fn a_model2vec_table_needs_a_build_with_the_feature() {
@@ -213,7 +213,7 @@ fn a_missing_or_broken_table_is_reported() {
     }
 }
 
-/// What a table costs, nobody pays who does not rank.
+/// A command that does not rank does not pay for loading a table.
 #[test]
 fn a_command_that_does_not_rank_reads_no_table() {
     let config = file("absent.toml", "[rank]\nembedding_model = 'there/is/none'\n");

@@ -1,5 +1,5 @@
-//! Whose servers are imported: the user's own. A repository's only if they are asked for, and never in the place of the
-//! user's; and what was switched off in a client stays off.
+//! Which servers are imported: the user's own, and with `--project` those of a repository, which never replace the
+//! user's. Disabled servers stay disabled.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use toolcrib_mcp::Config;
 use super::ImportFolders;
 use crate::run_in;
 
-/// A file of Claude Code's kind with these servers, each started by a command.
+/// A file in Claude Code's format with these servers, each with a command.
 fn servers(pairs: &[(&str, &str)]) -> String {
     let all = pairs.iter().map(|(name, command)| ((*name).to_owned(), json!({"command": command})));
     json!({"mcpServers": all.collect::<serde_json::Map<_, _>>()}).to_string()
@@ -25,7 +25,7 @@ fn a_projects_server_never_takes_a_name_of_the_users() {
     let folders = ImportFolders::new("scopes");
     folders.put("home/.claude.json", &servers(&[("files", "mine"), ("same", "both")]));
     folders.put("home/.codex/config.toml", "[mcp_servers.issues]\ncommand = 'mine'\n");
-    // A server that cannot be taken has its name all the same.
+    // The name of a server that cannot be imported is still reserved.
     folders.put(
         "home/.cursor/mcp.json",
         r#"{"mcpServers": {"old": {"type": "sse", "url": "https://a"}}}"#,
@@ -66,16 +66,16 @@ fn a_projects_server_never_takes_a_name_of_the_users() {
     assert_eq!(cursor["skipped"], json!([{"server": "own", "reason": kept}]));
     let text = fs::read_to_string(folders.at("project/all.toml")).unwrap();
     assert!(!text.contains("theirs") && !text.contains("another"), "{text}");
-    // A relative command is the project's, wherever Toolcrib runs.
+    // A relative command is resolved against the project.
     let run = folders.at("project/./run");
     assert!(text.contains(&format!("[servers.own]\ncommand = {run:?}\n")), "{text}");
 
-    // The names of all clients' servers count, whichever is asked for.
+    // The names of all clients' servers are reserved, whichever client is selected.
     let run = folders.import(&["--project", "--json", "--from", "claude-code"]);
     let answer = run.json();
     let skipped = &file(&answer, "/.mcp.json")["skipped"];
     assert_eq!(skipped[1], json!({"server": "issues", "reason": reserved}), "{answer}");
-    // The same for people.
+    // The same as text output.
     let run = folders.import(&["--project"]);
     assert!(run.err.contains("`files` is not imported"), "{}", run.err);
 }
@@ -97,7 +97,7 @@ fn disabled_servers_stay_disabled() {
     );
     let approved = r#"{"enabledMcpjsonServers": ["p1", "p2", "p3", "p4"]}"#;
     folders.put("home/.claude/settings.json", approved);
-    // A repository approves nothing, and may switch off.
+    // A repository cannot approve servers, but can disable them.
     let theirs = r#"{"enableAllProjectMcpServers": true, "disabledMcpjsonServers": ["p3"]}"#;
     folders.put("project/.claude/settings.json", theirs);
     folders.put("project/.claude/settings.local.json", r#"{"disabledMcpjsonServers": ["p4"]}"#);
@@ -181,7 +181,7 @@ fn disabled_servers_stay_disabled_in_a_named_file() {
         "{run:?}"
     );
     assert!(!mark.exists());
-    // A file of choices that cannot be read may hide that it is off.
+    // If the file that lists disabled servers cannot be read, the server may be disabled in it.
     folders.put("home/.claude.json", "{");
     let run = doctor();
     assert_eq!(run.code, 2, "{run:?}");
@@ -214,7 +214,7 @@ fn pipes_and_devices_in_place_of_files_do_not_block() {
     assert_eq!(answer["added"], json!(["fine"]));
 }
 
-/// Without `--project` nothing of the working folder is opened, so nothing in it can be in the way.
+/// Without `--project`, no file in the working folder is opened, so none can cause an error.
 #[test]
 fn a_repository_cannot_disable_or_break_servers_of_the_users() {
     let folders = ImportFolders::new("broken-project");
@@ -245,7 +245,8 @@ fn names_in_a_file_cannot_forge_output_lines() {
     assert!(!run.err.contains(['\u{1b}', '\u{202e}']), "{}", run.err);
 }
 
-/// `${file:PATH}` is a reference of ours: in a project's file it could send any file of the user's to the project's server.
+/// `${file:PATH}` is Toolcrib's own syntax: in a project's file it could send any of the user's files to the project's
+/// server.
 #[test]
 fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
     let folders = ImportFolders::new("sends");
@@ -270,7 +271,7 @@ fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
     assert_eq!(file(&answer, "/opencode.json")["odd"], expected);
     let text = fs::read_to_string(folders.at("project/out.toml")).unwrap();
     assert!(text.contains("X-A = \"$${file:~/.vault-token}\""), "{text}");
-    // The same for people. The table may break lines.
+    // The same as text output. The table may break lines.
     let run = folders.import(&["--project"]);
     assert!(run.err.contains("OPENAI_API_KEY"), "{}", run.err);
 }
@@ -279,7 +280,7 @@ fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
 fn a_projects_server_never_takes_a_name_that_looks_like_one_of_the_users() {
     let folders = ImportFolders::new("alike");
     folders.put("home/.claude.json", &servers(&[("GitHub", "mine")]));
-    // Its server is not taken in, and its name counts all the same.
+    // This server is not imported, but its name is reserved.
     folders.put(
         "home/.cursor/mcp.json",
         r#"{"mcpServers": {"файлы": {"type": "sse", "url": "https://a"}}}"#,

@@ -60,7 +60,7 @@ impl Graph {
         Some(text)
     }
 
-    /// The shortest way from a module over what it uses back to itself.
+    /// The shortest path from a module through its imports back to itself.
     fn way_back<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = VecDeque::from([module]);
@@ -112,7 +112,7 @@ impl<'a> File<'a> {
         })
     }
 
-    /// The paths in its items. What the root imports is no use by the root: it gives a name to what
+    /// The paths in its items. Imports of the root do not count as uses by the root: they only give names to what
     /// others use.
     fn paths(&self) -> Vec<Vec<String>> {
         let imports = |item: &&Item| self.module.is_empty() && matches!(item, Item::Use(_));
@@ -120,7 +120,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// What `crate::name` means.
+/// The meaning of `crate::name`.
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<String>,

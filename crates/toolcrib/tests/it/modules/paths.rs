@@ -1,7 +1,7 @@
 //! The paths in a Rust file that begin with `crate`, `super` or `self`, as paths from the crate's root.
 //!
-//! Code that is compiled for tests only is left out. What a macro is given is not Rust until the macro
-//! has run, so there the tokens are read.
+//! Code that is compiled only for tests is excluded. Macro arguments are not Rust syntax until the macro has run, so
+//! their tokens are read.
 
 use syn::buffer::{Cursor, TokenBuffer};
 use syn::punctuated::Punctuated;
