@@ -8,17 +8,17 @@ use crate::support::gateway::{
 };
 use crate::support::{Program, eventually, testkit_program};
 
-/// What a map would write in another way: spelling of numbers, order of keys, white space, escapes.
+/// What re-serialised JSON would write differently: the spelling of numbers, the order of keys, whitespace, escapes.
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
-/// A server that notes every byte it is sent.
+/// A server that records every byte it receives.
 fn noting(home: &Home) -> Program {
     let (log, program) = (home.path().join("sent"), &testkit_program("faulty-server", &[])[0]);
     let script = format!("tee -a {} | {program}", log.display());
     ["sh", "-c", &script].map(str::to_owned).to_vec()
 }
 
-/// The arguments that a server was sent with a call, which is forgotten then. `tee` may write to the file after the
+/// The arguments of the call that a server received; they are then deleted. `tee` may write to the file after the
 /// server has answered.
 fn sent(home: &Home) -> String {
     let log = home.path().join("sent");
@@ -59,7 +59,7 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
     }
 }
 
-/// The server over HTTP is another gateway, before a server that notes what it is sent.
+/// The server over HTTP is another gateway, in front of a server that records what it receives.
 #[test]
 fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     let behind = Home::new("");
@@ -77,7 +77,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     }
 }
 
-/// Over HTTP a message may have line breaks; to a server on stdio they must not go.
+/// Over HTTP, a message may contain line breaks; to a server on stdio it must not.
 #[test]
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");

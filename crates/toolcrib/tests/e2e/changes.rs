@@ -1,4 +1,4 @@
-//! `list_changed`: sent when the list that a session would get is not the one that it was sent, and only then.
+//! `list_changed` is sent if and only if the list that a session would get differs from the one it got.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn silent() -> String {
     )
 }
 
-/// Searches without forgetting what was heard before.
+/// Searches without discarding the messages received before.
 fn find(client: &mut Client, name: &str) {
     let query = json!({"query": format!("select:{name}")});
     let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
@@ -44,7 +44,7 @@ fn list(client: &mut Client) -> Vec<Value> {
     serde_json::from_value(client.finish(id)["result"]["tools"].take()).unwrap()
 }
 
-/// Another config, once it is in use.
+/// Replaces the config and waits until it is in use.
 fn reload(home: &Home, config: &str) {
     let used = || {
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
@@ -55,8 +55,8 @@ fn reload(home: &Home, config: &str) {
     eventually("the config in use", || (used() > before).then_some(()));
 }
 
-/// A session that found tools, all of which went away with their server, has `tool_search` all the same while the
-/// next server is waited for.
+/// A session found tools, which all disappeared with their server. It still has `tool_search` while the next server
+/// starts.
 #[test]
 fn the_gateways_own_tools_stay_while_a_server_starts() {
     for (preset, own_tools) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
@@ -87,17 +87,17 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
             client.result("tools/call", &json!({"name": "tool_search", "arguments": query}));
         found.to_string().contains("department 3").then_some(())
     });
-    // Found before there was a list: the first list has it, and none is outdated.
+    // Found before the first list was requested: that list has the tool, and no list is outdated.
     find(&mut client, "many__tool_4");
     let expected = ["many__tool_5", "tool_search", "many__tool_3", "many__tool_4"];
     assert_eq!(names(&list(&mut client)), expected);
-    // In the list already.
+    // Already in the list.
     find(&mut client, "many__tool_5");
     find(&mut client, "many__tool_3");
     assert_eq!(client.messages(CHANGED), 0);
     find(&mut client, "many__tool_8");
     find(&mut client, "many__tool_8");
-    // Neither a server that is switched off nor one that has yet to answer changes what this client sees.
+    // Neither a disabled server nor one that has not answered yet changes what this client sees.
     reload(&home, &config("[servers.off]\ncommand = \"none\"\nenabled = false\n"));
     let ready = home.path().join("ready");
     let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
@@ -119,7 +119,7 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     assert_eq!(client.messages(CHANGED), 0, "once for what was found");
 }
 
-/// The list in full changes with a schema, which the short list does not show; what is found does not change it.
+/// The full list changes with a schema, which the short list does not show. Found tools do not change it.
 #[test]
 fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let home = Home::new("");
@@ -148,7 +148,7 @@ fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     assert!(listed.contains("after") && !listed.contains("before"), "{listed}");
 }
 
-/// A client may ask for a list before its handshake is over; a change after that is announced when it is.
+/// A client may request a list before its handshake is complete. A change after that is announced when it is complete.
 #[test]
 fn a_change_before_the_end_of_the_handshake_is_announced() {
     for transport in ["stdio", "http"] {
@@ -169,7 +169,7 @@ fn a_change_before_the_end_of_the_handshake_is_announced() {
     }
 }
 
-/// One gateway behind another, both started before the server answers: what the inner one lists later reaches the
+/// Two gateways in a chain, both started before the server answers: tools that the inner one lists later reach the
 /// client of the outer one.
 #[test]
 fn a_gateway_behind_a_gateway_announces_tools_that_it_lists_later() {

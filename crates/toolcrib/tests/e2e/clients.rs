@@ -1,7 +1,7 @@
-//! Real clients: the official SDKs in Python and TypeScript, over both doors.
+//! Real clients: the official SDKs in Python and TypeScript, over both transports.
 //!
-//! Each runs a script of `tests/clients`, which does all that a client does and prints what it saw as one
-//! document. They must all see the same, whatever the language, the door and the era.
+//! Each runs a script in `tests/clients`, which uses every client feature and prints the results as one document. All
+//! of them must see the same, whatever the language, transport and protocol version.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ fn typescript() -> Program {
     vec![peer("node_modules/.bin/node"), script("client.mjs"), sdk]
 }
 
-/// What a client saw, by one door or the other.
+/// The document that a client prints, over this transport.
 fn seen(client: &Program, transport: &str) -> Value {
     let (home, log) = home();
     let served = (transport == "http").then(|| home.serve());

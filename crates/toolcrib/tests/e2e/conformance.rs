@@ -1,7 +1,7 @@
-//! The official conformance suite, through the gateway, with `fixture-server` behind it.
+//! The official conformance suite, run against the gateway with `fixture-server` behind it.
 //!
-//! Both revisions, and no failure is expected. The fixture passes the suite alone, so whatever fails here is
-//! the gateway's doing.
+//! Both protocol versions, without expected failures. The fixture passes the suite on its own, so whatever fails here
+//! is the gateway's fault.
 
 use std::process::Command;
 
@@ -20,7 +20,7 @@ fn over_stdio(more: &str) -> String {
     server("fixture", &testkit_program("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
 }
 
-/// The fixture as a server at an address, which lives as long as the process.
+/// The fixture as a server at a URL, which runs as long as the process.
 fn over_http(more: &str) -> (String, Served) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
@@ -29,7 +29,7 @@ fn over_http(more: &str) -> (String, Served) {
     (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), served)
 }
 
-/// Deferral, with the fixture's tools left out of it and others that are not.
+/// Deferral for other tools, but not for those of the fixture.
 fn with_deferral(fixture: &str) -> String {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     format!("{DEFERRED}{fixture}{many}")
@@ -54,7 +54,7 @@ fn passes(config: &str, listed: &[&str]) {
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
-    // The suite's own count: a run that tried nothing is no pass.
+    // The suite's own count: a run without any test does not pass.
     let passed = |line: &str| said.lines().any(|said| said.starts_with(line));
     assert!(passed("2025-11-25: 30 of 30 required scenarios passed"), "{said}");
     assert!(passed("2026-07-28: 37 of 37 required scenarios passed"), "{said}");

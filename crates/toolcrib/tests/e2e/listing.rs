@@ -1,4 +1,4 @@
-//! What stands in `tools/list`: the same for everybody, short, and true from the first moment on.
+//! `tools/list`: the same for every client, short, and correct from the start.
 
 use std::fs;
 
@@ -56,7 +56,7 @@ fn the_list_is_byte_identical_for_every_client_and_in_every_run() {
 fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
     let home = Home::new("");
     let hangs = home.path().join("hangs");
-    // The same command both times: a server that was changed in the config would be another one.
+    // The same command both times: a changed command would mean a different server.
     let script = format!(
         "if [ -e {} ]; then exec sleep 600; else exec {} --tools 40; fi",
         hangs.display(),
@@ -99,7 +99,7 @@ fn without_saved_tools_only_the_bridge_is_listed() {
 #[test]
 fn no_description_is_longer_than_clients_accept() {
     const SERVERS: [&str; 3] = ["one", "two", "three"];
-    // Names in full, names that no longer fit, and five thousand tools.
+    // All names, names that no longer fit, and five thousand tools.
     for tools in ["10", "100", "1660"] {
         let servers = SERVERS.map(|name| server(name, &faulty(tools), "")).concat();
         for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {
@@ -186,7 +186,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     for (option, name, era, in_full) in [
         ("true", "claude-code", Era::Old, true),
         ("true", "somebody", Era::Old, false),
-        // On the newer wire a list may not depend on who is connected.
+        // In the stateless protocol, a list must not depend on the client.
         ("true", "claude-code", Era::New, false),
         ("false", "claude-code", Era::Old, false),
     ] {
@@ -220,7 +220,7 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
             client.call("tool_search", &find).answer.to_string().contains("department 39")
         };
         eventually("the server", || knows(&mut first).then_some(()));
-        // From now on it hangs, so what is known of it was remembered.
+        // From now on the server hangs, so what is listed was saved.
         fs::remove_file(&ready).unwrap();
         for mut client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
             assert_eq!(client.greeting["instructions"], expected, "{preset}");

@@ -1,4 +1,4 @@
-//! Lines of a server's log reach the client whose call they are about, if it wants to see them.
+//! A server's log messages reach the client whose call they belong to, if it wants them.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::client::{Client, Era};
 use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server, wait_until_ready};
 use crate::support::{eventually, testkit_program};
 
-/// Calls a tool that logs, and gives the lines that arrived before its answer.
+/// Calls a tool that logs, and returns the messages that arrived before its response.
 fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
     let mut params = json!({
         "name": "tool_call",
@@ -18,7 +18,7 @@ fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
     }
     let mut exchange = client.ask("tools/call", &params);
     assert!(exchange.answer.get("result").is_some(), "{}", exchange.answer);
-    // That the server came up is told too, whenever that was.
+    // Ignores the message that the server is up, which may come at any time.
     exchange.messages.retain(|message| message["method"] == "notifications/message");
     exchange.messages
 }
@@ -35,8 +35,8 @@ fn log_messages_arrive_in_order_and_from_the_requested_level_on() {
         let home = Home::new(&format!("{DEFERRED}{fixture}"));
         let (mut client, _served) = connect(&home, (transport, era));
         wait_until_ready(&mut client);
-        // The SDK hands each line to a task of its own, so on a busy machine the answer may overtake the
-        // last ones; no call may bring anything else.
+        // The SDK handles each message in a separate task, so on a busy machine the response may overtake the last
+        // ones. No call may receive anything else.
         eventually("a call with all its lines", || {
             let seen = lines(&mut client, era, "info");
             assert!(seen.iter().all(|line| all.contains(line)), "{transport} {era:?}: {seen:?}");

@@ -1,6 +1,6 @@
-//! The gateway between real servers and real clients, from end to end.
+//! The gateway between real servers and real clients, end to end.
 //!
-//! Servers and clients are the ones that people use, installed by `scripts/install-peers`, and those of
+//! Servers and clients are those that people use, installed by `scripts/install-peers`, and those of
 //! `toolcrib-testkit`. Nothing is mocked: every test runs the binary.
 
 #![cfg(unix)]

@@ -1,4 +1,4 @@
-//! Other systems' own files, given to the gateway as they are, and the names and errors that they know.
+//! Config files of other systems, used unchanged by the gateway, with the names and errors of those systems.
 
 use serde_json::{Value, json};
 

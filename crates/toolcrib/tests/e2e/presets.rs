@@ -1,4 +1,4 @@
-//! Presets through the gateway: what a real client is sent under each, and what the protocol without sessions gets.
+//! Presets through the gateway: what a real client receives under each, and what stateless clients get.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ fn many() -> String {
     server("many", &testkit_program("faulty-server", &["--tools", "40"]), "")
 }
 
-/// What a client with the TypeScript SDK is sent while it finds and runs a tool.
+/// What a client with the TypeScript SDK receives while it finds and runs a tool.
 fn seen(preset: Option<&str>) -> String {
     let home = Home::new("");
     let ready = home.path().join("ready");
@@ -45,7 +45,7 @@ fn seen(preset: Option<&str>) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Compares with the golden file, which `UPDATE_GOLDEN=1` writes, and with what is sent without the preset's line.
+/// Compares with the golden file, which `UPDATE_GOLDEN=1` writes, and with the output without the preset.
 fn golden(preset: &str) -> Value {
     let found = seen(Some(preset));
     let file = root().join(format!("crates/toolcrib/tests/e2e/golden/{preset}.json"));
@@ -71,7 +71,7 @@ fn tool<'a>(tools: &'a Value, name: &str) -> &'a Value {
     tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap()
 }
 
-/// Wrong arguments were refused with the schema, and right ones ran.
+/// Wrong arguments were refused with the schema, and correct ones ran.
 fn assert_ran(seen: &Value) {
     assert_eq!(seen["refused"]["isError"], true, "{}", seen["refused"]);
     let text = seen["refused"]["content"][0]["text"].as_str().unwrap();
@@ -141,7 +141,7 @@ fn claude_code_lists_names_and_adds_found_tools() {
     assert_eq!(seen["changed"], 1);
     assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
     assert_eq!(seen["order"], json!(["tool_search", "many__tool_7"]));
-    // The reply is the preset's. That a client may list the tool under another name is a text of its own.
+    // The reply has the preset's format. A separate text says that a client may list the tool under another name.
     let content = &seen["search"]["content"];
     assert!(content[0]["text"].as_str().unwrap().ends_with("</functions>\n"), "{content}");
     for text in [&content[1]["text"], &seen["instructions"]] {
@@ -150,7 +150,7 @@ fn claude_code_lists_names_and_adds_found_tools() {
     assert_ran(&seen);
 }
 
-/// Two sessions of one gateway: what one found is not in the other's list until it finds the same.
+/// Two sessions of one gateway: a tool that one found is not in the other's list until it finds the same.
 #[test]
 fn sessions_that_found_the_same_tools_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
@@ -224,7 +224,7 @@ fn reference_is_append_and_hosted_is_the_bridge() {
         assert_eq!(names(&Value::from(client.tools())), listed, "{mode}");
         let find = json!({"name": "tool_search", "arguments": {"query": "many__tool_7"}});
         let reply = client.result("tools/call", &find);
-        // In our own form the hint about prefixes is one of the notes.
+        // In Toolcrib's own format, the hint about prefixes is one of the notes.
         let notes = reply["structuredContent"]["notes"].to_string();
         assert_eq!(notes.contains("have a prefix"), mode == "reference", "{mode}: {reply}");
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();

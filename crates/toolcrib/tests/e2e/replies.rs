@@ -1,4 +1,5 @@
-//! What `tool_search` and `tool_describe` answer: what is declared, with what a client needs to approve.
+//! The replies of `tool_search` and `tool_describe` match their declared schemas, and contain what a client needs for
+//! approvals.
 
 use serde_json::{Value, json};
 
@@ -75,7 +76,8 @@ fn hits_have_the_annotations_of_their_server() {
     }
 }
 
-/// A preset that replies in JSON sends one document twice and declares it; one that replies in text declares nothing.
+/// A preset that replies in JSON sends the document as text and as structured content, and declares it. One that
+/// replies in text declares nothing.
 #[test]
 fn text_and_structured_content_agree_in_every_preset() {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
@@ -117,7 +119,7 @@ fn text_and_structured_content_agree_in_every_preset() {
                 let errors: Vec<String> =
                     valid.iter_errors(&document).map(|error| error.to_string()).collect();
                 assert!(errors.is_empty() && schema.is_object(), "{what}: {errors:?}");
-                // Other forms than the declared one must not fit by being empty.
+                // An empty object must not be valid.
                 assert!(!valid.is_valid(&json!({})), "{what}");
             }
         }

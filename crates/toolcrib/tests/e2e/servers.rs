@@ -1,7 +1,6 @@
-//! Other servers that people use: files, memory, git and time.
+//! Other real servers: files, memory, git and time.
 //!
-//! Each call is made to the server itself and through the gateway, and must come to the same, failures
-//! included.
+//! Each call is made directly to the server and through the gateway, and must have the same result, including errors.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +12,7 @@ use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, node, peer};
 
-/// One way of each era and door: that all four carry the same is shown with `server-everything`.
+/// One connection for each protocol version and transport: `server-everything` shows that all four behave the same.
 const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
 
 fn direct(program: &Program, home: &Home) -> Client {
@@ -67,7 +66,7 @@ fn memory() {
     let person =
         |name: &str| json!({"name": name, "entityType": "person", "observations": ["counts"]});
     let known = json!({"from": "Ada", "to": "Bob", "relationType": "knows"});
-    // Each process has a file of its own, in the folder it is started in.
+    // Each process has its own file, in the folder it is started in.
     let mut program = vec!["sh".to_owned(), "-c".to_owned()];
     let server = npm("server-memory", &[]).join(" ");
     program.push(format!("MEMORY_FILE_PATH=$PWD/memory.json exec {server}"));

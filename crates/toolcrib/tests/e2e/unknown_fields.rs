@@ -1,7 +1,7 @@
-//! Fields and kinds of content that no revision of the protocol knows yet.
+//! Fields and kinds of content that are in no protocol version.
 //!
-//! The tool `cargo` of `faulty-server` is defined and answers with such things. A gateway is not the one to
-//! take them away, whichever way a client comes.
+//! The definition and the result of the tool `cargo` of `faulty-server` have such fields. A gateway must not remove
+//! them, whatever the transport and protocol version.
 
 use serde_json::{Value, json};
 

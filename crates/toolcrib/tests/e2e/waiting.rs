@@ -1,4 +1,4 @@
-//! Waiting for servers of which nothing is known: the first list and searches do, each server once.
+//! Waiting for servers without saved tools: the first list and searches wait, once for each server.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// A server that answers once the file `ready` of a home exists.
+/// A server that answers when the file `ready` exists in a home.
 fn late(home: &Home) -> String {
     let ready = home.path().join("ready");
     let program = testkit_program(
@@ -25,7 +25,7 @@ fn late(home: &Home) -> String {
     server("late", &program, "start_timeout = 600\n")
 }
 
-/// The config with one number changed, once it is in use. Servers are not started again by that.
+/// Changes one number in the config, and waits until it is in use. That does not restart servers.
 fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
     home.configure(config);
     eventually("the config in use", || {
@@ -52,7 +52,7 @@ fn the_first_list_waits_for_a_server_without_saved_tools() {
         if connection.1 == Era::New {
             continue;
         }
-        // One list is all it takes: the first change that is announced is one that has yet to be made.
+        // One list is enough: the first announced change is the one that is made later.
         let ready = home.path().join("more");
         let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
         home.configure(&config(&server("more", &more, "start_timeout = 600\n")));
@@ -83,7 +83,7 @@ fn a_list_that_did_not_wait_is_followed_by_a_change() {
     assert!(listed[0]["description"].as_str().unwrap().contains("late__tool_39"), "{listed:?}");
 }
 
-/// After the first wait the limit is set to more than any test takes: a second wait would not end.
+/// After the first wait, the limit is set to more than any test takes: a second wait would not end.
 #[test]
 fn only_one_list_waits_for_a_server_that_hangs() {
     for connection in CONNECTIONS {
@@ -106,8 +106,8 @@ fn only_one_list_waits_for_a_server_that_hangs() {
     }
 }
 
-/// Other systems' rankers do not say how good a hit is, so the first search waits for a server that may have a
-/// better one. A name that is asked for and found needs no better one.
+/// Other systems' rankers do not judge the fit, so the first search waits for a server that may have a better tool. A
+/// requested name that is found needs no better one.
 #[test]
 fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
     for preset in ["everruns", "everruns@0.50", "hermes", "opencode"] {

@@ -1,4 +1,4 @@
-//! An ordinary agent: asks, runs the calls it gets, puts everything into its history and asks again.
+//! An ordinary agent: sends its history, runs the calls it receives, adds everything to its history and repeats.
 
 use std::io;
 
@@ -15,14 +15,14 @@ pub(crate) struct Agent {
     ids: CallIdPolicy,
     tools: Value,
     history: Vec<Value>,
-    /// Whether the model is asked to think.
+    /// Whether thinking is requested.
     pub(crate) thinks: bool,
-    /// What it saw so far.
+    /// The model's messages so far.
     pub(crate) turns: Vec<ModelMessage>,
 }
 
 impl Agent {
-    /// A conversation with these tools. `name` goes into what the user says first.
+    /// A conversation with these tools. `name` selects the script in the first user message.
     pub(crate) fn new(scenario: Scenario, tools: &[Tool], name: &str) -> Self {
         let (api, ids) = (scenario.api, scenario.ids);
         let client = api.client();
@@ -31,7 +31,7 @@ impl Agent {
         Self { api, ids, tools: client.tools(tools), history, thinks: true, turns: Vec::new() }
     }
 
-    /// One turn of the model, and what the agent does about it: runs its calls, or asks something else.
+    /// One message of the model, and the agent's reaction: it runs the calls, or asks something else.
     pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &ModelMessage {
         let response = self.ask(url, stream).unwrap();
         self.take(&response, stream)
@@ -59,7 +59,7 @@ impl Agent {
         &self.tools
     }
 
-    /// Takes an answer.
+    /// Adds a response to the history.
     pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &ModelMessage {
         let client = self.api.client();
         assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);

@@ -1,4 +1,4 @@
-//! What a caller's key opens, and what it must not: endpoints, other spellings of a path, and headers that
+//! What a caller's key gives access to, and what it must not: endpoints, other spellings of a path, and headers that
 //! could widen its scope.
 
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn a_key_gives_access_to_generation_counting_and_models_only() {
         assert_eq!(proxy.reached(), expected);
         proxy.provider.clear();
     }
-    // An unnamed client sends its own credential and is not limited.
+    // A client without a caller's key sends its own credential and is not limited.
     proxy.send("DELETE /v1/files/x", "Authorization: Bearer sk-own\r\n", "");
     assert_eq!(proxy.reached(), ["DELETE /v1/files/x"]);
 }
@@ -211,7 +211,7 @@ fn another_spelling_of_a_path_does_not_bypass_the_scope() {
         }
         assert!(matches!(got.status, 200 | 400 | 403), "{path}: {} {}", got.status, got.body);
     }
-    // Counting is not read, so that nothing but the conversation may be in it.
+    // Token counting is not read, so its body may contain nothing but the conversation.
     proxy.provider.clear();
     let counted = json!({"generateContentRequest": gemini}).to_string();
     let got = proxy.send("POST /v1beta/models/gemini-x:countTokens", CI, &counted);
@@ -255,7 +255,7 @@ fn dot_segments_in_every_encoding_are_rejected_for_every_caller() {
         }
     }
     assert_eq!(proxy.reached(), [""; 0]);
-    // Dots that are part of a name are none.
+    // Dots inside a name are not dot segments.
     proxy.send("GET /v1/models/gemini-2.5..x", "Authorization: Bearer sk-own\r\n", "");
     assert_eq!(proxy.reached(), ["GET /v1/models/gemini-2.5..x"]);
 }
@@ -321,7 +321,7 @@ fn a_second_credential_does_not_change_the_caller_and_no_key_reaches_the_provide
             assert!(!body.contains("vault__open"), "{target}: {body}");
         }
     }
-    // Headers that make an upstream read another method, or pick another part of the account.
+    // Headers that make an upstream use another method, or another part of the account.
     proxy.provider.clear();
     let headers = format!(
         "{CI}x-http-method-override: DELETE\r\nx-original-url: /v1/files\r\nopenai-organization: org-other\r\n"

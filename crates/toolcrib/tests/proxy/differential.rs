@@ -1,7 +1,7 @@
-//! The same conversation with Toolcrib and without: the agent must see the same.
+//! The same conversation with and without Toolcrib: the agent must see the same.
 //!
-//! Two things an agent sees more with Toolcrib, since the model said them: the words a search began with,
-//! and the thought before it. They are taken off here, and nothing else is.
+//! With Toolcrib, an agent sees two more things, because the model said them: the text before a search, and the thought
+//! before it. Only these are removed before the comparison.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::scenario::{CallIdPolicy, Scenario, id_scenarios, preset_scenarios, sc
 use crate::script_generator::{PREAMBLE, ScriptGenerator, THOUGHT};
 use crate::tools::{Size, Tool, arguments, tools};
 
-/// Conversations that are made up, each from a number of its own, and their turns.
+/// Number of generated conversations, each from its own seed.
 const MADE_UP: u64 = 4;
 const TURNS: usize = 10;
-/// Conversations that depend on the ids of calls, for a preset with ids that are not both given and kept.
+/// Conversations that depend on call ids, for presets with absent or changed ids.
 const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
 
-/// Conversations by name: the situations one by one, and some that are made up.
+/// Conversations by name: specific situations, and some generated ones.
 fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Step>> {
     let mut rng = Rng(1);
     let mut calls = (0..).map(|at| {
@@ -123,7 +123,7 @@ fn calls(turns: &[ModelMessage]) -> impl Iterator<Item = &crate::api::Call> {
     turns.iter().flat_map(|turn| &turn.calls)
 }
 
-/// A turn without what opened the searches in it.
+/// A message without the text and thought before its searches.
 fn bare(turn: &ModelMessage) -> ModelMessage {
     let after = |text: &str, initial_history| {
         let mut rest = text;

@@ -1,4 +1,5 @@
-//! A provider that never stops: what cannot be forwarded is bounded, and what can be passes, however long.
+//! A provider that never stops: what must be buffered is limited, and what can be forwarded is forwarded, however long
+//! it is.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +13,7 @@ use crate::replica::Replica;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// A narrowed caller: its calls are checked, so the proxy reads the stream.
+/// A caller with a scope: its calls are checked, so the proxy reads the stream.
 const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
 
 /// One stream of a provider: how it begins, what it repeats, how often, and how it ends.
@@ -23,12 +24,12 @@ struct Script {
     end: String,
 }
 
-/// How a stream ended, as the provider saw it.
+/// How a stream ended, from the provider's side.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// All was written.
+    /// Everything was written.
     Finished,
-    /// The connection was closed before.
+    /// The connection was closed first.
     Closed,
 }
 
@@ -87,7 +88,7 @@ fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// For each API, a request, and a call that never ends (in Gemini's, calls that never end).
+/// For each API, a request, and an endless call (in Gemini's, endless calls).
 fn endless() -> [(&'static str, &'static str, Script); 4] {
     let more = "x".repeat(1000);
     let script = |start: &[&str], again: &str| Script {
@@ -175,7 +176,7 @@ fn an_endless_call_ends_the_turn_with_an_error_of_the_api() {
     }
 }
 
-/// Text is forwarded as it comes: it passes, and takes no memory.
+/// Text is forwarded as it arrives, in bounded memory.
 #[test]
 fn a_very_long_text_is_forwarded_in_bounded_memory() {
     const EVENT: usize = 64 << 10;
@@ -204,7 +205,7 @@ fn a_very_long_text_is_forwarded_in_bounded_memory() {
     assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Finished));
     assert_eq!(answer.body.matches('y').count(), EVENT * EVENTS);
     assert!(answer.body.ends_with("data: [DONE]\n\n"));
-    // 64 MB went through. What was copied for a record stops at 1 MiB.
+    // 64 MB were forwarded. The copy for a record stops at 1 MiB.
     let grown = replica.peak_memory().saturating_sub(before);
     assert!(grown < 40 << 20, "{grown} bytes more");
 }
@@ -233,8 +234,8 @@ fn a_response_that_is_too_large_to_be_buffered_is_an_error() {
     provider.join().unwrap();
 }
 
-/// What is held of all responses together is bounded. A response that would take more than it leaves for others is
-/// given up, and small ones are served meanwhile.
+/// The buffered bytes of all responses together are limited. A response that would take more than it leaves for others
+/// is aborted, and small ones are served in the meantime.
 #[test]
 fn concurrent_large_responses_are_limited_in_total() {
     const MIB: usize = 1 << 20;
@@ -271,12 +272,12 @@ fn concurrent_large_responses_are_limited_in_total() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("[DONE]"), "{rest}");
-    // What the stream took is given back.
+    // The memory of the stream was released.
     let again = ask(3 * MIB);
     assert_eq!((again.status, again.body.matches('z').count()), (200, 3 * MIB));
 }
 
-/// A provider whose answers have as many bytes of text as the model's name says. Streams end once the other end of
+/// A provider whose responses have as many bytes of text as the model's name says. Streams end when the other end of
 /// `released` is dropped.
 fn sized_responses(released: Receiver<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

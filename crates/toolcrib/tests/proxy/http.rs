@@ -1,4 +1,4 @@
-//! HTTP by hand: one connection for each request, and the whole answer at its end.
+//! HTTP without a library: one connection per request, and the complete response.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::TcpStream;
@@ -31,19 +31,19 @@ impl Response {
     }
 }
 
-/// Posts a body with the headers that all four providers' SDKs send between them.
+/// Posts a body with the headers that the four providers' SDKs send.
 pub(crate) fn post(url: &str, path: &str, body: &str) -> io::Result<Response> {
     post_with(url, path, "", body)
 }
 
-/// The same with more headers, each with its line end.
+/// The same with further headers, each with its line end.
 pub(crate) fn post_with(url: &str, path: &str, headers: &str, body: &str) -> io::Result<Response> {
     let headers =
         format!("Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\n{headers}");
     send(url, &format!("POST {path}"), headers.as_bytes(), body)
 }
 
-/// Sends a request with these headers alone, which may be any bytes; each has its line end.
+/// Sends a request with only these headers, which may be any bytes; each has its line end.
 pub(crate) fn send(
     url: &str,
     method_and_path: &str,
@@ -53,7 +53,7 @@ pub(crate) fn send(
     read(open(url, method_and_path, headers, body)?)
 }
 
-/// Sends a request, and leaves the response to be read.
+/// Sends a request without reading the response.
 pub(crate) fn open(
     url: &str,
     method_and_path: &str,
@@ -72,7 +72,7 @@ pub(crate) fn open(
     Ok(BufReader::new(stream))
 }
 
-/// Asks for a socket, as Codex does before it posts.
+/// Requests a WebSocket, as Codex does before it posts.
 pub(crate) fn upgrade(url: &str, path: &str) -> io::Result<Response> {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host)?;

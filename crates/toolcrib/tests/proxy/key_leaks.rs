@@ -47,7 +47,7 @@ fn bearer(key: &str) -> String {
     format!("Authorization: Bearer {key}\r\n")
 }
 
-/// Sends a secret in every place but those for keys. `identity` is what the client sends in addition.
+/// Sends a secret in every place except those for keys. `identity` is what the client sends in addition.
 fn misplace(replica: &Replica, provider: &Provider, identity: &str, secret: &str) {
     provider.clear();
     let mut requests = Vec::new();
@@ -64,7 +64,7 @@ fn misplace(replica: &Replica, provider: &Provider, identity: &str, secret: &str
         requests.push(("/v1/models".to_owned(), headers));
     }
     for header in ["Bearer \"SECRET\"", "Bearer SECRET, x", "Bearer x SECRET", "key=SECRET"] {
-        // Repeated credentials are refused for another reason.
+        // Repeated credentials are rejected for another reason.
         if !identity.contains("Authorization") {
             let header = header.replace("SECRET", secret);
             requests
@@ -111,7 +111,7 @@ fn a_callers_key_in_a_wrong_place_is_rejected() {
             misplace(&replica, &provider, identity, secret);
         }
     }
-    // A key that was revoked is refused as well.
+    // A revoked key is rejected as well.
     replica.rewrite(&config(&provider.url, &admin, &[("ann", ANN)], ""));
     let end = Instant::now() + PATIENCE;
     while send(&replica, "GET /v1/models", &bearer(BOB), "").status != 401 {
@@ -119,7 +119,7 @@ fn a_callers_key_in_a_wrong_place_is_rejected() {
         thread::sleep(Duration::from_millis(20));
     }
     misplace(&replica, &provider, &bearer("sk-own"), BOB);
-    // The places for keys work as before.
+    // The places for keys still work.
     for headers in [
         bearer(ANN),
         format!("x-api-key: {ANN}\r\n"),
@@ -181,7 +181,7 @@ fn a_route_that_forwards_the_clients_key_never_forwards_a_callers_key() {
     }
 }
 
-/// An error that repeats the credential it got, in pieces.
+/// An error that repeats the received credential, in pieces.
 fn echo(status: u16, key: &str) -> CannedResponse {
     let (start, end) = key.split_at(5);
     let body = format!("{{\"error\":{{\"message\":\"Incorrect API key: {start}");

@@ -1,4 +1,4 @@
-//! Who sees which figures, and keys that are revoked, added and changed while the proxy runs.
+//! Who sees which statistics, and keys that are revoked, added and changed while the proxy runs.
 
 use std::io::{BufRead as _, Read as _};
 use std::thread;
@@ -82,7 +82,7 @@ fn a_caller_sees_its_own_statistics_and_the_admin_sees_all() {
     for headers in [
         bearer("virtual-ann-key"),
         bearer("virtual-bob-key"),
-        // A client that calls itself by a caller's name is not that caller.
+        // A client that uses a caller's name as its user agent is not that caller.
         format!("{listener}{}User-Agent: ann/1\r\n", bearer("sk-own")),
     ] {
         assert_eq!(ask(&replica, &headers), 200);
@@ -96,7 +96,7 @@ fn a_caller_sees_its_own_statistics_and_the_admin_sees_all() {
         assert_eq!(clients(&stats(&headers)), ["ann", "bob"]);
         assert!(get(&replica, "/metrics", &headers).body.contains("toolcrib_proxy_requests_total"));
     }
-    // The listener's token is no admin's, nor is a caller's key.
+    // Neither the listener's token nor a caller's key is an admin token.
     let refused = stats(listener);
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("admin_token"), "{}", refused.body);
@@ -139,7 +139,7 @@ fn without_callers_and_admin_token_every_permitted_client_sees_all_statistics() 
     assert_eq!(ask(&replica, &bearer("sk-own")), 200);
     assert_eq!(clients(&get(&replica, "/toolcrib/stats", "")).len(), 1);
     assert_eq!(get(&replica, "/metrics", "").status, 200);
-    // With callers and no admin token nobody sees all.
+    // With callers and without an admin token, no client sees all statistics.
     let callers = [caller("ann", "virtual-ann-key", "")];
     let replica = Replica::start(&config(&provider, "", &callers));
     assert_eq!(get(&replica, "/toolcrib/stats", "").status, 403);
@@ -175,11 +175,11 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     let sent = &provider.requests()[0];
     assert_eq!(sent.header("authorization"), Some("Bearer other-real-key"));
     assert!(String::from_utf8_lossy(&sent.body).contains("a__b"));
-    // A config that cannot be used changes nothing: two callers with one key.
+    // An invalid config changes nothing: two callers with the same key.
     replica.rewrite(&config(&provider, "", &[bob_now.clone(), caller("eve", bob.1, "")]));
     wait("the config is refused", &replica, || replica.log().contains("cannot be used"));
     assert!(known("virtual-eve-key"));
-    // Other keys of the section are not read again, and the log says so.
+    // Other keys of the section are not reloaded, and the log says so.
     let text = config(&provider, "", &[bob_now]);
     replica.rewrite(&text.replace("[proxy]\n", "[proxy]\nrounds = 3\n"));
     wait("the removed key is refused", &replica, || !known("virtual-eve-key"));
@@ -187,7 +187,7 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     wait("the log names the key", &replica, || replica.log().contains(said));
 }
 
-/// On a listener without a token, any key is taken for a provider's, except a former key of ours.
+/// On a listener without a token, any key is taken for a provider's, except a former key of Toolcrib's.
 #[test]
 fn a_former_admin_token_is_sent_to_no_provider() {
     let provider = Provider::start(Options::default()).unwrap();
@@ -209,7 +209,7 @@ fn a_former_admin_token_is_sent_to_no_provider() {
 fn open_streams_of_a_revoked_key_end_with_an_error() {
     for (path, body, error) in [
         ("/v1/chat/completions", chat(true), "data: {\"error\":"),
-        // Tools are deferred, so that the stream is written here.
+        // Tools are deferred, so that the proxy writes the stream itself.
         ("/v1/chat/completions", chat_with(true, 60), "data: {\"error\":"),
         (
             "/v1/responses",
@@ -236,14 +236,14 @@ fn open_streams_of_a_revoked_key_end_with_an_error() {
         let mut stream =
             http::open(&replica.url, &format!("POST {path}"), headers.as_bytes(), &body).unwrap();
         let mut line = String::new();
-        // The stream has begun, and the provider says no more.
+        // The stream has started, and the provider sends nothing more.
         while !line.starts_with("data: ") {
             line.clear();
             assert_ne!(stream.read_line(&mut line).unwrap(), 0, "{path}: {}", replica.log());
         }
         replica.rewrite(&config(&provider, "", &[bob]));
         let mut rest = String::new();
-        // A cut connection is no clean end, and what came before it counts.
+        // An aborted connection is an error, but what was received before it counts.
         let _ = stream.read_to_string(&mut rest);
         assert!(rest.contains(error) && rest.contains("revoked"), "{path}: {rest}");
         provider.clear();

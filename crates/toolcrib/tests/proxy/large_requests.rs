@@ -93,7 +93,7 @@ fn more_tools_than_any_provider_accepts_pass_through_or_are_rejected() {
     assert_eq!(response.header("x-toolcrib-mode"), Some("bridge"), "{}", why(&response));
 }
 
-/// Each of these tools must be sent in full. Once, each was a rule that was compared with each tool.
+/// Each of these tools must be sent in full. Each used to be a rule that was compared with every tool.
 #[test]
 fn a_tool_choice_that_names_very_many_tools_takes_bounded_time() {
     let (_provider, replica) = start("");

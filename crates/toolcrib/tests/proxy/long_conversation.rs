@@ -1,4 +1,4 @@
-//! A long conversation with a provider that keeps every request.
+//! A long conversation with a provider that records every request.
 
 use toolcrib_testkit::provider::{Options, Provider, Step};
 
@@ -8,7 +8,7 @@ use crate::scenario::Scenario;
 use crate::script_generator::calls;
 use crate::tools::Tool;
 
-/// A conversation under way.
+/// The conversation, its provider and its agent.
 pub(crate) struct LongConversation {
     scenario: Scenario,
     steps: Vec<Step>,
@@ -17,14 +17,14 @@ pub(crate) struct LongConversation {
 }
 
 impl LongConversation {
-    /// A conversation in which the model takes these steps.
+    /// A conversation in which the model plays these steps.
     pub(crate) fn new(scenario: Scenario, tools: &[Tool], steps: Vec<Step>) -> Self {
         let options = Options { call_ids: scenario.has_ids(), ..Options::steps(steps.clone()) };
         let provider = Provider::start(options).unwrap();
         Self { scenario, steps, provider, agent: Agent::new(scenario, tools, "any") }
     }
 
-    /// The turn that comes next, whole or in events by turns; the agent must see the calls of its step.
+    /// Plays the next turn, alternately complete and streamed; the agent must see the calls of its step.
     pub(crate) fn turn(&mut self, url: &str) {
         let at = self.agent.turns.len();
         let turn = self.agent.turn(url, at.is_multiple_of(2));
@@ -33,12 +33,12 @@ impl LongConversation {
         assert_eq!(seen, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
     }
 
-    /// Every request that does not begin with the one before it, and why not.
+    /// Every request that does not begin with the previous one, and the difference.
     pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
         breaks(self.scenario, &self.provider.requests())
     }
 
-    /// Asserts that there is none.
+    /// Asserts that every request begins with the previous one.
     pub(crate) fn assert_stable_prefix(&self) {
         let breaks = self.breaks();
         let first = breaks.first().map(|(at, why)| format!("first request {at}: {why}"));
@@ -51,8 +51,7 @@ impl LongConversation {
         );
     }
 
-    /// Asserts that rounds of searching were among the requests, if it is we who answer searches and the
-    /// model has to search.
+    /// Asserts that there were hidden search rounds, if the proxy answers searches and the model has to search.
     pub(crate) fn assert_searched(&self) {
         let (requests, turns) = (self.provider.requests().len(), self.agent.turns.len());
         let hidden = requests - turns;

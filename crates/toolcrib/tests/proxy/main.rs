@@ -1,13 +1,13 @@
-//! The proxy as its clients meet it: the real binary between an agent of ours and the scripted provider.
+//! The proxy as its clients see it: the real binary between a test agent and the scripted provider.
 //!
-//! `differential` holds a conversation twice, with Toolcrib and without, and wants the agent to see the
-//! same; `prefix` reads what the provider got over two hundred turns, and wants each request to begin
-//! with the one before it; `callers` tries what a key must not open; `keys` puts keys in
-//! wrong places; `refused` sends what must not be forwarded; `lost` takes the state away in the middle;
-//! `revoked` changes keys while the proxy runs; `savings` counts tokens; `behaviours` shows each row of docs/presets
-//! through this binary; `endless` is a provider that does not stop; `scope` is a caller that may not know of every
-//! tool; `socket` asks for another protocol; `stored` asks for what another caller created; `tls` encrypts the way to
-//! the provider and to Redis; `unchecked` is a provider whose responses a limited caller must not get.
+//! `differential` plays a conversation with and without Toolcrib and expects the agent to see the same; `prefix` checks
+//! over two hundred turns that each request begins with the previous one; `callers` tries what a key must not give
+//! access to; `key_leaks` puts keys in wrong places; `rejected_requests` sends what must not be forwarded; `state_loss`
+//! removes the state in the middle; `key_revocation` changes keys while the proxy runs; `savings` counts tokens;
+//! `behaviours` shows each row of docs/presets; `endless_responses` is a provider that never stops; `scope` is a caller
+//! with a limited scope; `websocket` requests another protocol; `stored_responses` requests what another caller
+//! created; `tls` encrypts the connections to the provider and to Redis; `response_scope` is a provider whose responses
+//! a limited caller must not get.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]

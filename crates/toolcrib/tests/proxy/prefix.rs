@@ -1,5 +1,5 @@
-//! Two hundred turns, each request of which begins with the one before it: the provider's cache never
-//! misses.
+//! Two hundred turns in which each request begins with the previous one, so that the provider's prompt cache always
+//! hits.
 
 use std::thread;
 
@@ -14,11 +14,11 @@ use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
 const TURNS: usize = 200;
-/// Turns with ids that are not both given and kept.
+/// Number of turns with absent or changed ids.
 const ID_TURNS: usize = 100;
-/// Turns under a preset: the suite above shows long conversations in every mode that keeps `tools`.
+/// Number of turns under a preset: the tests above already have long conversations in every mode that keeps `tools`.
 const PRESET_TURNS: usize = 40;
-/// Turns under a preset with ids that are not both given and kept.
+/// Number of turns under a preset with absent or changed ids.
 const PRESET_ID_TURNS: usize = 20;
 const TOOLS: usize = 100;
 
@@ -49,8 +49,8 @@ fn one_replica(scenario: Scenario) {
     assert_eq!(replica.modes(), [scenario.mode], "{scenario:?}");
 }
 
-/// By turns with two replicas. Half-way one is killed in the middle of a request, and the agent asks the
-/// other one again, and from then on.
+/// Alternates between two replicas. Halfway, one is killed in the middle of a request, and the agent sends it again to
+/// the other one, which it uses from then on.
 fn two_replicas(scenario: Scenario) {
     let redis = Server::start();
     let mut conversation = conversation(scenario);

@@ -1,4 +1,4 @@
-//! What the provider got: the requests of one conversation, byte for byte.
+//! Compares the requests of one conversation that the provider received, byte for byte.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use toolcrib_testkit::provider::ReceivedRequest;
 use crate::api::Api;
 use crate::scenario::Scenario;
 
-/// A request of which nothing is read but where its parts begin and end.
+/// A request, split into its parts without parsing them.
 pub(crate) struct RequestParts<'a> {
     pub(crate) entries: Vec<&'a str>,
-    /// Everything but the history and what says how the answer is to come.
+    /// Everything except the history and the fields about streaming.
     rest: BTreeMap<&'a str, &'a str>,
 }
 
@@ -34,8 +34,8 @@ impl<'a> RequestParts<'a> {
         self.rest["tools"]
     }
 
-    /// Where `next` does not go on from here: the first part that differs, if any does. `first` is the first
-    /// request of the conversation.
+    /// The first part of `next` that does not continue this request, if any. `first` is the first request of the
+    /// conversation.
     fn first_difference(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         for key in self.rest.keys().chain(next.rest.keys()) {
             if scenario.may_change_tools() && *key == "tools" {
@@ -82,8 +82,8 @@ impl<'a> RequestParts<'a> {
             .collect()
     }
 
-    /// What is wrong with the tools of `next` if they are not these with others after them. Of more than the engine
-    /// keeps, the ones that were found first make room.
+    /// Describes the problem if the tools of `next` are not these, followed by others. Above the engine's maximum, the
+    /// tools that were found first are removed.
     fn not_appended(&self, next: &Self, first: &Self) -> Option<String> {
         let (own, was, is) = (first.each_tool(), self.each_tool(), next.each_tool());
         let is_full = is.len() - own.len() >= DEFAULT_MAX_REVEALS;
@@ -91,7 +91,7 @@ impl<'a> RequestParts<'a> {
         (!is.starts_with(kept)).then(|| format!("`tools` was\n{was:?}\nand is\n{is:?}"))
     }
 
-    /// What is wrong with the tools of `next` if one changed that no new entry names: a tool is shown once it was
+    /// Describes the problem if a tool of `next` changed although no new entry names it: a tool is shown once it was
     /// found or called.
     fn not_revealed(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         let (was, is) = (self.each_tool(), next.each_tool());
@@ -104,9 +104,9 @@ impl<'a> RequestParts<'a> {
         was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
             let (before, after) = (name_of(was), name_of(is));
             let is_shown = was.len() < is.len();
-            // In an answer of ours, which is a text, or in a call.
+            // In a reply of Toolcrib's, which is text, or in a call.
             let named = ["\\\"", "\""];
-            // If there is no room for more, the ones that were found first are hidden again.
+            // At the maximum, the tools that were found first are hidden again.
             let is_hidden = is_full && is.len() < was.len();
             let is_found =
                 is_shown && named.iter().any(|end| said.contains(&format!("{after}{end}")));
@@ -124,7 +124,7 @@ fn name_of(tool: &str) -> String {
     name.as_str().unwrap().to_owned()
 }
 
-/// Every place where a request does not begin with the one before it, and what differs.
+/// Every request that does not begin with the previous one, and the difference.
 pub(crate) fn breaks(scenario: Scenario, requests: &[ReceivedRequest]) -> Vec<(usize, String)> {
     let sent: Vec<RequestParts<'_>> =
         requests.iter().map(|request| RequestParts::read(scenario.api, request)).collect();

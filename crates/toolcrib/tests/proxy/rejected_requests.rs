@@ -1,4 +1,4 @@
-//! Requests that are refused because of their head or their size, before anything is sent to a provider.
+//! Requests that are rejected because of their head or their size, before anything is sent to a provider.
 
 use std::fmt::Write as _;
 

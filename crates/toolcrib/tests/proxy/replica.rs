@@ -1,4 +1,4 @@
-//! `toolcrib serve`, as a process of its own that can be killed.
+//! `toolcrib serve` as a separate process that can be killed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// How long it may take to listen: far longer than it needs.
+/// Maximum time until it listens: far longer than it needs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running proxy; killed when dropped.
@@ -25,12 +25,12 @@ impl Replica {
         Self::start_with(config, &[])
     }
 
-    /// Starts one with these environment variables too.
+    /// Starts one with additional environment variables.
     pub(crate) fn start_with(config: &str, environment: &[(&str, &Path)]) -> Self {
         Self::start_file("toolcrib.toml", config, &[], environment)
     }
 
-    /// Starts one with a config file of this name, and with these flags and environment variables too.
+    /// Starts one with a config file of this name, and with these flags and environment variables.
     pub(crate) fn start_file(
         name: &str,
         config: &str,
@@ -85,19 +85,19 @@ impl Replica {
         fs::rename(new, file).unwrap();
     }
 
-    /// Everything it said so far.
+    /// Everything it has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// The ways it deferred, each once, as its log has them.
+    /// The modes it used, each once, from its log.
     pub(crate) fn modes(&self) -> Vec<String> {
         let log = self.log();
         let modes = log.split(" mode=\"").skip(1).filter_map(|rest| rest.split('"').next());
         modes.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The most memory it had at any time, in bytes.
+    /// Its peak memory, in bytes.
     #[cfg(target_os = "linux")]
     pub(crate) fn peak_memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
@@ -106,7 +106,7 @@ impl Replica {
         kilobytes * 1024
     }
 
-    /// Ends it the hard way, with nothing put in order.
+    /// Kills it without a shutdown.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -115,7 +115,7 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        // It may have been killed already, which is what is wanted.
+        // It may have been killed already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

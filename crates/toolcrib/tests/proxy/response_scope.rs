@@ -1,5 +1,5 @@
-//! A provider whose responses a caller with a limited scope must not get, through the real binary: calls of tools that
-//! the caller does not have in unusual forms, and responses that cannot be read.
+//! Responses that a caller with a limited scope must not get, through the real binary: calls of other tools in unusual
+//! forms, and responses that cannot be checked.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 
-/// A provider that gives one response, with this type and encoding, to every request.
+/// A provider that sends one response, with this content type and encoding, to every request.
 fn provider(head: &str, body: &[u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

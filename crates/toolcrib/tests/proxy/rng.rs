@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same on every run.
+//! Pseudo-random numbers that are the same on every run.
 
-/// A generator of them, begun with a seed (`SplitMix64`).
+/// A generator with a seed (`SplitMix64`).
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
@@ -14,7 +14,7 @@ impl Rng {
         usize::try_from(mixed % end as u64).unwrap()
     }
 
-    /// One of several.
+    /// Chooses one of several items.
     pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

@@ -1,8 +1,8 @@
-//! Tokens of tool definitions, before and after: on the first request, and over a whole turn that has to
-//! search once, which is where deferring few or small tools loses.
+//! Tokens of tool definitions, before and after: in the first request, and over a complete turn with one search, which
+//! is where deferring few or small tools costs more than it saves.
 //!
-//! The tables of `docs/modes.md` are these numbers: `UPDATE_DOCS=1 cargo test -p toolcrib --test proxy savings`
-//! writes them, and without that the test fails if they differ.
+//! The tables in `docs/modes.md` are these numbers: `UPDATE_DOCS=1 cargo test -p toolcrib --test proxy savings` writes
+//! them, and otherwise the test fails if they differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,10 +29,10 @@ const SIZES: [Size; 2] = [Size::Usual, Size::Tiny];
 struct Row {
     mode: String,
     before: usize,
-    /// Of the first request.
+    /// Tokens of the first request.
     after: usize,
-    /// Of all requests of a turn that calls one tool, with what was said to find it; `None` where the
-    /// provider searches, and tells nobody what of it went into the prompt.
+    /// Tokens of all requests of a turn that calls one tool, including the search for it. `None` if the provider
+    /// searches, because it does not tell what of it went into the prompt.
     turn: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> usize {
     VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
-/// `tools` without what is deferred: the provider keeps that out of the prompt.
+/// `tools` without the deferred ones, which the provider keeps out of the prompt.
 fn in_prompt(tools: &str) -> String {
     fn loaded(value: Value) -> Value {
         match value {
@@ -111,7 +111,7 @@ fn scripts() -> BTreeMap<String, Script> {
     .collect()
 }
 
-/// How many percent fewer.
+/// By how many percent it is less.
 fn fewer(before: usize, after: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let share = after as f64 / before as f64;
@@ -176,7 +176,7 @@ fn document(size: Size, scenario: Scenario, cells: &[String]) {
     }
 }
 
-/// Every way of one API: those that hide tools, and in Chat Completions those that show them.
+/// Every scenario of one API: those that hide tools, and in Chat Completions those that show them.
 fn all_scenarios(api: Api) -> Vec<Scenario> {
     let chat = Scenario { api: Api::Chat, ..SCENARIOS[0] };
     let others = ["append", "reveal", "terse"].map(|mode| Scenario { mode, ..chat });
@@ -198,12 +198,12 @@ fn measure(api: Api) {
                 }
                 let Row { mode, before, after, turn } = row;
                 let first = fewer(before, after);
-                // A tool that is shown costs tokens however it is shown, and a definition that is appended
-                // is in the answer to the search as well.
+                // A tool that is shown costs tokens in any form, and an appended definition is also in the reply to the
+                // search.
                 let hides = !matches!(scenario.mode, "append" | "reveal" | "terse");
                 assert!(after <= before, "{scenario:?} {count} {size:?}: {before} became {after}");
                 let passes = mode == "pass-through";
-                // Between the two it depends; what it must not do is lose.
+                // In between it depends; but it must never cost more.
                 assert!(count >= 15 || passes, "{scenario:?} {count} {size:?}");
                 assert!(count < 50 || !passes, "{scenario:?} {count} {size:?}");
                 assert!(
@@ -242,7 +242,7 @@ fn gemini_saves() {
     measure(Api::Gemini);
 }
 
-/// The numbers above are with the listing: the names of what is deferred, or of its groups, are there.
+/// The numbers above include the listing: the names of the deferred tools, or of their groups.
 #[test]
 fn the_listing_is_in() {
     let tools = tools(500, Size::Usual);

@@ -1,31 +1,31 @@
-//! The ways tools are deferred, the config that brings each about, and what becomes of call ids.
+//! The scenarios of the tests: an API, how tools are deferred, the config for it, and how call ids are treated.
 
 use std::fmt::Write as _;
 
 use crate::api::Api;
 
-/// An API, how tools are deferred in it, and what becomes of the ids of calls.
+/// An API, how tools are deferred in it, and how call ids are treated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scenario {
     pub(crate) api: Api,
     pub(crate) mode: &'static str,
-    /// What the upstream can do by itself, as the config says it.
+    /// The upstream's native features, as in the config.
     pub(crate) native: &'static str,
-    /// The preset; none if empty. The mode is then the preset's own, and is not in the config.
+    /// The preset, or empty. With a preset, the mode is the preset's own and is not in the config.
     pub(crate) preset: &'static str,
     pub(crate) ids: CallIdPolicy,
 }
 
-/// The ids of calls, on their way from the provider through an agent and back.
+/// How call ids are treated between the provider and the agent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum CallIdPolicy {
-    /// The provider gives them, and the agent sends them back.
+    /// The provider sends ids, and the agent returns them.
     Kept,
-    /// The provider gives none, and the agent sends none.
+    /// The provider sends none, and the agent sends none.
     Absent,
-    /// The provider gives none, and the agent makes some up, as Gemini CLI does.
+    /// The provider sends none, and the agent invents some, as Gemini CLI does.
     Invented,
-    /// The provider gives them, and the agent sends others in their place, as clients do that normalise ids.
+    /// The provider sends ids, and the agent replaces them, as clients that normalise ids do.
     Rewritten,
 }
 
@@ -33,15 +33,14 @@ const fn scenario(api: Api, mode: &'static str, native: &'static str) -> Scenari
     Scenario { api, mode, native, preset: "", ids: CallIdPolicy::Kept }
 }
 
-/// A preset, and the mode that it brings about under `serve`.
+/// A preset, and its mode under `serve`.
 struct Preset {
     name: &'static str,
     mode: &'static str,
 }
 
-/// The presets that are tried with each API; another one is added here, with its mode. If that is `reveal` or
-/// `append`, `tools` may change when a tool is found ([`Way::grows`]). Nothing else of the prefix may change
-/// under any of them.
+/// The presets that are tested with each API; a new one is added here, with its mode. If that is `reveal` or `append`,
+/// `tools` may change when a tool is found ([`Scenario::may_change_tools`]). Nothing else of the prefix may change.
 const PRESETS: [Preset; 7] = [
     Preset { name: "default", mode: "bridge" },
     Preset { name: "words", mode: "bridge" },
@@ -52,7 +51,7 @@ const PRESETS: [Preset; 7] = [
     Preset { name: "claude-code", mode: "append" },
 ];
 
-/// All that keep `tools` as they are.
+/// All scenarios that keep `tools` unchanged.
 pub(crate) const SCENARIOS: [Scenario; 9] = [
     scenario(Api::Chat, "bridge", ""),
     scenario(Api::Responses, "bridge", ""),
@@ -70,14 +69,14 @@ pub(crate) fn scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     SCENARIOS.into_iter().filter(move |scenario| scenario.api == api)
 }
 
-/// The bridge in one API, with ids that are not both given and kept.
+/// The bridge in one API, with absent or changed ids.
 pub(crate) fn id_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     [CallIdPolicy::Absent, CallIdPolicy::Invented, CallIdPolicy::Rewritten]
         .into_iter()
         .map(move |ids| Scenario { ids, ..scenario(api, "bridge", "") })
 }
 
-/// The presets in one API, with call ids, without, and with others than were given. Gemini CLI makes up its own.
+/// The presets in one API, with call ids, without them, and with changed ones. Gemini CLI invents its own.
 pub(crate) fn preset_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     let all: &[CallIdPolicy] = match api {
         Api::Gemini => &[
@@ -95,7 +94,7 @@ pub(crate) fn preset_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
 }
 
 impl Scenario {
-    /// Whether the provider gives ids.
+    /// Whether the provider sends ids.
     pub(crate) fn has_ids(&self) -> bool {
         matches!(self.ids, CallIdPolicy::Kept | CallIdPolicy::Rewritten)
     }
@@ -105,8 +104,8 @@ impl Scenario {
         matches!(self.mode, "reveal" | "append")
     }
 
-    /// Whether the scripted model can call a tool that was not found. OpenAI's own search gives each
-    /// tool a namespace, which the model cannot know before.
+    /// Whether the scripted model can call a tool that was not found. OpenAI's own search gives each tool a namespace,
+    /// which the model cannot know in advance.
     pub(crate) fn can_call_unfound_tools(&self) -> bool {
         (self.api, self.mode) != (Api::Responses, "hosted")
     }
@@ -116,14 +115,14 @@ impl Scenario {
         let (preset, mode) = if self.preset.is_empty() {
             (String::new(), format!("mode = '{}'\n", self.mode))
         } else {
-            // A window so small that a preset which decides by its share defers.
+            // A context window so small that a preset that decides by share defers.
             (format!("preset = '{}'\ncontext = 20_000\n", self.preset), String::new())
         };
         let mut config = format!(
             "{preset}[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n{mode}"
         );
         if let Some(redis) = redis {
-            // Long enough for any machine: the tests are about what is in the store.
+            // Long enough for any machine: the tests are about the content of the store.
             writeln!(config, "[proxy.state]\nredis = '{redis}'\ntimeout_ms = 60_000").unwrap();
         }
         if !self.native.is_empty() {

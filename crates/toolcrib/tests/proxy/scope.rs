@@ -1,4 +1,4 @@
-//! A caller with a limited scope, through the real binary: tools outside it reach the provider nowhere.
+//! A caller with a limited scope, through the real binary: tools outside it never reach the provider.
 
 use toolcrib_testkit::provider::{Options, Provider};
 

@@ -1,4 +1,4 @@
-//! Conversations: what the model does in each turn, made from a seed.
+//! Generates scripts for the model from a seed.
 
 use serde_json::Value;
 use toolcrib_testkit::provider::{Action, Step};
@@ -6,12 +6,12 @@ use toolcrib_testkit::provider::{Action, Step};
 use crate::rng::Rng;
 use crate::tools::{Tool, arguments};
 
-/// Text that opens a search, where a step has one.
+/// Text before a search, in the steps that have one.
 pub(crate) const PREAMBLE: &str = "I'll look for a tool.";
 /// What the scripted model thinks before it searches.
 pub(crate) const THOUGHT: &str = "A tool for this must be found first.";
 
-/// The calls that an agent must see of a step.
+/// The calls of a step that an agent must see.
 pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
     step.actions
         .iter()
@@ -24,13 +24,13 @@ pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
         .collect()
 }
 
-/// Makes steps, and knows which tools they have used.
+/// Generates steps, and records which tools they use.
 pub(crate) struct ScriptGenerator<'a> {
     tools: &'a [Tool],
     rng: Rng,
     /// Tools that have been called.
     pub(crate) used: Vec<usize>,
-    /// Whether tools are called that nobody searched for.
+    /// Whether tools are called without a search.
     blind: bool,
     said: usize,
 }
@@ -54,13 +54,13 @@ impl<'a> ScriptGenerator<'a> {
             3 | 4 => says.push(self.known()),
             5 => says.push(self.fresh()),
             6 => {
-                // Several at once, some of them known.
+                // Parallel calls, some of known tools.
                 says.push(Action::text("All of this at once. "));
                 says.extend([self.fresh(), self.known(), self.fresh()]);
             }
             7 => says.extend([self.known(), self.known()]),
             8 => {
-                // A search beside a call that needs none.
+                // A search next to a call that needs none.
                 says.push(Action::search(format!("tools for {}", self.any_name())));
                 says.push(self.known());
             }
@@ -76,7 +76,7 @@ impl<'a> ScriptGenerator<'a> {
         (0..count).map(|_| self.step()).collect()
     }
 
-    /// A step for each tool that was used, which uses it again.
+    /// For each used tool, a step that uses it again.
     pub(crate) fn again(&mut self) -> Vec<Step> {
         let used = self.used.clone();
         used.into_iter().map(|at| Step::new([self.call(at)])).collect()
@@ -94,7 +94,7 @@ impl<'a> ScriptGenerator<'a> {
         Action::call(&tool.name, arguments(tool, &mut self.rng))
     }
 
-    /// A tool that was used before; any, as long as there is none.
+    /// A tool that was used before, or any tool if there is none.
     fn known(&mut self) -> Action {
         if self.used.is_empty() {
             return self.fresh();
@@ -103,7 +103,7 @@ impl<'a> ScriptGenerator<'a> {
         self.call(at)
     }
 
-    /// A tool that was not used before; any, once all were.
+    /// A tool that was not used before, or any tool if all were.
     fn fresh(&mut self) -> Action {
         let start = self.rng.below(self.tools.len());
         let all = (0..self.tools.len()).map(|at| (start + at) % self.tools.len());
@@ -111,7 +111,7 @@ impl<'a> ScriptGenerator<'a> {
         self.call(unused.unwrap_or(start))
     }
 
-    /// A call by its name, of a tool that nobody searched for.
+    /// A call of a tool without a search.
     fn blind(&mut self) -> Action {
         let at = self.rng.below(self.tools.len());
         let tool = &self.tools[at];

@@ -1,5 +1,5 @@
-//! State that is lost on purpose in the middle of a conversation: at most one request does not begin with
-//! the one before it, and every tool that was called can be called again.
+//! State that is deleted in the middle of a conversation: at most one request does not begin with the previous one, and
+//! every tool that was called can be called again.
 
 use toolcrib_testkit::redis::Server;
 
@@ -10,12 +10,12 @@ use crate::scenario::{SCENARIOS, Scenario, scenarios};
 use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
-/// Turns before the loss, and some after every tool was called again.
+/// Number of turns before the loss, and after every tool was called again.
 const BEFORE: usize = 40;
 const AFTER: usize = 15;
 const TOOLS: usize = 100;
 
-/// Holds a conversation; `lose` takes the state and says where it goes on.
+/// Plays a conversation; `lose` deletes the state and returns the URL to continue with.
 fn forget(
     scenario: Scenario,
     thinks: bool,
@@ -46,13 +46,13 @@ fn forget(
     assert_eq!(places, [known], "{scenario:?}: {:?}", breaks.iter().find(|(at, _)| *at != known));
 }
 
-/// A replica that keeps its state in memory is killed, and another takes its place.
+/// A replica with its state in memory is killed, and another one takes over.
 fn restarted(scenario: Scenario, thinks: bool) {
     let start = |url: &str| Replica::start(&scenario.config(url, None));
     forget(scenario, thinks, start, |replica, url| *replica = start(url));
 }
 
-/// Somebody empties the Redis.
+/// Redis is emptied.
 fn flushed(scenario: Scenario) {
     let redis = Server::start();
     let start = |url: &str| Replica::start(&scenario.config(url, Some(&redis.url())));

@@ -1,5 +1,5 @@
-//! Callers whose keys stand in for one real credential share an account, and must not see what the provider
-//! stores for each other.
+//! Callers whose keys are replaced by the same credential share an account, and must not see what the provider stores
+//! for each other.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{CannedResponse, Options, Provider};
@@ -53,7 +53,7 @@ fn a_stored_response_is_only_for_the_caller_that_created_it() {
         };
         let (id, item) = ids(&respond(&replica, ANN, &body(json!({}))));
         let next = body(json!({"previous_response_id": id}));
-        // Her own response is hers to continue, by id and by its items.
+        // She can continue her own response, by id and by its items.
         assert_eq!(respond(&replica, ANN, &next).status, 200, "{}", replica.log());
         let reference = json!({"input": [
             {"type": "item_reference", "id": item},
@@ -127,7 +127,7 @@ fn an_id_without_a_record_is_rejected_with_a_hint() {
     let got = respond(&second, ANN, &next);
     assert_eq!(got.status, 403);
     assert!(got.body.contains("send the conversation itself in `input`"), "{}", got.body);
-    // With a credential of one's own the provider decides.
+    // With the client's own credential, the provider decides.
     let own = "Authorization: Bearer sk-own\r\n";
     assert_eq!(respond(&second, own, &next).status, 200);
 }

@@ -1,13 +1,13 @@
-//! Tools of an imaginary company, as many as are wanted and the same on every run.
+//! Any number of tools of an imaginary company, the same on every run.
 //!
-//! The usual ones have three to twelve parameters, each with a description, as the tools of real MCP
-//! servers do; the tiny ones have one or two and few words, to show where deferring does not pay.
+//! The usual ones have three to twelve parameters, each with a description, like the tools of real MCP servers. The
+//! tiny ones have one or two and short descriptions, for the cases in which deferring saves nothing.
 
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;
 
-/// A tool, in no dialect.
+/// A tool, independent of the dialect.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
     pub(crate) name: String,
@@ -15,7 +15,7 @@ pub(crate) struct Tool {
     pub(crate) schema: Value,
 }
 
-/// How much a tool says about itself.
+/// How large the definition of a tool is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Size {
     Usual,

@@ -36,7 +36,7 @@ fn session() -> Session {
     with("")
 }
 
-/// The description of the search tool, where MCP has the list of names: there is no message to put it in.
+/// The description of the search tool, which contains the list of names in MCP: there is no message for it.
 fn index(session: &mut Session) -> String {
     session.listed("tool_search")["description"].as_str().unwrap().to_owned()
 }
@@ -145,7 +145,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema_and_loads_the_tool
     session.runs("slack__send_message", &json!({"channel": "#ops", "text": "Deployed."}));
 }
 
-// What servers say is data.
+// Text from servers is data.
 
 #[test]
 fn hidden_text_is_taken_out_of_the_metadata_and_logged() {

@@ -173,7 +173,7 @@ fn the_configuration_of_the_release_is_known_by_its_keys() {
     assert_eq!(stub.get("description"), None, "no hint, as in the release: {stub}");
 }
 
-/// MCP is no provider's API, so a search that is left to the provider is the bridge here.
+/// MCP is no provider's API, so a search that is left to the provider becomes the bridge.
 #[test]
 fn hosted_capabilities_are_the_bridge_and_the_automatic_one_is_this_search() {
     let setup = |id: &str| {

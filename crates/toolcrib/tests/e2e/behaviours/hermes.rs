@@ -186,7 +186,7 @@ fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
     let arguments = json!({"day": "Monday"});
     let call = json!({"name": name, "arguments": arguments});
     assert_eq!(session.call("tool_call", &call)["structuredContent"], arguments);
-    // The server gets the real name and the arguments as written, at once for who knows them.
+    // The server gets the real name and the arguments as written, at once if the client knows them.
     let mut again = session.again();
     assert_eq!(again.call("tool_call", &call)["structuredContent"], arguments);
 }

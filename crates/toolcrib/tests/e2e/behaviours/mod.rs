@@ -1,7 +1,7 @@
-//! Every behaviour of docs/behaviours.md that an MCP client can see, through `toolcrib mcp`.
+//! Every behaviour in docs/behaviours.md that an MCP client can see, through `toolcrib mcp`.
 //!
-//! A test says which config the gateway reads and which tools its servers have; then it lists, searches and
-//! calls as a client does, and reads what comes back.
+//! A test defines the gateway's config and its servers' tools; then it lists, searches and calls like a client, and
+//! checks the results.
 
 mod claude_code;
 mod everruns;
@@ -22,7 +22,7 @@ use crate::support::{Program, eventually, testkit_program};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// A tool whose parameters are texts, the first `required` of which it needs.
+/// A tool with text parameters, of which the first `required` are required.
 fn tool(name: &str, description: &str, parameters: &[&str], required: usize) -> Value {
     let properties: serde_json::Map<String, Value> =
         parameters.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
@@ -31,17 +31,17 @@ fn tool(name: &str, description: &str, parameters: &[&str], required: usize) -> 
     json!({"name": name, "description": description, "inputSchema": schema})
 }
 
-/// Tools that take nothing.
+/// Tools without parameters.
 fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
     tools.iter().map(|(name, words)| tool(name, words, &[], 0)).collect()
 }
 
-/// So many tools with one parameter each.
+/// This many tools with one parameter each.
 fn numbered(count: usize, stem: &str, description: &str) -> Vec<Value> {
     (0..count).map(|at| tool(&format!("{stem}{at}"), description, &["unit"], 1)).collect()
 }
 
-/// The gateway before it runs: a home with the files of its servers, and what it is started with.
+/// A gateway that is not running yet: a home with the files of its servers, and its arguments.
 struct Setup {
     home: Home,
     file: PathBuf,
@@ -49,8 +49,8 @@ struct Setup {
 }
 
 impl Setup {
-    /// A config of ours, and its servers with their tools. A server is a name, and may be followed by more
-    /// lines of its section.
+    /// A config of Toolcrib's, and servers with their tools. A server is a name, which further lines of its section may
+    /// follow.
     fn toml(text: &str, servers: &[(&str, &[Value])]) -> Self {
         let home = Home::new("");
         let mut text = text.to_owned();
@@ -63,7 +63,7 @@ impl Setup {
         Self { file: home.path().join("toolcrib.toml"), home, flags: Vec::new() }
     }
 
-    /// A preset, and its servers with their tools.
+    /// A preset, and servers with their tools.
     fn preset(preset: &str, servers: &[(&str, &[Value])]) -> Self {
         Self::toml(&format!("preset = \"{preset}\""), servers)
     }
@@ -108,7 +108,7 @@ impl Setup {
         program
     }
 
-    /// Why tools are deferred or not, as `doctor` says.
+    /// Why tools are deferred or not, according to `doctor`.
     fn doctor(&self) -> String {
         let program = self.command("doctor");
         let mut command = Command::new(&program[0]);
@@ -118,7 +118,7 @@ impl Setup {
         answer["decision"]["reason"].as_str().unwrap().to_owned()
     }
 
-    /// A client of the gateway, once every server has answered.
+    /// A client of the gateway, after every server has answered.
     fn start(self) -> Session {
         self.start_as("test", Era::Old)
     }
@@ -143,18 +143,18 @@ fn program(home: &Home, name: &str, tools: &[Value]) -> Program {
     testkit_program("faulty-server", &["--define", home.path().join(name).to_str().unwrap()])
 }
 
-/// Replaced in one step, so that the server never reads half of it.
+/// Replaces the file atomically, so that the server never reads half of it.
 fn define(home: &Home, name: &str, tools: &[Value]) {
     let draft = home.path().join("draft");
     fs::write(&draft, Value::from(tools).to_string()).unwrap();
     fs::rename(draft, home.path().join(name)).unwrap();
 }
 
-/// A client of a gateway that runs.
+/// A client of a running gateway.
 struct Session {
     setup: Setup,
     client: Client,
-    /// List changes that were heard during calls.
+    /// Number of list changes received during calls.
     changes: usize,
 }
 
@@ -166,8 +166,7 @@ impl Session {
         });
     }
 
-    /// The same gateway started again, with another client. It remembers what its servers have, so all it says in
-    /// its greeting is about them.
+    /// Restarts the gateway, with another client. Its servers' tools were saved, so the instructions include them.
     fn again(self) -> Self {
         let Self { setup, mut client, .. } = self;
         client.kill();
@@ -220,14 +219,14 @@ impl Session {
         self.call(name, arguments)["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// A call that is refused, and the refusal.
+    /// A call that is refused; returns the refusal.
     fn refused(&mut self, name: &str, arguments: &Value) -> Value {
         let result = self.call(name, arguments);
         assert_eq!(result["isError"], true, "{result}");
         serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 
-    /// A call that runs: our servers return the arguments.
+    /// A call that runs: the test servers return the arguments.
     #[track_caller]
     fn runs(&mut self, name: &str, arguments: &Value) {
         let result = self.call(name, arguments);
@@ -239,7 +238,7 @@ impl Session {
         serde_json::from_str(&self.text("tool_search", &json!({"query": query}))).unwrap()
     }
 
-    /// The tools that a search finds, whatever form its answer has.
+    /// The tools that a search finds, whatever the format of the reply.
     fn found(&mut self, query: &str) -> Vec<String> {
         self.found_with("tool_search", &json!({"query": query}))
     }
@@ -248,12 +247,12 @@ impl Session {
         names_in(&self.text(name, arguments))
     }
 
-    /// Gives a server other tools.
+    /// Replaces the tools of a server.
     fn define(&self, server: &str, tools: &[Value]) {
         define(&self.setup.home, server, tools);
     }
 
-    /// Waits until the log has this text.
+    /// Waits until the log contains this text.
     fn logs(&self, text: &str) {
         eventually(text, || {
             let log = fs::read_to_string(self.setup.home.path().join("stderr")).ok()?;
@@ -262,7 +261,7 @@ impl Session {
     }
 }
 
-/// The names of the tools in an answer.
+/// The tool names in a reply.
 fn names_in(text: &str) -> Vec<String> {
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     if let Ok(answer) = serde_json::from_str::<Value>(text) {

@@ -60,7 +60,7 @@ fn both_search_tools_are_always_there_and_never_find_themselves() {
     assert_eq!((session.list(), session.changes), (first, 0), "whatever was found");
 }
 
-/// The gateway is not told the model, so what other providers' models need is said to all.
+/// The gateway does not know the model, so every model gets the instructions that other providers' models need.
 #[test]
 fn instructions_send_the_model_to_tool_search_and_forbid_calls_before() {
     let instructions = opencode(&coding()).instructions().unwrap();
@@ -155,7 +155,7 @@ fn only_names_and_descriptions_are_searched_for_words() {
     assert_eq!(session.found("Mail!"), ["mail_send"], "the parameters are not searched");
 }
 
-/// One word ten times against two words once each, which are as rare as each other.
+/// One word ten times against two equally rare words once each.
 #[test]
 fn a_higher_k1_lets_repeated_words_count_for_more() {
     let often = "log ".repeat(10);

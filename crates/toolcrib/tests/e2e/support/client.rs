@@ -1,4 +1,4 @@
-//! A client of either era that says exactly what it is told to, and remembers all it hears.
+//! A client for either protocol version that sends exactly what a test says, and keeps all received messages.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::Program;
 use super::wire::Wire;
 
-/// The revision a client speaks.
+/// The protocol version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// 2025-11-25: a handshake, and questions as requests of the server.
     Old,
-    /// 2026-07-28: every request stands alone, and questions are answers that ask.
+    /// 2026-07-28: every request stands alone, and questions are results that require input.
     New,
 }
 
-/// What became of a request: its answer, and what was heard meanwhile, in order. Ids and progress tokens
-/// are left out, since they belong to one hop.
+/// A request's response, and the messages received in the meantime, in order. Ids and progress tokens are removed,
+/// because they belong to one hop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Exchange {
     pub(crate) answer: Value,
@@ -25,13 +25,13 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// All of it, to compare.
+    /// Everything, to be compared.
     pub(crate) fn value(&self) -> Value {
         json!({"answer": self.answer, "heard": self.messages})
     }
 }
 
-/// A client, and how it answers what it is asked.
+/// A client, and its answers to questions.
 pub(crate) struct Client {
     wire: Wire,
     era: Era,
@@ -39,14 +39,14 @@ pub(crate) struct Client {
     next: u64,
     messages: Vec<Value>,
     early: Vec<Value>,
-    /// The ids of questions about roots. A server asks for them in its own time, not as part of a call, so the call that
-    /// they came with may end first; then they are cancelled.
+    /// The ids of requests for roots. A server sends them at any time and not as part of a call, so the call during
+    /// which they arrived may end first; then they are cancelled.
     asked_for_roots: Vec<Value>,
-    /// What it said about itself when it was greeted; nothing in the newer era.
+    /// The result of `initialize`; empty in the stateless protocol.
     pub(crate) greeting: Value,
 }
 
-/// What every client here answers to a server's question.
+/// Every test client's answer to a server's question.
 fn answer(method: &str) -> Option<Value> {
     Some(match method {
         "elicitation/create" => {
@@ -58,14 +58,14 @@ fn answer(method: &str) -> Option<Value> {
             "model": "none",
             "stopReason": "endTurn",
         }),
-        // Nowhere: `server-filesystem` serves the roots that exist in place of its arguments.
+        // A folder that does not exist: `server-filesystem` serves existing roots instead of its arguments.
         "roots/list" => json!({"roots": [{"uri": "file:///no/such/root", "name": "work"}]}),
         "ping" => json!({}),
         _ => return None,
     })
 }
 
-/// A client that can be asked everything.
+/// The capabilities of a client that can answer every question.
 fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// A client of the older era that has yet to say that it is initialized.
+    /// A session client that has not sent `initialized` yet.
     pub(crate) fn greeted(wire: Wire) -> Self {
         let mut client = Self::unconnected("test", wire, Era::Old);
         client.greet();
@@ -141,7 +141,7 @@ impl Client {
         message["id"].as_u64().unwrap()
     }
 
-    /// Calls a tool with arguments that are written just so.
+    /// Calls a tool with arguments that are sent exactly as written.
     pub(crate) fn call_with_text(&mut self, tool: &str, arguments: &str) -> Value {
         let params = json!({"name": tool, "arguments": "ARGUMENTS"});
         let message = self.message("tools/call", params);
@@ -163,7 +163,7 @@ impl Client {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     }
 
-    /// Waits for the whole message that answers a request, and answers what is asked meanwhile.
+    /// Waits for the message that answers a request, and answers questions in the meantime.
     pub(crate) fn finish(&mut self, id: u64) -> Value {
         loop {
             let at = self.early.iter().position(|message| message["id"] == id);
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    /// Takes the next message in.
+    /// Reads the next message.
     fn read_message(&mut self) {
         let mut message = self.wire.receive();
         let Some(method) = message["method"].as_str().map(str::to_owned) else {
@@ -211,7 +211,7 @@ impl Client {
         self.messages.push(json!({"method": method, "params": params}));
     }
 
-    /// Asks, and answers what is asked back in either era, until there is an answer.
+    /// Sends a request, and answers questions in either protocol version, until there is a response.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Exchange {
         let mut asked = params.clone();
         self.messages.clear();
@@ -240,14 +240,14 @@ impl Client {
         answers
     }
 
-    /// Asks for something that must be answered with a result.
+    /// Sends a request that must succeed.
     pub(crate) fn result(&mut self, method: &str, params: &Value) -> Value {
         let mut exchange = self.ask(method, params);
         assert!(exchange.answer.get("result").is_some(), "{method} {params}: {}", exchange.answer);
         exchange.answer["result"].take()
     }
 
-    /// Calls a tool, wanting to know how it gets on.
+    /// Calls a tool with a progress token.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Exchange {
         let meta = json!({"progressToken": format!("p{}", self.next)});
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments, "_meta": meta}))
@@ -264,7 +264,7 @@ impl Client {
         serde_json::from_value(list["tools"].take()).unwrap()
     }
 
-    /// Waits until it hears a message of this kind, and gives it.
+    /// Waits for a message of this method, and returns it.
     pub(crate) fn wait_for_message(&mut self, method: &str) -> Value {
         loop {
             let at = self.messages.iter().position(|message| message["method"] == method);
@@ -275,7 +275,7 @@ impl Client {
         }
     }
 
-    /// How many messages of this kind it has heard since it last asked something.
+    /// Number of messages of this method since the last request.
     pub(crate) fn messages(&self, method: &str) -> usize {
         self.messages.iter().filter(|message| message["method"] == method).count()
     }

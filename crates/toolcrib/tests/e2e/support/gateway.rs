@@ -1,4 +1,4 @@
-//! The gateway under test: a home of its own, a config, and both doors.
+//! The gateway under test: a home, a config, and both transports.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use super::client::{Client, Era};
 use super::wire::{Process, Wire};
 use super::{Program, eventually, testkit_program};
 
-/// A folder with a config and whatever the gateway remembers between its runs.
+/// A folder with a config and the gateway's saved state.
 pub(crate) struct Home {
     folder: TempDir,
 }
@@ -31,7 +31,7 @@ impl Served {
     }
 }
 
-/// All ways a client can come to the gateway.
+/// All ways in which a client can connect to the gateway.
 pub(crate) const CONNECTIONS: [(&str, Era); 4] =
     [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
 
@@ -43,7 +43,7 @@ impl Home {
         home
     }
 
-    /// Another config in the place of this one.
+    /// Replaces the config.
     pub(crate) fn configure(&self, config: &str) {
         fs::write(self.config(), config).unwrap();
     }
@@ -93,7 +93,7 @@ impl Home {
     }
 }
 
-/// Starts what serves over HTTP, and waits until it says where.
+/// Starts a server over HTTP, and waits until it prints its address.
 pub(crate) fn served(mut command: Command) -> Served {
     let log = NamedTempFile::new().unwrap();
     let said = File::options().append(true).open(log.path()).unwrap();
@@ -103,7 +103,7 @@ pub(crate) fn served(mut command: Command) -> Served {
     Served { url, log, _process: process }
 }
 
-/// A client of a gateway that is started for it, by one way or another.
+/// Starts a gateway and connects a client to it.
 pub(crate) fn connect(home: &Home, (transport, era): (&str, Era)) -> (Client, Option<Served>) {
     if transport == "stdio" {
         return (home.stdio("test", era), None);
@@ -128,7 +128,7 @@ pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
     text
 }
 
-/// The part of a config that names a server `late` of 40 tools, and the file that it waits for when it starts.
+/// The section of a config for a server `late` with 40 tools, and the file that it waits for when it starts.
 pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     let ready = home.path().join("ready");
     let program = testkit_program(
@@ -138,12 +138,12 @@ pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
-/// Deferral whatever the number of tools, so that the bridge is what clients see.
+/// Deferral for any number of tools, so that clients see the bridge.
 pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
-/// No deferral, whatever the number of tools.
+/// No deferral, for any number of tools.
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 
-/// Waits until every server behind a client is up: a browse then names none that is not.
+/// Waits until every server behind a client is up: then a browse names none that is not.
 pub(crate) fn wait_until_ready(client: &mut Client) {
     eventually("all servers up", || {
         let reply = client

@@ -1,4 +1,4 @@
-//! Streamable HTTP by hand: one connection for each message, and every message of a response told.
+//! Streamable HTTP without a library: one connection per message; every received message is sent to a channel.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
@@ -9,7 +9,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// An address, and the session at it once there is one.
+/// A URL, and its session if there is one.
 pub(crate) struct HttpEndpoint {
     host: String,
     path: String,
@@ -23,7 +23,7 @@ impl HttpEndpoint {
         Self { host: host.to_owned(), path: format!("/{path}"), session: Arc::default() }
     }
 
-    /// Sends a message, written in one's own way; what comes back is told as it comes.
+    /// Sends a message with exactly this text; received messages are sent to the channel as they arrive.
     pub(crate) fn post_text(&self, message: &Value, body: &str, tell: Sender<Value>) {
         let mut head = self.head("POST");
         let _ =
@@ -34,7 +34,7 @@ impl HttpEndpoint {
         self.exchange(format!("{head}\r\n{body}"), tell, message.get("id").cloned());
     }
 
-    /// Opens the stream on which the server speaks unasked.
+    /// Opens the stream for messages that the server sends on its own.
     pub(crate) fn listen(&self, tell: Sender<Value>) {
         self.exchange(format!("{}\r\n", self.head("GET")), tell, None);
     }
@@ -79,7 +79,7 @@ impl HttpEndpoint {
     }
 }
 
-/// The headers that repeat what a message of the newer revision says.
+/// The headers that repeat parts of a stateless message.
 fn standard(message: &Value) -> Vec<(&'static str, String)> {
     let params = &message["params"];
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
@@ -120,7 +120,7 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Tells the message of each event until the stream ends.
+    /// Sends the message of each event to the channel until the stream ends.
     fn events(self, tell: &Sender<Value>) {
         for line in self.body.lines().map_while(Result::ok) {
             let Some(data) = line.strip_prefix("data:") else { continue };
@@ -135,7 +135,7 @@ impl Response {
     }
 }
 
-/// What follows the headers, without the marks between chunks.
+/// The body without the chunk framing.
 struct Body {
     stream: BufReader<TcpStream>,
     chunked: bool,

@@ -1,5 +1,5 @@
-//! What all of these tests stand on: where the peers are, a gateway with a home of its own, and clients
-//! that speak the protocol by hand.
+//! Shared by all of these tests: where the peers are, a gateway with its own home, and clients that speak the protocol
+//! without a library.
 
 pub(crate) mod client;
 pub(crate) mod gateway;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
-/// Between two looks at something that is awaited.
+/// Interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The root of the repository.
@@ -52,7 +52,7 @@ pub(crate) fn testkit_program(name: &str, arguments: &[&str]) -> Program {
     program
 }
 
-/// Looks again and again until there is something to see.
+/// Polls until there is a value.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -64,7 +64,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Compares two values as a whole, and says where they part.
+/// Compares two values, and reports the first difference.
 #[track_caller]
 pub(crate) fn assert_same(found: &Value, expected: &Value, what: &str) {
     if let Some((at, found, expected)) = difference(found, expected, String::new()) {

@@ -1,4 +1,4 @@
-//! The same server twice: spoken to directly, and through the gateway.
+//! The same server twice: called directly, and through the gateway.
 
 use serde_json::Value;
 
@@ -6,11 +6,11 @@ use super::client::{Client, Era, Exchange};
 use super::gateway::{DEFERRED, Home, Served, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
-/// How often a server is asked again whose answers hold the time.
+/// Maximum number of attempts with a server whose responses contain the time.
 const TRIES: usize = 20;
 
-/// Real servers may take longer to start than the gateway allows by default, on a machine with much else to do:
-/// they would be ended and started again, and never be up.
+/// Real servers may take longer to start on a busy machine than the gateway allows by default: they would be restarted
+/// again and again.
 const PATIENT: &str = "start_timeout = 600\ncall_timeout = 600\n";
 
 /// A client of the server itself, and one of the gateway in front of another process of it.
@@ -40,7 +40,7 @@ impl Pair {
         Self { direct, through, name, connection, _served: served, _homes: [alone, home] }
     }
 
-    /// Calls a tool both ways; what comes back, and what is heard meanwhile, must be the same.
+    /// Calls a tool both ways; the responses, and the messages in the meantime, must be the same.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         let wire = format!("{}__{tool}", self.name);
@@ -52,13 +52,13 @@ impl Pair {
         assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.connection));
     }
 
-    /// Asks both ways, by the names that each side knows; what comes back is for the test to compare.
+    /// Sends a request both ways, with the names that each side knows; the test compares the responses.
     pub(crate) fn ask(&mut self, method: &str, direct: &Value, through: &Value) -> (Value, Value) {
         self.both(|client| client.ask(method, direct), |client| client.ask(method, through))
     }
 
-    /// Some answers hold the time: where the server itself does not answer the same before and after, all
-    /// is asked again.
+    /// Some responses contain the time: if the server itself does not answer the same before and after, everything is
+    /// sent again.
     fn both(
         &mut self,
         mut direct: impl FnMut(&mut Client) -> Exchange,
@@ -75,7 +75,7 @@ impl Pair {
     }
 }
 
-/// What was heard from a server itself, with its questions as the gateway puts them: under its name.
+/// The messages of the server itself, with the server's name in its questions, as the gateway adds it.
 fn attributed(mut exchange: Value, server: &str) -> Value {
     for message in exchange["heard"].as_array_mut().into_iter().flatten() {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
@@ -101,7 +101,8 @@ fn attributed(mut exchange: Value, server: &str) -> Value {
     exchange
 }
 
-/// What is compared: all but the marks that only the newer era has, and what belongs to no call.
+/// What is compared: everything except fields that only the stateless protocol has, and messages that belong to no
+/// call.
 fn plain(mut exchange: Exchange) -> Value {
     if let Some(result) = exchange.answer.get_mut("result").and_then(Value::as_object_mut) {
         for mark in ["resultType", "ttlMs", "cacheScope"] {

@@ -1,4 +1,4 @@
-//! The two ways a message travels, without a library to hide what is really sent.
+//! The two transports, without a library that would hide what is really sent.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ enum Outgoing {
     Http(HttpEndpoint),
 }
 
-/// A connection: messages out, and whatever comes in by any way, in order of arrival.
+/// A connection: sends messages, and receives all messages in order of arrival.
 pub(crate) struct Wire {
     out: Outgoing,
     inbox: Receiver<Value>,
@@ -26,7 +26,7 @@ pub(crate) struct Wire {
     process: Option<Process>,
 }
 
-/// A child that ends with its owner.
+/// A child process that is killed when dropped.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
@@ -57,7 +57,7 @@ impl Wire {
         let arrived = sender.clone();
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                // Whatever is not JSON has no business there, and the test shall see it.
+                // Anything that is not JSON is an error, and the test should see it.
                 let message = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 if arrived.send(message).is_err() {
                     return;
@@ -77,7 +77,7 @@ impl Wire {
         self.send_text(message, &message.to_string());
     }
 
-    /// Sends a message that is written in one's own way.
+    /// Sends a message with exactly this text.
     pub(crate) fn send_text(&mut self, message: &Value, text: &str) {
         match &mut self.out {
             Outgoing::Stdio(input) => {
@@ -88,7 +88,7 @@ impl Wire {
         }
     }
 
-    /// Opens the stream on which an HTTP server speaks unasked; over stdio it always can.
+    /// Opens the stream for messages that an HTTP server sends on its own; over stdio it needs none.
     pub(crate) fn listen(&self) {
         if let Outgoing::Http(transport) = &self.out {
             transport.listen(self.sender.clone());

@@ -1,5 +1,5 @@
-//! How an agent speaks to each of the four APIs: its requests, what it reads in the answers, and what it
-//! puts into its history afterwards, just as the users of the official SDKs do.
+//! An agent's side of each of the four APIs: its requests, how it reads responses, and what it adds to its history, as
+//! users of the official SDKs do.
 
 mod chat;
 mod gemini;
@@ -19,19 +19,19 @@ pub(crate) enum Api {
     Gemini,
 }
 
-/// What every agent is told first.
+/// The system prompt of every agent.
 const SYSTEM: &str = "You are the company's assistant.";
 
-/// What an agent asks.
+/// A request of an agent.
 pub(crate) struct AgentRequest<'a> {
     pub(crate) tools: &'a Value,
     pub(crate) history: &'a [Value],
     pub(crate) stream: bool,
-    /// Whether the model is asked to think, where that is asked for.
+    /// Whether thinking is requested, if the API has an option for it.
     pub(crate) thinks: bool,
 }
 
-/// One turn of the model, as an agent sees it.
+/// One message of the model, as an agent sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ModelMessage {
     pub(crate) thoughts: String,
@@ -48,39 +48,39 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// Ids are made anew for each conversation.
+/// Ids differ between conversations, so they are not compared.
 impl PartialEq for Call {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.arguments) == (&other.name, &other.arguments)
     }
 }
 
-/// A turn, and what of it goes into the history.
+/// A message, and the entries that it adds to the history.
 pub(crate) type ParsedResponse = (ModelMessage, Vec<Value>);
 
-/// An API from the agent's side.
+/// The agent's side of an API.
 pub(crate) trait ApiClient {
     /// The name of the history in a request.
     fn history(&self) -> &'static str;
     /// `tools`, as this API has them.
     fn tools(&self, tools: &[Tool]) -> Value;
-    /// What a history begins with.
+    /// The first entries of a history.
     fn initial_history(&self) -> Vec<Value> {
         Vec::new()
     }
-    /// What the user says.
+    /// A user message.
     fn user(&self, text: &str) -> Value;
-    /// What tools answered.
+    /// The entries for tool results.
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value>;
-    /// Where a request goes, and its body.
+    /// The path and body of a request.
     fn request(&self, ask: &AgentRequest<'_>) -> (&'static str, Value);
-    /// An answer that came as a whole.
+    /// Reads a complete JSON response.
     fn whole(&self, body: &Value) -> ParsedResponse;
-    /// An answer that came in events.
+    /// Reads a streamed response.
     fn events(&self, events: &[Value]) -> ParsedResponse;
-    /// The calls in what goes into the history, and the key of their ids.
+    /// The calls among the history entries, and the key of their ids.
     fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str);
-    /// Gives the calls of turn number `at` other ids, here the nine characters that some providers insist on.
+    /// Replaces the ids of the calls in message number `at`, here by the nine characters that some providers require.
     fn rewrite_ids(&self, turn: &mut ModelMessage, echo: &mut [Value], at: usize) {
         let (calls, key) = self.calls(echo);
         for (place, (entry, call)) in calls.into_iter().zip(&mut turn.calls).enumerate() {

@@ -1,9 +1,9 @@
-//! What the pages under docs/presets promise, shown through `toolcrib serve`: each test is named in a row of
-//! the table of its page.
+//! The behaviours that docs/presets documents, through `toolcrib serve`: each test is named in a row of the table of
+//! its page.
 //!
-//! The model says exactly what a test tells it to, in Chat Completions if the row is not about an API, so that a
-//! test reads the bytes that reach the provider, what the model reads in answer to its calls, and what the
-//! client gets.
+//! The model replies exactly as a test says, in Chat Completions unless the row is about another API, so that a test
+//! can check the bytes that reach the provider, what the model reads in answer to its calls, and what the client
+//! receives.
 
 mod claude_code;
 mod everruns;
@@ -34,7 +34,7 @@ struct Proxy {
     conversations: usize,
 }
 
-/// What one request of the client led to.
+/// The result of one request of the client.
 struct Seen {
     /// The body of the client's request.
     asked: String,
@@ -69,7 +69,7 @@ impl Proxy {
         Self { provider, replica, setup: setup.clone(), history, conversations }
     }
 
-    /// Begins a conversation with these tools.
+    /// Starts a conversation with these tools.
     fn ask(&mut self, tools: &[Value]) -> Seen {
         self.conversations += 1;
         let text = format!("Task number {}.", self.conversations);
@@ -77,7 +77,7 @@ impl Proxy {
         self.send(tools)
     }
 
-    /// Goes on with it: runs the calls that came, or says something else.
+    /// Continues the conversation: runs the calls, or says something else.
     fn go_on(&mut self, tools: &[Value]) -> Seen {
         let calls = self.history.last().and_then(|last| last["tool_calls"].as_array().cloned());
         for call in calls.iter().flatten() {
@@ -99,7 +99,7 @@ impl Proxy {
         seen
     }
 
-    /// The same conversation in front of another proxy, which has no state of it.
+    /// The same conversation with another proxy, which has no state of it.
     fn moved(self, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { history: self.history, ..Self::start(&self.setup, answers) }
     }
@@ -118,7 +118,7 @@ impl Proxy {
 }
 
 impl Seen {
-    /// A number in a header of ours.
+    /// A number in a Toolcrib header of the response.
     fn number(&self, header: &str) -> usize {
         self.response.header(header).unwrap().parse().unwrap()
     }
@@ -127,7 +127,7 @@ impl Seen {
         serde_json::from_str(&self.response.body).unwrap()
     }
 
-    /// Whether one request reached the provider, as the client wrote it.
+    /// Whether exactly one request reached the provider, byte-identical to the client's.
     fn is_untouched(&self) -> bool {
         self.sent.len() == 1 && self.first == self.asked.as_bytes()
     }
@@ -165,7 +165,7 @@ impl Seen {
         self.tool(round, name)["function"]["description"].as_str().unwrap()
     }
 
-    /// The answer to a call of ours that a request carries last.
+    /// The reply to a call of Toolcrib's own tool, at the end of a request.
     fn reply(&self, round: usize) -> &str {
         let last = self.sent[round]["messages"].as_array().unwrap().last().unwrap();
         assert_eq!(last["role"], "tool", "{last}");
@@ -215,12 +215,12 @@ fn answer(message: &Value, stop: &str) -> CannedResponse {
     )
 }
 
-/// What reaches the provider of one request, and how the client is told of it.
+/// The request that reaches the provider, and the response that the client gets.
 fn first(setup: &Setup, tools: &[Value]) -> Seen {
     Proxy::start(setup, [done()]).ask(tools)
 }
 
-/// What the model reads in answer to each of these calls of ours, each in a conversation of its own.
+/// The replies to each of these calls of Toolcrib's own tools, each in its own conversation.
 fn replies(setup: &Setup, tools: &[Value], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().flat_map(|(name, input)| [call(name, input), done()]);
     let mut proxy = Proxy::start(setup, answers);
@@ -245,7 +245,7 @@ fn names<'a>(answer: &'a Value, list: &str) -> Vec<&'a str> {
     answer[list].as_array().unwrap().iter().map(|hit| hit["name"].as_str().unwrap()).collect()
 }
 
-/// A tool with these arguments, all texts, of which the first `required` are required.
+/// A tool with these text arguments, of which the first `required` are required.
 fn tool(name: &str, description: &str, arguments: &[&str], required: usize) -> Value {
     let function = json!({
         "name": name, "description": description, "parameters": strings(arguments, required),
@@ -259,7 +259,7 @@ fn strings(arguments: &[&str], required: usize) -> Value {
     json!({"type": "object", "properties": properties, "required": &arguments[..required]})
 }
 
-/// The warnings at the start, without the place they are about.
+/// The warnings at the start, without the place they refer to.
 fn warnings(setup: &Setup) -> Vec<String> {
     let log = Proxy::start(setup, []).replica.log();
     let warnings = log.lines().filter_map(|line| line.strip_prefix("warning: "));

@@ -1,4 +1,4 @@
-//! A mode that an API has no words for: the log says once, and `doctor` says too, what is used instead.
+//! A mode that an API does not support: the log (once) and `doctor` say what is used instead.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Proxy, Setup, done};
 use crate::behaviours::claude_code::session;
 
-/// A config, and what is said about it.
+/// A config, and the notices about it.
 const CASES: [(&str, &[&str]); 9] = [
     ("preset = 'default'", &[]),
     ("preset = 'hermes'", &[]),
@@ -51,7 +51,7 @@ const CASES: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// What is said of the LLM proxy, a line each.
+/// The notices about the LLM proxy, one per line.
 fn said(text: &str) -> Vec<&str> {
     let lines =
         text.lines().filter_map(|line| line.find("the LLM proxy cannot").map(|at| &line[at..]));

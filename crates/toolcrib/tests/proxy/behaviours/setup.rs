@@ -9,7 +9,7 @@ pub(super) struct Setup {
     pub(super) flags: Vec<&'static str>,
     pub(super) model: &'static str,
     pub(super) headers: &'static str,
-    /// Whether the providers' own hosts are asked, and the scripted provider stands in for them.
+    /// Whether requests go to the providers' own host names, for which the scripted provider stands in.
     pub(super) real_hosts: bool,
 }
 

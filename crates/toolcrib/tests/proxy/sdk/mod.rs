@@ -1,8 +1,8 @@
-//! Real SDKs as clients: `openai` (Chat Completions and Responses), `anthropic` and `google-genai`, each in
-//! an ordinary agent loop with 200 tools, against the scripted provider of `toolcrib-testkit`.
+//! Real SDKs as clients: `openai` (Chat Completions and Responses), `anthropic` and `google-genai`, each in an ordinary
+//! agent loop with 200 tools, with the scripted provider of `toolcrib-testkit`.
 //!
-//! The agents talk to `toolcrib serve`, which stands before it. Two of the tools are needed, one is found in the middle. An SDK must see the calls of those tools
-//! and nothing else, streaming or not.
+//! The agents connect to `toolcrib serve`, which is in front of the provider. They need two of the tools, one of which
+//! is found in the middle. An SDK must see the calls of those tools and nothing else, streaming or not.
 
 mod client;
 mod presets;
@@ -36,7 +36,7 @@ fn converse(client: Client) {
         let ids = ids(&seen);
         let distinct: HashSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len(), "{ids:?}");
-        // The provider counts four bytes as a token, and the SDK must see what all rounds took.
+        // The provider counts four bytes as a token, and the SDK must see the tokens of all rounds.
         let counted: u64 = provider
             .requests()
             .iter()
@@ -49,13 +49,13 @@ fn converse(client: Client) {
         // The search told the schema of what it found, however the SDK spells its keys.
         let told = |body: &[u8]| String::from_utf8_lossy(body).contains("Name of the city.");
         assert!(provider.requests().iter().any(|request| told(&request.body)), "{client:?}");
-        // Something was hidden, or this would prove nothing.
+        // There must have been hidden rounds, or the test would show nothing.
         assert!(provider.requests().len() > turns.len());
         assert!(proxy.modes().contains(&"bridge".to_owned()), "{:?}", proxy.modes());
     }
 }
 
-/// The same agents without a proxy: what they see is what is expected above.
+/// The same agents without a proxy see the expected conversation.
 #[test]
 fn direct() {
     for client in Client::ALL {

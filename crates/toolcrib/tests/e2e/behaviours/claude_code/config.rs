@@ -1,4 +1,4 @@
-//! Claude Code's own files, which are known by their keys.
+//! Claude Code's own files, which are recognised by their keys.
 
 use serde_json::{Value, json};
 

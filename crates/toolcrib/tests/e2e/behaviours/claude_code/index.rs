@@ -1,4 +1,5 @@
-//! The index of names under `claude-code`: how it is grouped, grows, and what it says of servers that are away.
+//! The index of names under `claude-code`: how it is grouped and grows, and what it says about servers that are
+//! unavailable.
 
 use serde_json::json;
 
@@ -15,7 +16,7 @@ fn the_index_groups_names_by_server_and_sorts_them() {
     let before = index(&mut session);
     mixed.reverse();
     session.define("github", &mixed);
-    // A tool more shows that the other order has arrived.
+    // One more tool shows that the new order has arrived.
     let more = [mixed, plain(&[("zip", "Packs.")])].concat();
     session.define("github", &more);
     session.client.wait_for_message(CHANGED);

@@ -1,4 +1,4 @@
-//! everruns' own file, which is known by its keys.
+//! everruns' own file, which is recognised by its keys.
 
 use serde_json::{Value, json};
 

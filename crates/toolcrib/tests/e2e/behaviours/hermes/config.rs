@@ -1,4 +1,4 @@
-//! Hermes' own file, which is known by its keys.
+//! Hermes' own file, which is recognised by its keys.
 
 use serde_json::{Value, json};
 

@@ -13,7 +13,7 @@ fn files() -> Vec<Value> {
     ]
 }
 
-/// A file with these keys, in which the servers stand as opencode writes them.
+/// A file with these keys, with the servers in opencode's format.
 fn configured(mut keys: Value, servers: &[(&str, &[Value])]) -> Setup {
     Setup::file("opencode.jsonc", servers, |commands| {
         for (name, command) in commands {
@@ -28,7 +28,7 @@ pub(super) fn with_options(options: &Value, tools: &[Value]) -> Setup {
     configured(json!({"plugin": [["opencode-tool-search", options]]}), &[("dev", tools)])
 }
 
-/// The descriptions that tools are listed with, less those of the search tools.
+/// The listed descriptions, without those of the search tools.
 fn descriptions(setup: Setup) -> Vec<String> {
     let listed = setup.start().list();
     let theirs = listed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("dev"));
