@@ -41,7 +41,7 @@
 //!     unsupported: LearnedUnsupported,
 //! }
 //!
-//! fn ask(body: String, state: &mut State, send: &mut dyn FnMut(&OutgoingRequest) -> Option<(u16, String)>) -> (Vec<u8>, Done) {
+//! fn ask(body: String, state: &mut State, send: &mut dyn FnMut(&OutgoingRequest) -> Option<(u16, String)>) -> (Vec<u8>, ExchangeOutcome) {
 //!     let path = "/v1/chat/completions";
 //!     let mut config = ExchangeConfig::new("api.openai.com", Arc::new(FourCharsPerToken)); // toolcrib-tokens counts exactly
 //!     config.learned = state.unsupported.clone(); // a program that runs for days sets `now` as well
@@ -85,7 +85,7 @@
 //!             Some(Action::StoreRecords(records)) => state.records.extend(records),
 //!             Some(Action::Remember(unsupported)) => state.unsupported.merge(unsupported),
 //!             Some(Action::FellBack(_)) => {} // for a log
-//!             Some(Action::Done(done)) => return (response, done),
+//!             Some(Action::Done(outcome)) => return (response, outcome),
 //!         }
 //!     }
 //! }
@@ -108,13 +108,13 @@
 //!     said(calls(call("call_2_report_abcdef", "tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#))),
 //! ].into_iter();
 //! let mut sizes = Vec::new();
-//! let (response, done) = ask(body(question), &mut state, &mut |request| {
+//! let (response, outcome) = ask(body(question), &mut state, &mut |request| {
 //!     sizes.push(request.body.len());
 //!     Some((200, rounds.next()?))
 //! });
 //! let response = String::from_utf8(response)?;
 //! assert!(response.contains(r#""name":"crm__report_7","arguments":"{\"month\":\"May\"}""#) && !response.contains("tool_search"));
-//! assert_eq!((done.ending, done.summary.rounds, done.summary.searches), (Ending::Complete, 2, 1));
+//! assert_eq!((outcome.ending, outcome.summary.rounds, outcome.summary.searches), (Ending::Complete, 2, 1));
 //! assert!(sizes[0] < body(question).len() / 2);
 //!
 //! // The next request contains what the client saw, with the ids of its calls. The upstream gets the search again, unchanged.
