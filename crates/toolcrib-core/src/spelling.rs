@@ -30,7 +30,7 @@ pub(crate) enum Resolution {
     Nothing,
 }
 
-/// SpellingMatch a spelling matches the name of a tool.
+/// How a spelling matches the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpellingMatch {
     /// It is exactly the name.
