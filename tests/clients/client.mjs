@@ -36,7 +36,7 @@ client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
 const call = (name, args, options) =>
     client.callTool({ name: "tool_call", arguments: { name, arguments: args } }, undefined, options);
 
-// Looks again and again; the test that runs this has a deadline.
+// Polls until there is a result; the test that runs this has a deadline.
 const until = async (look) => {
     while (!(await look())) await new Promise((resolve) => setTimeout(resolve, 20));
 };
@@ -75,7 +75,7 @@ await until(async () => {
     return progress.length >= 3;
 });
 
-// The call hangs in its server until we give it up.
+// The call hangs in its server until this client cancels it.
 const giveUp = new AbortController();
 const stuck = call("faulty__stuck", {}, { signal: giveUp.signal }).then(
     () => false,

@@ -17,7 +17,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-# Half of what is tried here belongs to the older revision, and the SDK says so.
+# Half of what is tested here belongs to the session protocol, about which the SDK warns.
 warnings.simplefilter("ignore")
 
 seen = {}
@@ -26,7 +26,7 @@ news = []
 
 
 def plain(model):
-    """A result as it is on the wire, less what only the stateless revision says."""
+    """A result as it is on the wire, without the fields of the stateless protocol."""
     value = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
     for key in ("resultType", "ttlMs", "cacheScope", "_meta"):
         value.pop(key, None)
@@ -50,7 +50,7 @@ async def hear(message):
 
 
 async def until(look):
-    """Looks again and again; the test that runs this has a deadline."""
+    """Polls until there is a result; the test that runs this has a deadline."""
     while not (found := await look()):
         await anyio.sleep(0.02)
     return found
@@ -105,7 +105,7 @@ async def main(client):
     seen["with progress"] = await call(client, "fixture__test_tool_with_progress", {}, progress_callback=on_progress)
     seen["progress"] = progress
 
-    # The call hangs in its server until we give it up.
+    # The call hangs in its server until this client cancels it.
     async with anyio.create_task_group() as calls:
         calls.start_soon(call, client, "faulty__stuck", {})
         await until(lambda: logged("call stuck"))

@@ -74,13 +74,13 @@ async def soak(arguments, home):
     attacked = json.loads((await asyncio.to_thread(attackers.communicate))[0])
     tally.lost += attacked["lost"]
     crashed = not program.runs()
-    # What is still under way has this long to end.
+    # Requests in flight have this long to finish.
     await asyncio.sleep(30)
     rest = 0.0 if crashed else program.memory()[0]
     program.terminate()
     while program.runs():
         await asyncio.sleep(0.1)
-    # What is being ended has a few seconds to go.
+    # Processes that were told to exit have a few seconds.
     for _ in range(100):
         if not program.descendants():
             break

@@ -30,7 +30,7 @@ async def attacked_by(address, model, count, until):
             lines += [f"content-length: {len(body)}", "", ""]
             writer.write("\r\n".join(lines).encode() + body)
             taken = 0
-            # Leaves after 64 MB, as a user does who presses stop.
+            # Disconnects after 64 MB, like a user who presses stop.
             while taken < 64 << 20 and not until():
                 part = await asyncio.wait_for(reader.read(1 << 16), 60)
                 if not part or part.endswith(b"0\r\n\r\n"):

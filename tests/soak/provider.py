@@ -7,7 +7,7 @@ is an attack on whoever reads the response.
 import asyncio
 import json
 
-# What one attack sends at most, so that the soak test ends even if the proxy never disconnects.
+# Maximum number of bytes that one attack sends, so that the soak test ends even if the proxy never disconnects.
 MOST = 2 << 30
 PIECE = "x" * 4096
 

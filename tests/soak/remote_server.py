@@ -5,7 +5,7 @@ import json
 
 from hostile_server import answer
 
-# Messages of one flood at most, so that the soak test ends even if the gateway never disconnects.
+# Maximum number of messages in one flood, so that the soak test ends even if the gateway never disconnects.
 MOST = 2_000_000
 
 

@@ -11,7 +11,7 @@ use crate::raw_client::Era;
 
 /// The log lines about configs that could not be used.
 fn refusals(stderr: &str) -> impl Iterator<Item = &str> {
-    stderr.lines().filter(|line| line.contains("cannot be used; the one before stays"))
+    stderr.lines().filter(|line| line.contains("cannot be used; the previous one stays"))
 }
 
 /// Two hundred edits, every third of them invalid, while calls run on a server that none of them changes: no call
@@ -69,7 +69,7 @@ fn two_hundred_config_edits_are_applied() {
         let before = refusals(&steady.stderr()).count();
         steady.write(&broken(1_000 + n));
         until_true("refused", || refusals(&steady.stderr()).count() > before);
-        assert!(peer.names().contains(&"steady__echo".to_owned()), "the one before stays");
+        assert!(peer.names().contains(&"steady__echo".to_owned()), "the previous config stays");
     }
     steady.write(&extra(1));
     until_true("added", || peer.names().contains(&"extra1__echo".to_owned()));
