@@ -4,8 +4,8 @@
 //! descriptions, questions, log messages and errors. Results of calls are only checked, since a gateway must not
 //! change what a tool returned unless it is configured to.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use rmcp::model::ErrorData;
 use serde_json::Value;
@@ -121,7 +121,7 @@ impl LoggedOnce {
     /// Whether a source is logged for the first time. Once the maximum is reached, no new source is logged.
     pub(crate) fn is_first(&self, server: &str, source: &str) -> bool {
         let key = format!("{server}\n{source}");
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock();
         logged.len() < MAX_SOURCES && logged.insert(key)
     }
 }

@@ -3,8 +3,9 @@
 //! Nothing here waits for a server. When a server answers, changes or disconnects, a new snapshot replaces the
 //! current one. Readers keep the snapshot that they took.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::LoggingLevel;
@@ -92,7 +93,7 @@ impl Hub {
     }
 
     fn lock_upstreams(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Upstream>>> {
-        self.upstreams.lock().unwrap_or_else(PoisonError::into_inner)
+        self.upstreams.lock()
     }
 
     /// Returns a server by its name in the config.
@@ -118,7 +119,7 @@ impl Hub {
     /// Requests log messages from this level up from all servers, unless a client has already requested more.
     pub(crate) fn request_log_level(&self, level: LoggingLevel) {
         {
-            let mut current = self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.shared.log_level.lock();
             if current.is_some_and(|current| severity(current) <= severity(level)) {
                 return;
             }
@@ -140,7 +141,7 @@ impl Hub {
 
     /// Returns the current config.
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.lock())
     }
 
     /// Replaces the config. Servers that it does not change keep running.
@@ -188,7 +189,7 @@ impl Hub {
             self.tasks.spawn(Arc::clone(&upstream).run_with_restarts());
             self.lock_upstreams().insert(name, upstream);
         }
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.config.lock() = config;
     }
 
     /// Logs the disclosures that the gateway replaces by others. Without servers, they do not matter.

@@ -4,7 +4,7 @@
 //! lines that are too long. So that it cannot fill the disk, there is a maximum number of lines a minute, and the
 //! next line that is written says how many were left out.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ struct LineCounts {
 impl LogLimit {
     /// Counts a line. Returns how many were left out before it, or `None` if this one must be left out too.
     pub(crate) fn admit(&self) -> Option<usize> {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.lock();
         let now = Instant::now();
         if counts.since.is_none_or(|since| now >= since + PERIOD) {
             (counts.since, counts.lines) = (Some(now), 0);

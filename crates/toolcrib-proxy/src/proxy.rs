@@ -1,6 +1,7 @@
 //! The proxy: what all requests share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -182,12 +183,12 @@ impl Proxy {
 
     /// The features that upstreams have turned out not to support so far.
     pub(crate) fn learned(&self) -> LearnedUnsupported {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.learned.lock().clone()
     }
 
     /// Remembers features that an upstream does not support.
     pub(crate) fn learn(&self, unsupported: LearnedUnsupported) {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner).merge(unsupported);
+        self.learned.lock().merge(unsupported);
     }
 
     /// Seconds since the proxy was created: the clock for learned capabilities.

@@ -1,7 +1,7 @@
 //! The tokens saved so far, by model and client.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -87,7 +87,7 @@ pub(crate) struct TotalsEntry<'a> {
 
 impl RunningTotals {
     pub(crate) fn add(&self, entry: &TotalsEntry<'_>) {
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.lock();
         let caller = entry.caller.map(str::to_owned);
         let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
@@ -110,7 +110,7 @@ impl RunningTotals {
 
     /// Returns the current totals that `view` includes.
     pub(crate) fn totals(&self, view: &StatsView) -> Totals {
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.lock();
         let mut seen: BTreeMap<(&str, &str), TotalsRow> = BTreeMap::new();
         for ((caller, model, client), row) in rows.iter() {
             let is_visible = match view {

@@ -3,7 +3,8 @@
 //! Statistics and metrics reveal who uses what, and how much. While there is a single user, every client that may send
 //! requests sees them. If the config has callers or an admin token, only the admin sees all of them.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use parking_lot::RwLock;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
@@ -62,7 +63,7 @@ impl AdminAccess {
     /// Replaces the token.
     pub fn set_token(&self, token: Option<AdminToken>) {
         let token = token.map(|AdminToken(token)| token);
-        let mut rules = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.0.write();
         let before = std::mem::replace(&mut rules.token, token.clone());
         rules.revoked.extend(before);
         rules.revoked.retain(|revoked| Some(revoked) != token.as_ref());
@@ -70,30 +71,30 @@ impl AdminAccess {
 
     /// Whether `given` is a former admin token.
     pub fn is_revoked_token(&self, given: &str) -> bool {
-        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.0.read();
         rules.revoked.iter().any(|token| token.matches(given))
     }
 
     /// Whether a text contains the current token or a former one.
     pub fn is_token_in(&self, text: &str) -> bool {
-        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.0.read();
         rules.token.iter().chain(&rules.revoked).any(|token| token.is_in(text))
     }
 
     /// Sets whether the config has callers with keys of their own.
     pub fn set_has_callers(&self, has_callers: bool) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).has_callers = has_callers;
+        self.0.write().has_callers = has_callers;
     }
 
     /// Whether only the admin may see the statistics and metrics of all callers.
     pub fn is_required(&self) -> bool {
-        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.0.read();
         rules.has_callers || rules.token.is_some()
     }
 
     /// Whether `given` is the admin token.
     pub fn matches(&self, given: &str) -> bool {
-        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.0.read();
         rules.token.as_ref().is_some_and(|token| token.matches(given))
     }
 

@@ -3,7 +3,8 @@
 //! The stream reports bytes, the HTTP service reports requests. Each phase has its own timeout, except a request in
 //! flight: an event stream may be silent for any time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -116,7 +117,7 @@ impl ConnectionActivity {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 }
 

@@ -5,10 +5,11 @@
 //! busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the health check is served and every
 //! other request gets 503.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
@@ -183,7 +184,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rate-limited logging for events that anyone can cause as often as they like: at most one line a minute, with the
 //! number of events.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ struct State {
 impl RateLimitedLog {
     /// Counts an event. Returns the number of events to report if a line is due.
     pub(crate) fn count(&self) -> Option<u64> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.unreported += 1;
         let now = Instant::now();
         if state.last.is_some_and(|last| now < last + PERIOD) {

@@ -1,8 +1,9 @@
 //! Request bodies with a timeout, and what the connection must know about them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ impl BodyState {
     }
 
     fn unread(&self) -> MutexGuard<'_, Option<Incoming>> {
-        self.0.unread.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.unread.lock()
     }
 }
 

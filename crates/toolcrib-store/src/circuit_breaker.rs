@@ -3,7 +3,7 @@
 //! After a failure every request is denied until the pause is over. Then one is admitted as a probe, and the others
 //! are denied until its result is known. Reads no clock: callers pass the time.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl CircuitBreaker {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // No code that holds the lock can panic between two changes.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -7,8 +7,9 @@
 //! Rejected: the client's own `ConnectionManager`. It keeps a connection that no longer responds until the operating
 //! system gives it up, minutes later, and never retries after a failed login.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -224,7 +225,7 @@ impl Inner {
     }
 
     fn connection(&self) -> MutexGuard<'_, Option<Arc<MultiplexedConnection>>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 }
 

@@ -3,7 +3,8 @@
 //! The SDK implements handshakes, version negotiation and subscriptions. Results that come from servers do not use
 //! its types over stdio, and bypass them over HTTP (see [`super::unknown_fields`]).
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     ClientRequest, ErrorData, Implementation, InputRequiredResult, LoggingLevel, ProtocolVersion,
@@ -80,7 +81,7 @@ impl ClientSession {
     }
 
     pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
-        let level = *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let level = *self.state.log_level.lock();
         Client::of_request(self.state.id, context, level, &self.state.disconnected, self.profile())
     }
 

@@ -3,8 +3,8 @@
 //! Each is stored under a `requestState` that cannot be guessed and can be used once. Their number is limited, they
 //! expire, and an expired call is cancelled at its server.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::ErrorData;
@@ -40,7 +40,7 @@ pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingInput>>);
 
 impl PendingInputs {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, PendingInput>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Stores a call. Returns its `requestState`.

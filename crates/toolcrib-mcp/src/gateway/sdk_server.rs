@@ -1,7 +1,7 @@
 //! [`ClientSession`] as a server for the SDK: typed over HTTP, untyped over stdio.
 
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -174,7 +174,7 @@ impl ServerHandler for ClientSession {
         request: SetLevelRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        *self.state.log_level.lock() = Some(request.level);
         self.state.gateway.hub().request_log_level(request.level);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The tool list of one session: which tools it has found, and which list it was last sent.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use rmcp::model::ErrorData;
 use serde_json::Value;
@@ -64,7 +64,7 @@ impl ListState {
 
 impl SessionToolList {
     fn lock(&self) -> MutexGuard<'_, ListState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether the session was sent a list.

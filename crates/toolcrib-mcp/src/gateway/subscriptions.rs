@@ -4,9 +4,10 @@
 //! maximums for the length of a URI, for the subscriptions of each client, and for the memory of the subscriptions of
 //! all clients.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::ErrorData;
 use tokio::sync::broadcast;
@@ -48,7 +49,7 @@ impl Default for SubscriptionRegistry {
 
 impl SubscriptionRegistry {
     fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counts.lock()
     }
 
     /// Notifies all clients that a resource changed.
@@ -118,7 +119,7 @@ impl ClientSubscriptions {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, Subscription>> {
-        self.by_resource.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_resource.lock()
     }
 
     /// Subscribes to a resource, unless the request is `abandoned` before the server has confirmed it.

@@ -8,8 +8,9 @@
 //! Results are stored as text, because as values they can take sixteen times as much memory, and only for as long as
 //! the SDK may send them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use memchr::memmem;
@@ -90,7 +91,7 @@ impl StoredResults {
 
 impl UnknownFields {
     fn lock(&self) -> MutexGuard<'_, StoredResults> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Converts a result to the SDK's type, with a mark if that loses something. `list` is the key of the list that

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -14,7 +14,7 @@ use super::{CallStatus, Counts, ServerMetrics, ServerState};
 
 impl Collector for Counts {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let servers = self.servers.read();
         let out = &mut encoder;
         single(out, "searches", "Searches for tools", &self.searches)?;
         single(out, "hits", "Searches that found a tool", &self.hits)?;
@@ -86,9 +86,7 @@ fn per_state(
     let help = sentence("Servers of the config, by what they are doing");
     let mut family = out.encode_descriptor("servers", &help, None, MetricType::Gauge)?;
     for (state, label) in ServerState::ALL {
-        let here = |server: &&Arc<ServerMetrics>| {
-            *server.state.read().unwrap_or_else(PoisonError::into_inner) == state
-        };
+        let here = |server: &&Arc<ServerMetrics>| *server.state.read() == state;
         let count = servers.values().filter(here).count();
         family.encode_family(&[("state", label)])?.encode_gauge(&count)?;
     }

@@ -6,9 +6,10 @@
 
 mod exposition;
 
+use parking_lot::RwLock;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use prometheus_client::metrics::counter::Counter;
@@ -129,7 +130,7 @@ impl GatewayMetrics {
 
     /// Replaces the servers after a config reload. Servers that remain keep their numbers.
     pub(crate) fn set_servers<'n>(&self, servers: impl IntoIterator<Item = &'n str>) {
-        let mut current = self.counts.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.counts.servers.write();
         let mut before = std::mem::take(&mut *current);
         for name in servers {
             current.insert(name.to_owned(), before.remove(name).unwrap_or_default());
@@ -176,7 +177,7 @@ impl GatewayMetrics {
     /// Sets the state of a server.
     pub(crate) fn set_state(&self, server: &str, state: ServerState) {
         if let Some(server) = self.server(server) {
-            *server.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+            *server.state.write() = state;
         }
     }
 
@@ -204,7 +205,7 @@ impl GatewayMetrics {
     }
 
     fn server(&self, name: &str) -> Option<Arc<ServerMetrics>> {
-        self.counts.servers.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.counts.servers.read().get(name).cloned()
     }
 }
 

@@ -4,9 +4,10 @@
 //! of this login, so a page that only guesses ports cannot end or use the login. The pages it serves are fixed texts:
 //! nothing from the request is shown in the browser.
 
+use parking_lot::Mutex;
 use std::future::IntoFuture as _;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -214,7 +215,7 @@ async fn handle_callback(
     let Some(result) = parse_callback(&query.unwrap_or_default(), &callback.state) else {
         return page(StatusCode::BAD_REQUEST, "This is not the callback that Toolcrib waits for.");
     };
-    let sender = callback.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let sender = callback.result.lock().take();
     match sender.map(|sender| sender.send(result)) {
         Some(Ok(())) => page(
             StatusCode::OK,

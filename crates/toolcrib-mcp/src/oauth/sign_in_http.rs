@@ -3,7 +3,8 @@
 //! Of a token response only the standard fields are passed on, and of an error only its code. The SDK logs and repeats
 //! both, and a server could put anything there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{Request, Response, StatusCode};
@@ -67,7 +68,7 @@ impl SignInHttp {
     /// The response to a refresh shortly after another one. The SDK refreshes once for each call that was answered with
     /// 401, one after the other; all of them get the token that the first one fetched.
     fn shared_refresh(&self) -> Option<Response<Vec<u8>>> {
-        let until = (*self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let until = (*self.fresh_until.lock())?;
         if Instant::now() >= until {
             return None;
         }
@@ -83,8 +84,7 @@ impl SignInHttp {
         let token: Map<String, Value> = serde_json::from_slice(response.body()).unwrap_or_default();
         let lifetime = token.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
         let window = lifetime.map_or(SHARED_REFRESH, |lifetime| SHARED_REFRESH.min(lifetime / 2));
-        *self.fresh_until.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Instant::now() + window);
+        *self.fresh_until.lock() = Some(Instant::now() + window);
     }
 }
 

@@ -4,10 +4,11 @@
 //! no credentials. A file counts as "not logged in" if it is damaged, readable by others, of another version or for
 //! another server, or if others can write to its folder. A warning says so, without quoting the file.
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -106,7 +107,7 @@ impl TokenStore {
 
     /// Sets the client secret that is stored with the next credentials.
     pub(super) fn set_client_secret(&self, secret: Option<Secret>) {
-        *self.inner.client_secret.lock().unwrap_or_else(PoisonError::into_inner) = secret;
+        *self.inner.client_secret.lock() = secret;
     }
 
     /// The stored token response.
@@ -146,8 +147,7 @@ impl TokenStore {
     }
 
     fn write(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let secret =
-            self.inner.client_secret.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let secret = self.inner.client_secret.lock().clone();
         let file = CredentialFile {
             version: VERSION,
             server: self.inner.server.clone(),

@@ -3,8 +3,9 @@
 //! When a server crashes, its stderr usually contains the reason. All of it is read, so that the server never blocks on
 //! it, and the last 64 KiB are kept. The text is untrusted, and is cleaned for use in an error message.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use toolcrib_text::clean::clean;
@@ -22,7 +23,7 @@ impl StderrTail {
     /// A line whose beginning was discarded is left out, unless it is the only one.
     pub fn tail(&self, lines: usize) -> String {
         let (bytes, truncated) = {
-            let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let ring = self.0.lock();
             (ring.bytes.iter().copied().collect::<Vec<_>>(), ring.truncated)
         };
         let complete = match bytes.iter().position(|b| *b == b'\n') {
@@ -41,7 +42,7 @@ impl StderrTail {
     pub(super) async fn drain(self, mut pipe: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 8 << 10];
         while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk[..read]);
+            self.0.lock().push(&chunk[..read]);
         }
     }
 }
@@ -69,7 +70,7 @@ mod tests {
     fn stderr_of(chunks: &[&[u8]]) -> StderrTail {
         let stderr = StderrTail::default();
         for chunk in chunks {
-            stderr.0.lock().unwrap().push(chunk);
+            stderr.0.lock().push(chunk);
         }
         stderr
     }
@@ -87,7 +88,7 @@ mod tests {
     fn at_most_64_kib_are_kept() {
         for chunk in [1000, STDERR_BYTES - 1, STDERR_BYTES, STDERR_BYTES + 1, 3 * STDERR_BYTES] {
             let stderr = stderr_of(&[&vec![b'a'; chunk], &vec![b'b'; chunk], b"\nend\n"]);
-            assert!(stderr.0.lock().unwrap().bytes.len() <= STDERR_BYTES, "{chunk}");
+            assert!(stderr.0.lock().bytes.len() <= STDERR_BYTES, "{chunk}");
             assert_eq!(stderr.tail(1), "end");
         }
     }

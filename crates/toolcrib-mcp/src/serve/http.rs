@@ -1,8 +1,9 @@
 //! Many clients over HTTP: `/mcp` and `/mcp/PROFILE`.
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -185,7 +186,7 @@ impl McpEndpoint {
     }
 
     fn service(&self, profile: Option<String>) -> ProfileService {
-        let mut by_profile = self.by_profile.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_profile = self.by_profile.lock();
         let made = by_profile.entry(profile.clone()).or_insert_with(|| {
             let limits = self.gateway.hub().config().gateway.limits.clone();
             let mut session = SessionConfig::default();

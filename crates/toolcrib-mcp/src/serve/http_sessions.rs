@@ -6,9 +6,10 @@
 //! are ended first, then the longest idle. A client whose session was ended gets status 404 and begins another, as
 //! the protocol prescribes. Only if every session is busy is a new one refused.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::transport::streamable_http_server::SessionManager as _;
@@ -200,7 +201,7 @@ impl HttpSessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -22,8 +22,9 @@ pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};
 pub(crate) use name_prefixes::strip_uri_prefix;
 pub(crate) use resource_owner::ResourceOwner;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use toolcrib_core::policy::Glob;
 use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter};
@@ -253,7 +254,7 @@ impl Snapshot {
         let is_shared = Arc::ptr_eq(crib, &self.crib);
         let session_kind = if is_shared { SessionKind::Stateful } else { session_kind };
         let profile_name = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut views = self.views.lock();
         // Only profiles from the config are stored, so there are few.
         let key = (profile_name, session_kind);
         if let Some(view) = views.get(&key) {

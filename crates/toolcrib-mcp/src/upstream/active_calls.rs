@@ -6,8 +6,9 @@
 //! client has a call in progress: otherwise the question could show one user another's work. An abandoned call counts
 //! as in progress for a while, because the server may still be working on it.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::model::{ErrorData, LoggingMessageNotificationParam, RequestId};
@@ -85,7 +86,7 @@ const AMBIGUOUS: &str =
 
 impl ActiveCalls {
     fn lock(&self) -> MutexGuard<'_, CallTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Registers a call that is about to be sent, until the returned value is dropped.

@@ -3,9 +3,10 @@
 //! A server may request its client's roots as soon as it starts. If only one connected client can see the server, that
 //! client is asked; with several, none is.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
@@ -33,7 +34,7 @@ pub(crate) struct ConnectedClient {
 
 impl ConnectedClients {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, (CallingClient, ServerFilter)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Registers a client until the returned value is dropped. The receiver yields the servers' messages to it.

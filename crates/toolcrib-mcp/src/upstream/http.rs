@@ -4,9 +4,10 @@
 //! the SDK's own client in three ways: results are taken before they are parsed into types, bodies have a size limit as
 //! events do, and redirects are not followed, since they would send the token elsewhere.
 
+use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -69,7 +70,7 @@ impl TappedHttp {
     /// minimum interval if they were fetched for this reason shortly before.
     fn stream_opened(&self) {
         let now = Instant::now();
-        let mut next = self.next_refetch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next_refetch.lock();
         match *next {
             // More than the interval from now: a fetch is already scheduled.
             Some(at) if at > now + MIN_REFETCH_INTERVAL => {}

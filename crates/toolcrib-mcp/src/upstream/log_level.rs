@@ -1,6 +1,5 @@
 //! The log level that a server is asked for.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use rmcp::model::{ClientRequest, LoggingLevel, SetLevelRequest, SetLevelRequestParams};
@@ -13,7 +12,7 @@ const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 impl Upstream {
     /// Sends the wanted log level to a legacy server. In the modern protocol each request carries it.
     pub(crate) async fn send_log_level(&self) {
-        let level = *self.shared.log_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let level = *self.shared.log_level.lock();
         let (Some(level), Some(connection)) = (level, self.connection()) else { return };
         if !connection.is_modern() && connection.server_info.capabilities.logging.is_some() {
             let request = SetLevelRequest::new(SetLevelRequestParams::new(level));

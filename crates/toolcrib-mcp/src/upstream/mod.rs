@@ -61,10 +61,11 @@ pub use status::{ProtocolEra, ServerPhase, ServerStatus};
 pub use stdio::messages_in;
 pub(crate) use upstream_error::UpstreamError;
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::LoggingLevel;

@@ -1,6 +1,5 @@
 //! Subscriptions to the resources of one server, on behalf of the gateway's clients.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -21,7 +20,7 @@ struct UnconfirmedOnDrop<'a> {
 impl Drop for UnconfirmedOnDrop<'_> {
     fn drop(&mut self) {
         let unconfirmed = &self.upstream.unconfirmed_resources;
-        unconfirmed.lock().unwrap_or_else(PoisonError::into_inner).insert(self.uri.to_owned());
+        unconfirmed.lock().insert(self.uri.to_owned());
     }
 }
 
@@ -29,7 +28,7 @@ impl Upstream {
     /// Takes over the subscriptions of the server that this one replaces.
     pub(crate) fn adopt_subscriptions(&self, before: &Self) {
         let watched = before.watched_resources();
-        self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner).extend(watched);
+        self.watched_resources.lock().extend(watched);
     }
 
     /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated once the lock is held, since subscribe
@@ -42,13 +41,9 @@ impl Upstream {
         let _lock = self.subscription_lock.lock().await;
         let watch = wanted();
         {
-            let mut watched = self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut watched = self.watched_resources.lock();
             let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
-            let is_unconfirmed = self
-                .unconfirmed_resources
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(uri);
+            let is_unconfirmed = self.unconfirmed_resources.lock().remove(uri);
             if !changed && !is_unconfirmed {
                 return Ok(());
             }
@@ -63,13 +58,13 @@ impl Upstream {
         let result = subscribe(&connection, uri, watch, timeout).await;
         std::mem::forget(unconfirmed);
         if watch && result.is_err() {
-            self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+            self.watched_resources.lock().remove(uri);
         }
         result
     }
 
     pub(super) fn watched_resources(&self) -> Vec<String> {
-        let watched = self.watched_resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.watched_resources.lock();
         watched.iter().cloned().collect()
     }
 }

@@ -12,9 +12,10 @@
 //!
 //! Rejected: a limit on pings. A server that reads the answers may send any number of them.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
@@ -116,7 +117,7 @@ impl ServerRequests {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// A permit for the next answer, if one is free.

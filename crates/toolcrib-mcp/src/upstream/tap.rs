@@ -6,8 +6,9 @@
 //! never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that the SDK needs do.
 //! Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -109,7 +110,7 @@ impl Tap {
     }
 
     fn open_requests(&self) -> MutexGuard<'_, OpenRequests> {
-        self.open_requests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open_requests.lock()
     }
 
     /// Registers a request that is about to be sent. `sdk_needs_result` tells for which methods the SDK needs the result.
@@ -200,7 +201,7 @@ impl Tap {
         origin: Option<&RequestId>,
         permit: Option<AnswerPermit>,
     ) -> Disposition {
-        *self.last_message_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.last_message_at.lock() = Instant::now();
         let Some(fields) = message.as_object_mut() else {
             self.count_invalid();
             return Disposition::Consumed;
@@ -353,23 +354,20 @@ impl Tap {
     pub(crate) fn close(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             let reason = self.mask(&reason);
-            self.close_reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+            self.close_reason.lock().get_or_insert(reason);
         }
         self.closed.cancel();
     }
 
     /// Ends the connection to a server that exceeded its limits.
     fn disconnect(&self, LimitViolation(reason): LimitViolation) {
-        self.violation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| reason.clone());
+        self.violation.lock().get_or_insert_with(|| reason.clone());
         self.close(Some(reason));
     }
 
     /// Which limit the server exceeded, if the gateway disconnected it.
     pub(super) fn violation(&self) -> Option<String> {
-        self.violation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.violation.lock().clone()
     }
 
     /// Waits until the connection is over.
@@ -384,12 +382,12 @@ impl Tap {
 
     /// The time since the last message.
     pub(super) fn silent_for(&self) -> Duration {
-        self.last_message_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.last_message_at.lock().elapsed()
     }
 
     /// Why the connection is over, if known.
     pub(crate) fn close_reason(&self) -> Option<String> {
-        self.close_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.close_reason.lock().clone()
     }
 }
 

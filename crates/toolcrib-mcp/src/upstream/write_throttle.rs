@@ -4,7 +4,7 @@
 //! proportion to its size; changes during the pause are written after it, or when the gateway ends. A server whose
 //! large lists change all the time would otherwise cause megabytes of writes each second.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ struct State {
 
 impl WriteThrottle {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Records that the lists changed.

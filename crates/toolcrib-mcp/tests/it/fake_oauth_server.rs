@@ -3,8 +3,9 @@
 //! It runs on its own thread and runtime, so that the log of a test's thread contains only the client. Every secret that
 //! it issues starts with `CANARY`.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use axum::extract::{Form, Json, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -82,7 +83,7 @@ impl FakeOAuthServer {
     }
 
     pub(crate) fn settings(&self) -> MutexGuard<'_, FakeSettings> {
-        self.settings.lock().unwrap()
+        self.settings.lock()
     }
 
     pub(crate) fn at(&self, path: &str) -> String {

@@ -1,10 +1,11 @@
 //! The provider's HTTP server, its queue of responses, and the requests it has received.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::body::Body;
@@ -125,7 +126,7 @@ impl Drop for Provider {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Response {

@@ -5,8 +5,9 @@ mod refresh;
 mod secrets;
 mod stored_credentials;
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{StatusCode, header};

@@ -8,7 +8,7 @@ struct Sink(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -74,7 +74,7 @@ async fn no_secret_reaches_a_log_an_error_or_debug_output() {
     setup.change(|stored| stored["credentials"]["token_response"]["expires_in"] = json!("CANARY"));
     record(&setup.client().await.unwrap_err());
 
-    let log = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(sink.0.lock().clone()).unwrap();
     assert!(log.contains("rmcp::transport::auth"), "the log was captured");
     for text in [log, errors.concat()] {
         let leak =

@@ -3,11 +3,12 @@
 //! Messages are handled in order. A call that has to wait, because it is slow or asks the client something, waits on
 //! its own thread, so that it does not block the others.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -262,7 +263,7 @@ impl Server {
     pub(crate) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = channel();
-        self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).insert(id, sender);
+        self.pending_requests.lock().insert(id, sender);
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.output.send(&request, 1);
         receiver.recv().ok()
@@ -274,9 +275,7 @@ impl Server {
             self.journal.note(&format!("{outcome} {id}"));
             self.flood_answers.fetch_add(1, Ordering::SeqCst);
         }
-        let waiting = id.as_u64().and_then(|id| {
-            self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
-        });
+        let waiting = id.as_u64().and_then(|id| self.pending_requests.lock().remove(&id));
         let reply = message.get("result").map_or_else(
             || json!({"error": message.get("error")}),
             |result| json!({"result": result}),

@@ -1,7 +1,7 @@
 //! JSON-RPC over stdin and stdout without a library, including malformed output.
 
+use parking_lot::Mutex;
 use std::io::{self, BufRead, Stdout, Write};
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ impl Output {
     }
 
     fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
-        let mut out = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = self.stdout.lock();
         // A client that stopped reading has closed stdin, or will close it.
         write(&mut out).is_ok()
     }

@@ -4,9 +4,10 @@
 //! forwards a notification must find a difference. Legacy clients are notified without asking, modern ones through
 //! their subscription.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -98,9 +99,7 @@ pub(crate) async fn notify_legacy_client(
 ) {
     while let Some(change) = next(&mut changes).await {
         let wanted = match &change {
-            Change::Resource(uri) => {
-                watched.lock().unwrap_or_else(PoisonError::into_inner).contains(uri)
-            }
+            Change::Resource(uri) => watched.lock().contains(uri),
             Change::Tools | Change::Prompts => true,
         };
         if wanted && client.send_notification(change.into_notification()).await.is_err() {

@@ -4,8 +4,9 @@
 //! is in [`Shared`].
 #![expect(deprecated, reason = "logging and resource subscriptions belong to the legacy revision")]
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
@@ -54,7 +55,7 @@ impl Fixture {
     }
 
     pub(crate) fn level(&self) -> Option<LoggingLevel> {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.level.lock()
     }
 
     fn tools(&self) -> Vec<Tool> {
@@ -155,7 +156,7 @@ impl ServerHandler for Fixture {
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.level);
+        *self.level.lock() = Some(request.level);
         Ok(())
     }
 
@@ -165,7 +166,7 @@ impl ServerHandler for Fixture {
         _: Context,
     ) -> Result<(), ErrorData> {
         resources::read(&request.uri)?;
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).insert(request.uri);
+        self.watched.lock().insert(request.uri);
         Ok(())
     }
 
@@ -174,7 +175,7 @@ impl ServerHandler for Fixture {
         request: UnsubscribeRequestParams,
         _: Context,
     ) -> Result<(), ErrorData> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.uri);
+        self.watched.lock().remove(&request.uri);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Responses that `previous_response_id` may name: the only thing that the provider remembers.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ impl History {
         };
         let mut input = match request["previous_response_id"].as_str() {
             Some(id) => {
-                let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+                let items = self.items.lock();
                 items.get(id).cloned().ok_or_else(|| ApiError {
                     status: 400,
                     message: format!("Previous response with id '{id}' not found."),
@@ -44,6 +44,6 @@ impl History {
         }
         let mut items = list(&request["input"]).to_vec();
         items.extend(output.iter().cloned());
-        self.items.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), items);
+        self.items.lock().insert(id.to_owned(), items);
     }
 }
