@@ -308,6 +308,9 @@ pub(crate) fn similar_names<'a>(
 }
 
 /// The Dice coefficient of the letter pairs of two names, from 0 to 100. It tolerates typos and reordered words.
+///
+/// Rejected: `strsim::sorensen_dice`, the same measure. It counts pairs in a hash map and took 2.1 to 2.9 times as long
+/// over 6,066 names.
 pub(crate) fn bigram_similarity(a: &str, b: &str) -> u32 {
     let pairs = |text: &str| {
         let mut pairs: Vec<[u8; 2]> =

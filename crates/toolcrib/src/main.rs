@@ -8,6 +8,7 @@ mod config;
 mod load;
 mod output;
 mod progress;
+mod user_folders;
 mod vectors;
 
 use std::process::ExitCode;

@@ -11,10 +11,11 @@ pub(crate) use frozen_listing::{FrozenListing, ListingMessage};
 pub use ledger::{Ledger, Reveal, TranscriptEntry};
 pub(crate) use loop_guard::{LoopGuard, LoopWarning};
 
-use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use lru::LruCache;
+use rustc_hash::FxBuildHasher;
 
 use crate::disclosure::Disclosure;
 
@@ -85,11 +86,8 @@ impl Conversation {
 /// short ones that are over.
 #[derive(Debug)]
 pub struct Conversations {
-    capacity: usize,
     max_reveals: usize,
-    clock: u64,
-    by_key: FxHashMap<String, (u64, Conversation)>,
-    by_use: BTreeMap<u64, String>,
+    by_key: LruCache<String, Conversation, FxBuildHasher>,
 }
 
 impl Default for Conversations {
@@ -101,39 +99,20 @@ impl Default for Conversations {
 impl Conversations {
     /// Keeps at most `capacity` conversations with at most `max_reveals` reveals each.
     pub fn new(capacity: usize, max_reveals: usize) -> Self {
-        Self {
-            capacity: capacity.max(1),
-            max_reveals,
-            clock: 0,
-            by_key: FxHashMap::default(),
-            by_use: BTreeMap::new(),
-        }
+        let capacity = NonZero::new(capacity).unwrap_or(NonZero::<usize>::MIN);
+        Self { max_reveals, by_key: LruCache::with_hasher(capacity, FxBuildHasher) }
     }
 
     /// The conversation with this key; a new one if there is none, or if it was evicted.
     pub fn get(&mut self, key: &str) -> &mut Conversation {
-        self.clock += 1;
-        match self.by_key.get(key) {
-            Some((used, _)) => {
-                self.by_use.remove(used);
-            }
-            None if self.by_key.len() == self.capacity => {
-                if let Some((_, oldest)) = self.by_use.pop_first() {
-                    self.by_key.remove(&oldest);
-                }
-            }
-            None => {}
-        }
-        self.by_use.insert(self.clock, key.to_owned());
-        let fresh = || (0, Conversation::with_ledger(Ledger::new(self.max_reveals)));
-        let (used, conversation) = self.by_key.entry(key.to_owned()).or_insert_with(fresh);
-        *used = self.clock;
-        conversation
+        let max_reveals = self.max_reveals;
+        self.by_key
+            .get_or_insert_mut_ref(key, || Conversation::with_ledger(Ledger::new(max_reveals)))
     }
 
     /// Stores a conversation under this key.
     pub fn put(&mut self, key: &str, conversation: Conversation) {
-        *self.get(key) = conversation;
+        self.by_key.put(key.to_owned(), conversation);
     }
 
     /// The number of conversations.

@@ -14,6 +14,7 @@ const PURE: [(&str, &[&str]); 6] = [
             "blake3",
             "frostem",
             "jsonschema",
+            "lru",
             "regex",
             "rustc-hash",
             "serde",

@@ -2,7 +2,7 @@
 //!
 //! A file that cannot be read is an error: ignoring it would enable the servers that it disables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use toolcrib_mcp::config::import::{ServerChoices, SettingsOwner, parse_json};
@@ -10,6 +10,7 @@ use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 
 use super::location::read_regular;
 use crate::output::Failure;
+use crate::user_folders::UserFolders;
 
 /// Disables the servers of a client's `file` that its user has disabled in another file. `folder` is the working folder:
 /// Claude Code stores these choices by project.
@@ -18,7 +19,7 @@ pub(crate) fn apply(
     file: &Path,
     folder: &Path,
 ) -> Result<(), Failure> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let home = UserFolders::from_environment().home;
     let mut choices = ServerChoices::default();
     match foreign.client {
         ClientKind::ClaudeCode => {

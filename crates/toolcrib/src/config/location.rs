@@ -5,7 +5,6 @@
 //! root, and no other user may be able to change it. A file that is named with `--config` is used even if others can
 //! change it, with a warning, like `ssh -F`: containers mount such files with owners of their own.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use toolcrib_server::ownership::{self, GroupWrite, SymlinkPolicy, UntrustedPath}
 use toolcrib_text::clean::one_line;
 
 use crate::output::{Failure, print_stderr};
+use crate::user_folders::UserFolders;
 
 /// Name of the config file.
 const NAME: &str = "toolcrib.toml";
@@ -35,7 +35,7 @@ impl Location {
         if let Some(path) = named {
             return Ok(Some(Self::Named(path.to_owned())));
         }
-        let Some(path) = in_user_folder(|name| std::env::var_os(name)) else { return Ok(None) };
+        let Some(path) = in_user_folder() else { return Ok(None) };
         match fs::symlink_metadata(&path) {
             Ok(_) => Ok(Some(Self::UserFolder(path))),
             Err(error) if is_missing(&error) => Ok(None),
@@ -68,7 +68,7 @@ impl Location {
 
 /// Describes which file is used: the first line of a command's log.
 pub(crate) fn describe_location(location: Option<&Location>) -> String {
-    let text = match (location, in_user_folder(|name| std::env::var_os(name))) {
+    let text = match (location, in_user_folder()) {
         (Some(location), _) => format!("config: `{}`", location.path().display()),
         (None, Some(path)) => {
             format!(
@@ -99,13 +99,9 @@ pub(crate) fn note_unused_config(location: Option<&Location>) {
     }
 }
 
-/// Returns `$XDG_CONFIG_HOME/toolcrib/toolcrib.toml`, or the same in `~/.config`. Relative paths are ignored, as the XDG
-/// specification demands: they would lead into the working folder.
-fn in_user_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config =
-        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
-    Some(config.join("toolcrib").join(NAME))
+/// Returns `toolcrib/toolcrib.toml` in the user's config folder.
+fn in_user_folder() -> Option<PathBuf> {
+    Some(UserFolders::from_environment().config?.join("toolcrib").join(NAME))
 }
 
 /// Opens the default config if only the user or root can change it.
@@ -162,30 +158,4 @@ fn text_of(path: &Path, file: File) -> Result<String, Failure> {
 
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn relative_folders_are_ignored() {
-        let path = |pairs: &[(&str, &str)]| {
-            in_user_folder(|name| {
-                let pair = pairs.iter().find(|(known, _)| *known == name);
-                pair.map(|(_, value)| (*value).into())
-            })
-        };
-        let at = |path: &str| Some(PathBuf::from(path));
-        assert_eq!(path(&[("HOME", "/h")]), at("/h/.config/toolcrib/toolcrib.toml"));
-        assert_eq!(
-            path(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]),
-            at("/x/toolcrib/toolcrib.toml")
-        );
-        for relative in [".", "", "x", "./x", "../x"] {
-            let pairs = [("HOME", "/h"), ("XDG_CONFIG_HOME", relative)];
-            assert_eq!(path(&pairs), at("/h/.config/toolcrib/toolcrib.toml"), "{relative}");
-            assert_eq!(path(&[("HOME", relative)]), None, "{relative}");
-        }
-    }
 }

@@ -84,7 +84,7 @@ fn idle_connections_do_not_block_new_ones() {
         environment.stderr()
     );
     assert_eq!(
-        environment.stderr().matches("limit of connections").count(),
+        environment.stderr().matches("the limit on connections is reached").count(),
         1,
         "one line a minute"
     );

@@ -128,8 +128,8 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     let peer = environment.stdio(Era::Handshake);
     ready(&peer);
     for (tool, why) in [
-        ("large", "at most 8000 are passed on"),
-        ("much", "at most 8000 are passed on"),
+        ("large", "the maximum is 8000"),
+        ("much", "the maximum is 8000"),
         ("hidden", "a name or a choice in it has invisible characters"),
         ("script", "its URL is not an http or https address"),
         ("credentials", "its URL has a user name or password in it"),

@@ -50,7 +50,7 @@ pub(crate) async fn call(
         }
         _ => return None,
     };
-    Some(result.map(|()| CallToolResult::success(vec![ContentBlock::text("It is result.")])))
+    Some(result.map(|()| CallToolResult::success(vec![ContentBlock::text("It is done.")])))
 }
 
 fn send_failed(error: &ServiceError) -> ErrorData {

@@ -24,6 +24,7 @@ use crate::args::Overrides;
 use crate::config::location::{Location, describe_location, note_unused_config};
 use crate::config::network::{LoadedConfig, load};
 use crate::output::{Failure, print_stderr};
+use crate::user_folders::UserFolders;
 
 /// How long the gateway waits for its servers at shutdown. The wardens end the servers in any case.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
@@ -113,12 +114,8 @@ fn environment() -> HostEnvironment {
 /// Returns the folder for tokens, logins and saved tool lists. `None` without a home folder: in a folder for temporary
 /// files, other users could plant files for us to read.
 fn state_folder() -> Option<PrivateFolder> {
-    let folder =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = folder("HOME");
-    let state = folder("XDG_STATE_HOME")
-        .or_else(|| home.as_ref().map(|home| home.join(".local").join("state")))?;
-    Some(PrivateFolder::new(state.join("toolcrib"), home))
+    let UserFolders { home, state, .. } = UserFolders::from_environment();
+    Some(PrivateFolder::new(state?.join("toolcrib"), home))
 }
 
 /// Returns a token that SIGTERM, SIGINT and SIGHUP cancel.

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use toolcrib_mcp::config::ClientKind;
 
+use crate::user_folders::{UserFolders, absolute};
+
 /// The folders that contain the files of clients.
 pub(super) struct ClientFolders {
     home: Option<PathBuf>,
@@ -25,11 +27,10 @@ impl ClientFolders {
         variable: impl Fn(&str) -> Option<OsString>,
         folder: PathBuf,
     ) -> Self {
-        // A relative path would lead into the working folder.
-        let path = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = path("HOME").or_else(|| path("USERPROFILE"));
-        let config =
-            path("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+        let UserFolders { home, config, .. } = UserFolders::from_variables(&variable);
+        let path = |name: &str| absolute(variable(name));
+        let home = home.or_else(|| path("USERPROFILE"));
+        let config = config.or_else(|| home.as_ref().map(|home| home.join(".config")));
         let hermes = path("HERMES_HOME").or_else(|| home.as_ref().map(|home| home.join(".hermes")));
         Self { home, config, app_data: path("APPDATA"), hermes, folder }
     }

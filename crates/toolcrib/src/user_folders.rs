@@ -1,0 +1,71 @@
+//! The user's home, config and state folders, from the environment.
+//!
+//! Relative paths are ignored, as the XDG specification demands: they would lead into the working folder. Rejected: the
+//! crate `etcetera`, which asks the password database if `HOME` is not set, so that a service without a home would save
+//! tokens in a folder that nobody configured.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The folders of the user who runs the command. Each is absolute.
+#[derive(Debug, Default)]
+pub(crate) struct UserFolders {
+    /// `HOME`.
+    pub(crate) home: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`, else `~/.config`.
+    pub(crate) config: Option<PathBuf>,
+    /// `XDG_STATE_HOME`, else `~/.local/state`.
+    pub(crate) state: Option<PathBuf>,
+}
+
+impl UserFolders {
+    /// Reads the environment of this process.
+    pub(crate) fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    /// Reads other variables than those of this process.
+    pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let home = absolute(variable("HOME"));
+        let or_below_home = |name: &str, below: &str| {
+            absolute(variable(name)).or_else(|| home.as_ref().map(|home| home.join(below)))
+        };
+        Self {
+            config: or_below_home("XDG_CONFIG_HOME", ".config"),
+            state: or_below_home("XDG_STATE_HOME", ".local/state"),
+            home,
+        }
+    }
+}
+
+/// The path, if it is absolute.
+pub(crate) fn absolute(path: Option<OsString>) -> Option<PathBuf> {
+    path.map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_folders_are_ignored() {
+        let folders = |pairs: &[(&str, &str)]| {
+            UserFolders::from_variables(|name| {
+                let pair = pairs.iter().find(|(known, _)| *known == name);
+                pair.map(|(_, value)| (*value).into())
+            })
+        };
+        let at = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(folders(&[("HOME", "/h")]).config, at("/h/.config"));
+        assert_eq!(folders(&[("HOME", "/h")]).state, at("/h/.local/state"));
+        assert_eq!(folders(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/x")]).config, at("/x"));
+        for relative in [".", "", "x", "./x", "../x"] {
+            let pairs =
+                [("HOME", "/h"), ("XDG_CONFIG_HOME", relative), ("XDG_STATE_HOME", relative)];
+            assert_eq!(folders(&pairs).config, at("/h/.config"), "{relative}");
+            assert_eq!(folders(&pairs).state, at("/h/.local/state"), "{relative}");
+            let without_home = folders(&[("HOME", relative)]);
+            assert_eq!((without_home.home, without_home.config), (None, None), "{relative}");
+        }
+    }
+}
