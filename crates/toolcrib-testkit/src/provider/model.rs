@@ -219,7 +219,7 @@ fn perform_action(
             }
         }
         Action::Report(prefix) => {
-            blocks.push(ReplyBlock::Text(format!("{prefix}{}", newest_results(request))))
+            blocks.push(ReplyBlock::Text(format!("{prefix}{}", newest_results(request))));
         }
         Action::Call { tool, arguments, query } => {
             let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };

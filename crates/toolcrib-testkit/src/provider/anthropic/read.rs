@@ -40,9 +40,9 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
         let model = message["role"] == "assistant";
         if let Some(text) = message["content"].as_str() {
             if model {
-                parsed.add_model_block(HistoryBlock::Text)
+                parsed.add_model_block(HistoryBlock::Text);
             } else {
-                parsed.add_user_text(text)
+                parsed.add_user_text(text);
             }
         }
         for block in list(&message["content"]) {

@@ -26,7 +26,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
                 parsed.add_result(name, plain(&item["output"]));
             }
             "tool_search_call" if item["execution"] == "client" => {
-                parsed.add_model_block(HistoryBlock::ClientSearch)
+                parsed.add_model_block(HistoryBlock::ClientSearch);
             }
             "tool_search_call" => {
                 parsed.add_model_block(HistoryBlock::HostedSearch {
