@@ -32,6 +32,7 @@ mod compute_disclosure;
 pub mod context_window;
 pub mod conversation;
 mod crib;
+mod description_weakness;
 pub mod disclosure;
 mod error;
 mod ingest;
@@ -54,13 +55,13 @@ mod text;
 mod tokens;
 mod tool;
 mod turn_context;
-mod weakness;
 pub mod wire_name;
 
 pub use call::{CallOutcome, Refusal, ToolCall};
 pub use catalog::{Catalog, CatalogBuilder, ToolId};
 pub use conversation::{Conversation, Conversations, Ledger};
 pub use crib::Crib;
+pub use description_weakness::Weakness;
 pub use disclosure::Disclosure;
 pub use error::Error;
 pub use ingest::{Finding, IngestedTools, Origin, Problem, ingest, ingest_with_own_names};
@@ -77,7 +78,6 @@ pub use tokens::{FourCharsPerToken, TokenCounter};
 pub use tool::{DeferPolicy, DefinitionFormat, Fingerprint, Tool, ToolAnnotations};
 pub use toolcrib_embed::EmbeddingModel;
 pub use turn_context::TurnContext;
-pub use weakness::Weakness;
 
 /// The page for harness authors, compiled and run with the tests.
 #[cfg(all(doctest, feature = "vectors", feature = "presets"))]

@@ -24,7 +24,7 @@ use crate::blocking;
 use crate::caller::Caller;
 use crate::caller_scope::CallerScope;
 use crate::exchange_loop::ExchangeLoop;
-use crate::forward_unread::{forward_unread, unchanged_response};
+use crate::forward_other_path::{forward_other_path, unchanged_response};
 use crate::headers;
 use crate::object_ownership;
 use crate::proxy::Proxy;
@@ -72,7 +72,7 @@ async fn dispatch(proxy: &Arc<Proxy>, request: Incoming) -> Response {
     }
     match admitted.endpoint.api.filter(|_| admitted.parts.method == Method::POST) {
         Some(api) => start_exchange(proxy, admitted, body, api).await,
-        None => forward_unread(proxy, admitted, body).await,
+        None => forward_other_path(proxy, admitted, body).await,
     }
 }
 
@@ -131,7 +131,7 @@ async fn start_exchange(
             log.sent();
             let response = upstream_request.forward(Method::POST, complete_body, length);
             return match caller.revocation().unless_revoked(response).await {
-                Some(Ok(response)) => forwarded_unread(&log, why, caller, response),
+                Some(Ok(response)) => unreadable_body_response(&log, why, caller, response),
                 Some(Err(error)) => upstream_unreachable(proxy, api, &log.host, &error),
                 None => error_response(api, StatusCode::UNAUTHORIZED, REVOKED_MESSAGE),
             };
@@ -247,7 +247,7 @@ fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
 }
 
 /// Returns the response to a request whose body was not read.
-fn forwarded_unread(
+fn unreadable_body_response(
     log: &RequestLog,
     why: Unreadable,
     caller: &Caller,

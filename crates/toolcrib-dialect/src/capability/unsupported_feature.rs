@@ -89,15 +89,11 @@ fn messages(error: &ErrorMessage) -> Option<UnsupportedFeature> {
             return Some(UnsupportedFeature::Search);
         }
     }
-    if error.is_about("messages") {
-        if error.after_unknown_type("tool_reference").is_some()
+    let rejects_references = error.is_about("messages")
+        && (error.after_unknown_type("tool_reference").is_some()
             || (!error.path.is_empty()
-                && error.text.starts_with("value did not match any expected variant"))
-        {
-            return Some(UnsupportedFeature::References);
-        }
-    }
-    None
+                && error.text.starts_with("value did not match any expected variant")));
+    rejects_references.then_some(UnsupportedFeature::References)
 }
 
 fn responses(error: &ErrorMessage) -> Option<UnsupportedFeature> {

@@ -116,7 +116,7 @@ impl Default for ServerMetrics {
 }
 
 impl GatewayMetrics {
-    /// GatewayMetrics for the servers of a config. All counters are zero, and every server is connecting.
+    /// Metrics for the servers of a config. All counters are zero, and every server is connecting.
     pub(crate) fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
         let metrics = Self { counts: Arc::default() };
         metrics.set_servers(servers);

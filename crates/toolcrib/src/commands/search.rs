@@ -61,7 +61,7 @@ fn print(reply: &Reply, output: &mut Output) -> Result<(), Failure> {
     reply.notes.iter().try_for_each(|note| output.line(note))?;
     match &reply.available {
         Some(AvailableTools::Names(names)) => {
-            names.iter().try_for_each(|name| output.line(name))?
+            names.iter().try_for_each(|name| output.line(name))?;
         }
         Some(AvailableTools::Servers(servers)) => servers
             .iter()

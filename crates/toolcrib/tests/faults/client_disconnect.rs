@@ -39,7 +39,7 @@ fn a_client_on_stdio_disconnects() {
         let environment = environment("gone");
         let peer = environment.stdio(era);
         leave(&environment, "cancelled after a client on stdio left", &peer, |peer, _| {
-            peer.close()
+            peer.close();
         });
     }
 }
@@ -79,7 +79,7 @@ fn a_stateless_client_closes_its_stream() {
     let served = environment.serve();
     let peer = served.peer(Era::Stateless);
     leave(&environment, "cancelled when a stream is closed", &peer, |_, call| {
-        call.close_connection()
+        call.close_connection();
     });
     assert_eq!(peer.call("deaf__echo", json!({}))["structuredContent"], json!({}));
 }

@@ -143,7 +143,7 @@ fn the_number_of_calls_to_a_server_is_limited() {
     assert_eq!(peer.call("other__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(count(&log, "call hang"), 2, "no more than two at once");
     let cancel = |peer: &RawClient, id: u64| {
-        peer.notify("notifications/cancelled", json!({"requestId": id}))
+        peer.notify("notifications/cancelled", json!({"requestId": id}));
     };
     cancel(&peer, calls[0].id);
     until_true("the third is let in", || count(&log, "call hang") == 3);

@@ -25,7 +25,7 @@ use crate::revoked_stream::end_when_revoked;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_event};
 
 /// Forwards a request to a path whose bodies are not read.
-pub(crate) async fn forward_unread(
+pub(crate) async fn forward_other_path(
     proxy: &Arc<Proxy>,
     admitted: AdmittedRequest,
     body: Body,
