@@ -38,7 +38,7 @@ pub struct Catalog {
     servers: Vec<(Arc<str>, Vec<ToolId>)>,
     findings: Vec<Finding>,
     generation: u64,
-    /// A hash of the generation and all names, which tells whether a scope belongs to this catalog.
+    /// A hash of the generation and all names, used to check whether a scope belongs to this catalog.
     identity: u64,
 }
 
@@ -84,7 +84,7 @@ impl Catalog {
         (0..self.tools.len()).map(ToolId::at)
     }
 
-    /// The tool with this id, which must be one of this catalog.
+    /// The tool with this id, which must come from this catalog.
     pub fn tool(&self, id: ToolId) -> &Tool {
         &self.tools[id.index()]
     }
@@ -123,7 +123,7 @@ pub struct CatalogBuilder {
 }
 
 impl CatalogBuilder {
-    /// Adds everything of one document.
+    /// Adds the tools, findings and instructions of one document.
     pub fn add(&mut self, ingested: IngestedTools) -> &mut Self {
         self.ingested.tools.extend(ingested.tools);
         self.ingested.findings.extend(ingested.findings);

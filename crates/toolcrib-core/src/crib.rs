@@ -46,7 +46,8 @@ pub struct Crib {
     fingerprint: u64,
 }
 
-/// What the user of the library plugs in. A crib for another catalog or with other settings keeps it.
+/// The counter and the ranker that the user of the library plugs in. They are kept when a crib is built for another
+/// catalog or with other settings.
 #[derive(Debug, Clone)]
 struct Plugins {
     counter: Arc<dyn TokenCounter>,
@@ -326,7 +327,7 @@ impl Crib {
         })
     }
 
-    /// Changes with everything that could change what the model sees: catalog, settings, counter.
+    /// Changes whenever something changes that could affect what the model sees: catalog, settings or counter.
     pub(crate) fn fingerprint(&self) -> (u64, &str) {
         (self.fingerprint, self.counter().label())
     }

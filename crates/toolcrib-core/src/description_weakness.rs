@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, ToolId};
 use crate::text::{is_stop, words};
 use toolcrib_text::clean;
 
-/// Number of words that a tool needs to be found by anything but its exact name.
+/// Minimum number of words with which a tool can be found by anything but its exact name.
 const MIN_WORDS: usize = 3;
 
 /// A tool with too few words to be found, and the words that it has.

@@ -32,8 +32,8 @@ pub enum DisclosureSetting {
     Terse,
     /// [`DisclosureKind::Append`].
     Append,
-    /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. With both, a found tool is
-    /// called by its own name.
+    /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. Either way, the model calls
+    /// a found tool by its own name.
     Reference,
     /// The provider's own tool search if it has one, else the bridge.
     Hosted,
@@ -88,8 +88,8 @@ impl From<DisclosureKind> for DisclosureSetting {
 
 /// How the engine shows deferred tools.
 ///
-/// Not `#[non_exhaustive]`: a program that writes requests must decide what to do with each kind, so a new kind
-/// should not compile unnoticed.
+/// Not `#[non_exhaustive]`: a program that writes requests must decide what to do with each kind, so it should not
+/// compile unnoticed after a kind is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {
@@ -112,7 +112,7 @@ pub enum DisclosureKind {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Stub {
-    /// An empty schema. A sentence in each would grow with the catalog and use up the saving.
+    /// An empty schema. A sentence in every stub would cost more as the catalog grows, and would use up the saving.
     #[default]
     Open,
     /// A schema whose description names the query that loads the tool, for models that need the reminder.
@@ -143,7 +143,7 @@ pub enum Guidance {
     Auto,
     /// Two sentences.
     Short,
-    /// With an example and a prohibition, for models that were not trained on deferred tools.
+    /// A longer text with an example and a prohibition, for models that were not trained on deferred tools.
     Strong,
     /// Short for Anthropic's models and strong for every other provider's.
     Provider,

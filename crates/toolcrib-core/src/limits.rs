@@ -1,8 +1,8 @@
 //! Limits on untrusted input.
 //!
-//! Everything whose size a server, client or model could inflate has a configurable limit here. A tool over a
-//! limit is reported as a [`Finding`](crate::Finding), a query as a note in the reply, and nothing else is
-//! affected.
+//! Everything whose size a server, client or model could inflate has a configurable limit here. A tool that exceeds a
+//! limit is reported as a [`Finding`](crate::Finding), and a query that exceeds one is reported in a note in the reply.
+//! Nothing else is affected.
 
 use serde::{Deserialize, Serialize};
 

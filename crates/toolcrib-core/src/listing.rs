@@ -29,8 +29,8 @@ pub struct ListingSettings {
     /// Where it is placed.
     #[serde(rename = "place")]
     pub placement: ListingPlacement,
-    /// Maximum size in tokens. If not set, [`DEFAULT_TOKENS`], or less if the context window is small or the caller lowers
-    /// it.
+    /// Maximum size in tokens. If not set, the maximum is [`DEFAULT_TOKENS`], or less if the context window is small or
+    /// the caller lowers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
     /// Maximum share of the context window, in percent, if `tokens` is not set and the window is known.
@@ -64,7 +64,7 @@ pub enum ListingPlacement {
     Description,
     /// In the search tool's description, written again each turn, which can change the cached prompt.
     Fresh,
-    /// In a message, the first announcement. The array of tools then never changes.
+    /// In a message, which is the first announcement. The array of tools then never changes.
     Message,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Groups<'a> {
         let mut is_collapsed = vec![false; expanded.len()];
         let mut chars: usize = expanded.iter().map(|line| line.chars().count()).sum();
         let mut max_chars = budget.chars;
-        // With every server replaced it would be the next form.
+        // At least one server keeps its names: with every server replaced, the text would be the next form.
         for &next in largest_first.iter().take(expanded.len().saturating_sub(1)) {
             is_collapsed[next] = true;
             chars = chars + collapsed[next].chars().count() - expanded[next].chars().count();
@@ -223,7 +223,7 @@ impl<'a> Groups<'a> {
             if let Some(listing) = budget.fits(ListingForm::Mixed, &text) {
                 return Some(listing);
             }
-            // The next text must be shorter than this one's ratio of characters to tokens allows.
+            // Estimates from this text's ratio of characters to tokens how short the next text must be to fit.
             let tokens = budget.counter.count(&text).max(1);
             max_chars = (chars * budget.tokens / tokens).min(chars.saturating_sub(1));
         }

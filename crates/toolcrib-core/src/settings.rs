@@ -42,16 +42,16 @@ pub struct Settings {
     pub keeps_hot_tools: bool,
     /// How deferred tools are shown to the model, and how it calls them.
     pub disclosure: DisclosureSetting,
-    /// Replaces a disclosure that needs a provider's API if the provider does not support it. If not set, the
+    /// The kind to use if `disclosure` needs a provider's API and the provider does not support it. If not set, the
     /// kind is [`DisclosureSetting::kind`].
     pub fallback: Option<DisclosureKind>,
     /// Whether a tool that was found is shown in full from the next turn on, with the kinds of disclosure that show
     /// tools one by one. If not, its schema is only in the reply.
     pub reveals: bool,
-    /// Maximum number of loaded tools that are shown in full at a time; the most recently loaded ones count first.
-    /// 0: as many as a conversation remembers.
+    /// Maximum number of loaded tools that are shown in full at a time; the most recently loaded ones take precedence.
+    /// 0 means as many as a conversation remembers.
     pub max_revealed: usize,
-    /// Maximum total size of the definitions of these tools, in bytes; 0: no limit.
+    /// Maximum total size of the definitions of the loaded tools that are shown in full, in bytes; 0 for no limit.
     pub max_revealed_bytes: usize,
     /// What replaces a schema that is not shown.
     pub stub: Stub,
@@ -59,14 +59,14 @@ pub struct Settings {
     pub mark: String,
     /// How strongly the model is told to search.
     pub guidance: Guidance,
-    /// The table of contents.
+    /// How deferred tools are listed.
     pub listing: ListingSettings,
     /// How tools are ranked.
     pub rank: RankSettings,
-    /// The table that vectors are computed with. Not read from a file: a file can only name a table, and the program
+    /// The table with which vectors are computed. Not read from a file: a file can only name a table, and the program
     /// must load it.
     pub vector_table: VectorTable,
-    /// Searches and their replies.
+    /// The settings of searches and their replies.
     pub search: SearchSettings,
     /// Limits on untrusted input.
     pub limits: Limits,
@@ -132,13 +132,14 @@ impl Settings {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 
-    /// Whether hits include their schemas. Only the bridge has `tool_describe` to get one otherwise.
+    /// Whether hits include their schemas. They always do unless the kind is the bridge, because only the bridge has
+    /// `tool_describe`, with which the model can get a schema later.
     pub(crate) fn shows_schemas(&self) -> bool {
         self.search.schemas || self.disclosure_kind() != DisclosureKind::Bridge
     }
 }
 
-/// Searches and their replies.
+/// The settings of searches and their replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
@@ -176,7 +177,7 @@ pub struct SearchSettings {
     pub must_in_name: bool,
 }
 
-/// The parameters that the search tool declares. It accepts all of them in any case.
+/// The parameters that the search tool declares. It always accepts all of them, whether or not they are declared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -44,7 +44,7 @@ impl Preset {
     }
 }
 
-/// Reads settings from a TOML file under conditions that [`Settings::from_toml`] does not have.
+/// Reads settings from a TOML file with options that [`Settings::from_toml`] does not have.
 ///
 /// ```
 /// use toolcrib_core::{Settings, SettingsReader};
@@ -245,8 +245,8 @@ fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Setti
     Ok(settings)
 }
 
-/// An error with the problem and its position. The parser's excerpt of the line is left out, because the line may belong to
-/// another reader and contain a token. `more_keys` are added to the list of known keys in the message.
+/// An error with the problem and its position. The parser's excerpt of the line is left out, because the line may
+/// belong to another reader and contain a secret token. `more_keys` are added to the list of known keys in the message.
 fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error {
     let mut problem = error.message().to_owned();
     for key in more_keys {

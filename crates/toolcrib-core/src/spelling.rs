@@ -146,7 +146,7 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
         .collect()
 }
 
-/// A spelling as its letters and digits, with the ends of its words.
+/// The letters and digits of a spelling, and where its words end.
 struct FoldedSpelling {
     folded: String,
     ends: Vec<usize>,
@@ -183,7 +183,7 @@ impl FoldedSpelling {
             && self.ends.contains(&name.len())
     }
 
-    /// The servers in scope whose name, or the prefix of whose tools, the spelling begins with.
+    /// The servers in scope for which the spelling begins with the server's name or with the prefix of its tools.
     fn servers<'c>(
         &self,
         catalog: &'c Catalog,
@@ -274,13 +274,14 @@ pub(crate) fn trim_quotes(spelling: &str) -> &str {
     })
 }
 
-/// Minimum similarity, of 100, of a name that is suggested for a missing one. High enough that a model may try it.
+/// Minimum similarity, from 0 to 100, of a name that is suggested in place of a missing one. The minimum is high enough
+/// that a model may try the suggestion.
 pub(crate) const SUGGESTION_SIMILARITY: u32 = 35;
 
-/// Maximum number of names that are suggested for a missing one.
+/// Maximum number of names that are suggested in place of a missing one.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// The names that are most similar to a spelling, best first, with at least `floor` of 100.
+/// The names that are most similar to a spelling, best first. Their similarity, from 0 to 100, is at least `floor`.
 pub(crate) fn similar_names<'a>(
     catalog: &'a Catalog,
     scope: &Scope,

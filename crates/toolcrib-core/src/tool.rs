@@ -15,7 +15,7 @@ use toolcrib_text::json::{self, Fields};
 /// The input schema of a tool without parameters.
 const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Whether a tool may be deferred, by its owner or by a rule.
+/// Whether a tool may be deferred. The tool's owner or a rule decides it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeferPolicy {
@@ -184,8 +184,8 @@ impl Tool {
         self.server.as_deref()
     }
 
-    /// Its name without the prefix with its server's name. The case must match: `alarm_set` on the server `Alarm` has no
-    /// prefix, `alarm` is a word of its name.
+    /// Its name without the prefix that consists of its server's name. The case must match: `alarm_set` on the server
+    /// `Alarm` has no prefix, because `alarm` is a word of its name.
     pub fn name_without_server(&self) -> &str {
         without_server_prefix(&self.name, self.server())
     }

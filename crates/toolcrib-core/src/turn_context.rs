@@ -1,7 +1,7 @@
-//! What the engine is told about one turn.
+//! What the caller tells the engine about one turn.
 //!
-//! A crib is the same for every caller. What differs between callers and turns is passed in here: the tools
-//! that the caller may know of, the model, and which servers are not connected yet.
+//! A crib is the same for every caller. What differs between callers and turns is passed in here: the tools that the
+//! caller may know of, the model, and which servers are not connected yet.
 
 use crate::scope::Scope;
 
@@ -29,8 +29,8 @@ pub struct TurnContext<'a> {
     /// The caller's servers whose tools are not known yet. A loosely spelled name that begins with the name of
     /// one of them never means a tool of another server.
     pub unlisted: &'a [String],
-    /// Whether some servers have not listed their tools yet and, until they have, everything that may be deferred
-    /// is deferred. For callers whose list must not begin long and then become short: each change of the list
+    /// Whether everything that may be deferred is deferred until all servers have listed their tools, because some have
+    /// not yet. This is for callers whose list must not begin long and then become short: each change of the list
     /// invalidates the whole cached prompt.
     pub incomplete: bool,
     /// Whether the caller lets the model use our search tool.
@@ -38,7 +38,7 @@ pub struct TurnContext<'a> {
 }
 
 impl<'a> TurnContext<'a> {
-    /// A turn of which only the scope is known.
+    /// A turn for which only the scope is known.
     pub fn new(scope: &'a Scope) -> Self {
         Self {
             scope,

@@ -2,8 +2,8 @@
 //!
 //! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. A pair that fits becomes `server__tool`;
 //! any other becomes a readable slug with 80 bits of a hash, `slug_h<16 chars>`. Rejected: joining with a separator
-//! alone, which is not injective (`a_`+`b` and `a`+`_b`), and numbering collisions, which depends on who connected
-//! first. A wire name depends only on the pair.
+//! alone, which is not injective (`a_`+`b` and `a`+`_b`), and numbering collisions, which depends on which server
+//! connected first. A wire name depends only on the pair.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 /// Maximum length of a name that every provider accepts, in bytes.
 pub const MAX_WIRE_NAME: usize = 64;
 
-/// Names of our own tools by default and of providers' built-in tools, which no other tool may have.
+/// The default names of our own tools, and the names of providers' built-in tools. No other tool may have one of them.
 pub const RESERVED: [&str; 6] =
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
 
-/// Whether a tool may not have this name, in whatever case. Where our tools go by other names,
-/// [`OwnNames::is_reserved`](crate::disclosure::OwnNames::is_reserved) tells.
+/// Whether no tool may have this name, compared case-insensitively. If our own tools do not have their default names,
+/// use [`OwnNames::is_reserved`](crate::disclosure::OwnNames::is_reserved) instead.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
 }
@@ -30,7 +30,7 @@ pub fn is_valid(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Returns the wire name of a server's tool. Injective over pairs, and deterministic.
+/// Returns the wire name of a server's tool. The function is deterministic and injective over pairs.
 ///
 /// ```
 /// use toolcrib_core::wire_name;
@@ -48,8 +48,8 @@ pub fn of(server: &str, tool: &str) -> String {
     if splits_once && is_plain(&joined) { joined } else { hashed(&joined, &[server, tool]) }
 }
 
-/// Returns the wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one of
-/// these prefixes could have that name. Then it gets a hash, whether or not there is such a tool.
+/// Returns the wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one
+/// of these prefixes could have that name. In that case the wire name has a hash, whether or not such a tool exists.
 ///
 /// ```
 /// use toolcrib_core::wire_name;

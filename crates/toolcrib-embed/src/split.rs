@@ -20,11 +20,11 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::alphanumeric_run::AlphanumericRun;
 
-/// Marks the beginning of a camel-case part while the text is folded. If the text itself has this control
-/// character, it is replaced by a space first; both are separators.
+/// Marks the beginning of a camel-case part while the text is folded. If the text itself contains this control
+/// character, a space replaces it first; both are separators.
 const PART_MARK: char = '\u{1f}';
 
-/// Calls `visit` with every run of `text`, in order, until it breaks. Each part is valid UTF-8.
+/// Calls `visit` with every run of `text`, in order, until `visit` breaks. Each part is valid UTF-8.
 pub(crate) fn each_run(
     text: &str,
     visit: &mut impl FnMut(&AlphanumericRun) -> ControlFlow<()>,
@@ -221,12 +221,12 @@ mod tests {
     fn a_run_is_cut_to_256_characters() {
         assert_eq!(words(&"Issue".repeat(60)), [vec!["issue"; 51], vec!["i"]].concat());
         assert_eq!(words(&"Ünion".repeat(60)), [vec!["union"; 51], vec!["u"]].concat());
-        // A part every two characters, and none is empty.
+        // A part begins every two characters, and no part is empty.
         assert_eq!(words(&"xY".repeat(150)), [vec!["x"], vec!["yx"; 127], vec!["y"]].concat());
         // Characters beyond the limit of a part count towards the limit of the run.
         let long = "x".repeat(250) + "LongName now";
         assert_eq!(words(&long), [&"x".repeat(64), "long", "na", "now"]);
-        // The dropped dot above does not count.
+        // The combining dot above is dropped and does not count.
         let marked = "ė".repeat(255) + "AB";
         assert_eq!(words(&marked), ["e".repeat(64).as_str(), "a"]);
     }

@@ -11,8 +11,8 @@ use crate::Error;
 use crate::field::EmbeddedField;
 
 const MAGIC: &[u8; 8] = b"TCRIBEM2";
-/// Maximum number of dimensions. More than any static table has, and few enough for an i32 to hold the sum of
-/// the int8 products exactly.
+/// Maximum number of dimensions. No static table has as many, and an i32 can hold the sum of this many int8 products
+/// exactly.
 pub(crate) const MAX_DIMS: u64 = 4096;
 
 /// A parsed table file, with all lengths checked.
@@ -139,7 +139,7 @@ mod tests {
         TableFile::parse(Cow::Owned(file.to_vec()))
     }
 
-    /// The same file with number `at` of its header replaced.
+    /// The same file with the number at position `at` of its header replaced.
     fn with_header(at: usize, number: u32) -> Vec<u8> {
         let mut file = file();
         file[8 + at * 4..][..4].copy_from_slice(&number.to_le_bytes());

@@ -47,7 +47,8 @@ impl Vector {
     }
 }
 
-/// Quantises values to int8. Returns the step (1/127 of the largest absolute value) and the codes in steps.
+/// Quantises values to int8. Returns the step (1/127 of the largest absolute value) and the codes, in units of the
+/// step.
 pub(crate) fn quantise(values: &[f32]) -> (f32, impl Iterator<Item = i8>) {
     let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
     let steps = if largest > 0.0 { 127.0 / largest } else { 0.0 };

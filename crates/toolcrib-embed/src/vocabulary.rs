@@ -91,7 +91,7 @@ impl PieceVocabulary {
         if entries != rows {
             return Err(Error::VocabularyLength { entries, rows });
         }
-        // At most half full, so that a miss needs few probes.
+        // The hash table is at most half full, so that a miss needs few probes.
         let free = HashSlot { tag: 0, row: FREE };
         let mut vocabulary = Self {
             text: Cow::Borrowed(""),

@@ -13,8 +13,8 @@ use crate::alphanumeric_run::{AlphanumericRun, MAX_RUN_BYTES};
 use crate::split;
 use crate::vocabulary::{PieceKey, PieceVocabulary};
 
-/// Calls `visit` with the row of every piece of `text`, in order, until it breaks. A phrase comes after its
-/// second word.
+/// Calls `visit` with the row of every piece of `text`, in order, until `visit` breaks. A phrase comes after its second
+/// word.
 pub(crate) fn each_row(
     vocabulary: &PieceVocabulary,
     text: &str,

@@ -117,7 +117,7 @@ pub fn evaluate(
 /// The results of each query.
 #[derive(Default)]
 struct QueryResults {
-    /// Of each servable query.
+    /// The metrics of each servable query.
     metrics: Vec<Metrics>,
     /// Whether each servable query was answered; `None` if the ranker has no confidence.
     answered: Vec<Option<bool>>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 
-/// Maximum size of one catalog file after decompression, in bytes. Also bounds a gzip bomb.
+/// Maximum size of one catalog file after decompression, in bytes. This also limits what a gzip bomb can do.
 pub const MAX_BYTES: u64 = 2 << 30;
 
 /// A file that cannot be read.
@@ -72,8 +72,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The catalog files that a path refers to: the file itself, or the JSON files of a folder, sorted by name. For
-/// a dataset folder it is the catalog, without the queries.
+/// The catalog files that a path refers to: the file itself, or the JSON files of a folder, sorted by name. For a
+/// dataset folder, only the catalog is returned, not the queries.
 pub fn catalog_files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -192,9 +192,9 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// Passes every string in a JSON text to `change`, together with whether it is a key. Strings that it does not change keep their
-/// bytes. A string that is not valid Unicode, such as half a surrogate pair, is an error: a raw value may contain one, and a
-/// later parser would reject it.
+/// Calls `change` with every string in a JSON text, and with whether that string is a key. Strings that `change` leaves
+/// alone keep their bytes. A string that is not valid Unicode, such as half a surrogate pair, is an error: a raw value
+/// may contain one, and a later parser would reject it.
 pub fn map_strings(
     text: &str,
     mut change: impl FnMut(&str, bool) -> Option<String>,

@@ -1,9 +1,9 @@
 //! Estimates token counts without a vocabulary, for long-running processes.
 //!
-//! A vocabulary takes two hundred thousand entries in memory, and encoding with it takes time. An estimate is
-//! enough if a count only decides how much is shown, to models with other vocabularies anyway. Text is split
-//! into runs of one character class, as the tokenizers themselves do first, and each class has a number of
-//! characters that make one token.
+//! A vocabulary takes two hundred thousand entries in memory, and encoding with it takes time. An estimate is enough if
+//! a count only decides how much is shown, and the models have other vocabularies anyway. Text is split into runs of
+//! one character class, as the tokenizers themselves do first, and each class has a number of characters that make one
+//! token.
 
 use toolcrib_core::TokenCounter;
 

@@ -106,7 +106,7 @@ impl TokenCounter for VocabularyCounter {
     }
 }
 
-/// Splits text inside runs of white space, or of anything else, that are longer than [`MAX_RUN_BYTES`].
+/// Splits text inside every run of white space, or of other characters, that is longer than [`MAX_RUN_BYTES`].
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 //! Checks that validation takes an acceptable number of steps.
 //!
-//! There are two checks: of the schema alone, before it is compiled, and of the schema together with the arguments,
-//! before they are validated.
+//! There are two checks: one of the schema alone, before it is compiled, and one of the schema together with the
+//! arguments, before the arguments are validated.
 
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::VALUES;
 use crate::ingest::NAMED;
 
-/// Maximum number of steps of the walk over schema and arguments.
+/// Maximum number of steps in the walk over the schema and the arguments.
 const STEPS: usize = 20_000;
 /// Maximum nesting depth of that walk.
 const DEPTH: usize = 200;
@@ -24,8 +24,8 @@ pub(super) fn allows_for(schema: &Value, arguments: &Value) -> bool {
     Walk { root: schema, steps: STEPS }.affordable(schema, arguments, DEPTH)
 }
 
-/// Whether every reference is a plain pointer into this document. Anchors, escaped pointers, other base URIs and
-/// dynamic references are not followed by the walk, so it could not bound them.
+/// Whether every reference is a plain pointer into this document. The walk does not follow anchors, escaped pointers,
+/// other base URIs or dynamic references, so it could not bound their cost.
 fn is_tame(value: &Value, root: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
@@ -48,7 +48,7 @@ fn is_tame(value: &Value, root: &Value) -> bool {
 }
 
 /// The number of `unevaluated…` keywords. If one is nested within another, the validator evaluates everything below
-/// again at every level, so two are already too many.
+/// them again at every level, so two are already too many.
 fn unevaluated(value: &Value) -> usize {
     match value {
         Value::Object(map) => {
@@ -70,7 +70,7 @@ fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, S
 /// The unrolled size of each reference.
 type Sizes = FxHashMap<String, usize>;
 
-/// The number of values of the schema with every reference expanded; a cycle is expanded once.
+/// The number of values in the schema with every reference expanded; a cycle is expanded once.
 fn unrolled(schema: &Value) -> usize {
     fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else { return usize::MAX };

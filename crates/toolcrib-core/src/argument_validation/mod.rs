@@ -1,9 +1,9 @@
 //! Checks the arguments of a call against the tool's schema, before the tool runs.
 //!
-//! The `jsonschema` crate validates. The schema is untrusted, however: it may refer to itself in place, or expand so
-//! that a hundred bytes mean a billion steps. So a walk over schema and arguments with a budget comes first. Calls
-//! whose schema exceeds the budget are not validated here; the server will validate them, as it would without
-//! Toolcrib.
+//! The `jsonschema` crate does the validation. The schema is untrusted, however: it may refer to itself in place, or a
+//! hundred bytes of it may expand to a billion steps. So a walk over the schema and the arguments, with a limited
+//! number of steps, comes first. Calls whose schema exceeds the limit are not validated here; the server will validate
+//! them, as it would without Toolcrib.
 
 mod budget;
 
@@ -93,8 +93,8 @@ const SNAKE_CASE: [(&str, &str); 8] = [
     ("max_properties", "maxProperties"),
 ];
 
-/// Rewrites Gemini's schema subset to standard JSON Schema: it has `STRING` for `string`, `nullable` instead of the
-/// type `null`, and also accepts keywords in snake case.
+/// Rewrites Gemini's schema subset to standard JSON Schema. The subset writes `STRING` for `string`, has `nullable`
+/// instead of the type `null`, and also accepts keywords in snake case.
 fn standardise(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

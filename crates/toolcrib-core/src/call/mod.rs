@@ -1,9 +1,9 @@
 //! Handling the model's calls.
 //!
-//! [`Crib::handle`] takes every call. Calls of our own tools are answered. Any other name is resolved to one tool in scope,
-//! and the arguments are unwrapped (`unwrap_arguments`) and checked against the tool's schema (`argument_validation`). The
-//! result is a call to run under the tool's real name, or a refusal that contains what the model needs to correct the call. A
-//! deferred tool may be called directly if its arguments are valid.
+//! [`Crib::handle`] receives every call. Calls to our own tools are answered directly. Any other name is resolved to
+//! one tool in scope, and the arguments are unwrapped (`unwrap_arguments`) and checked against the tool's schema
+//! (`argument_validation`). The result is a call to run under the tool's real name, or a refusal that contains what the
+//! model needs to correct the call. A deferred tool may be called directly if its arguments are valid.
 
 mod refusal;
 mod unwrap_arguments;
@@ -56,7 +56,7 @@ pub enum CallOutcome {
 const MAX_REPEATS: u32 = 2;
 
 impl Crib {
-    /// Handles a call of the model. `input` is the JSON text of its arguments.
+    /// Handles a call from the model. `input` is the JSON text of its arguments.
     pub fn handle(
         &self,
         turn: &TurnContext<'_>,
@@ -66,7 +66,7 @@ impl Crib {
     ) -> CallOutcome {
         let turn = &self.checked_turn(turn);
         let names = self.settings().own_names;
-        // A tool that is not offered does not exist.
+        // One of our own tools that is not offered is treated as if it did not exist.
         let offered = |own: &OwnToolKind| {
             turn.search_allowed
                 && (*own != OwnToolKind::SearchRegex || self.settings().search.regex)
@@ -286,7 +286,7 @@ impl Crib {
     }
 }
 
-/// An unknown parameter and the absent one it is probably meant to be: `titel` and `title`.
+/// An unknown parameter and the missing parameter that was probably meant, such as `titel` and `title`.
 fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     let properties = schema.get("properties")?.as_object()?;
     let given = Fields::read(arguments)?;
@@ -311,7 +311,7 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
 /// Keys of the search tools' inputs. An input with none of them may be wrapped in another object.
 const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
-/// Reads the input of a search tool: strings where lists are meant and lists where strings are.
+/// Reads the input of a search tool. It accepts a string in place of a list, and a list in place of a string.
 fn read_search_request(
     names: OwnNames,
     tool: &str,

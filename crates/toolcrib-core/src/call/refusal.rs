@@ -1,4 +1,4 @@
-//! Errors that the model can correct, with what it needs for that.
+//! Errors that the model can correct, with the information that it needs to do so.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ pub enum RefusalCode {
     Recursion,
 }
 
-/// An answer in place of a result: what is wrong, where, and how to correct it.
+/// A reply to the model in place of a tool's result: what is wrong, where, and how to correct it.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -43,7 +43,7 @@ pub struct Refusal {
     /// Similar names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The complete schema, in the first refusal of a tool.
+    /// The complete schema, in the first refusal for a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
     /// The schema in one line, if the complete one was shown before.

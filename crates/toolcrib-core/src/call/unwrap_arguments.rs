@@ -84,7 +84,7 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
     found
 }
 
-/// The readings one level further in. Models do not wrap arguments three times, so this does not recurse.
+/// The readings one level deeper. Models do not wrap arguments three times, so this does not recurse.
 fn inner_readings(text: &str) -> Vec<Cow<'_, str>> {
     if Fields::read(text).is_some() {
         return vec![Cow::Borrowed(text)];

@@ -87,7 +87,7 @@ pub(super) fn message(listing: &Listing, names: OwnNames) -> String {
     )
 }
 
-/// Takes back a listing that was a message, once nothing is deferred any more.
+/// Withdraws a listing that was sent as a message, once nothing is deferred any more.
 pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
                                     holds, and the tools you have are all defined in full.";
 

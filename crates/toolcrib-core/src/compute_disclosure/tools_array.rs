@@ -1,7 +1,7 @@
-//! Writes a disclosure into the array of tools of a request.
+//! Writes a disclosure into a request's array of tools.
 //!
-//! The existing array is edited, not rebuilt: a provider's own tools keep their positions, groups stay groups, and entries
-//! that are not changed keep their bytes.
+//! The existing array is edited, not rebuilt: a provider's own tools keep their positions, groups stay groups, and
+//! entries that are not changed keep their bytes.
 
 use std::borrow::Cow;
 
@@ -16,11 +16,11 @@ use crate::tool::DefinitionFormat;
 use toolcrib_text::json::{self, Fields};
 
 impl Crib {
-    /// The array of tools to send in place of `input`, the array that the caller would have sent. The same text if nothing
-    /// is deferred.
+    /// Returns the array of tools to send in place of `input`, the array that the caller would have sent. If nothing is
+    /// deferred, the result is `input` unchanged.
     ///
-    /// Full tools, stubs and a provider's own tools keep their positions. Our own tools follow, in `format`, and appended
-    /// tools come last, so that each turn's array begins with that of the turn before.
+    /// Full tools, stubs and a provider's own tools keep their positions. Our own tools follow, in `format`, and
+    /// appended tools come last, so that each turn's array begins with that of the turn before.
     pub fn tools_json<'a>(
         &self,
         shown: &Disclosure,

@@ -32,12 +32,12 @@ pub(crate) enum ListingMessage {
 }
 
 impl FrozenListing {
-    /// Whether it was sent as a message rather than as part of a tool description.
+    /// Whether the listing was sent as a message rather than as part of a tool description.
     pub(crate) fn is_message(&self) -> bool {
         self.placement == ListingPlacement::Message
     }
 
-    /// Treats later announcements as not sent yet.
+    /// Forgets the announcements that were sent after the listing, so that they are sent again.
     pub(crate) fn forget_announced(&mut self) {
         self.known.clone_from(&self.listed);
     }

@@ -1,7 +1,7 @@
 //! The record of the schemas that a conversation was shown, in order.
 //!
-//! Because of it a loaded tool stays loaded, its schema is not sent twice, and a changed schema is sent again. It is
-//! bounded; forgetting an entry costs one more search and nothing else.
+//! With this record, a loaded tool stays loaded, its schema is not sent twice, and a changed schema is sent again. The
+//! record is bounded; forgetting an entry costs one more search and nothing else.
 
 use std::collections::VecDeque;
 
@@ -68,7 +68,7 @@ impl Ledger {
         self.push(Reveal { name: tool.name().to_owned(), fingerprint });
     }
 
-    /// Records that a tool's schema was shown, and makes it the newest.
+    /// Records that a tool's schema was shown, and makes that reveal the newest.
     pub(crate) fn renew(&mut self, tool: &Tool) {
         self.reveals.retain(|reveal| reveal.name != tool.name());
         self.reveal(tool);

@@ -15,7 +15,7 @@ const DESCRIBE_AFTER: u32 = 5;
 /// Maximum number of queries, and of failures, that are remembered.
 const MAX_REMEMBERED: usize = 8;
 
-/// What a reply should add. The number is that of searches in a row.
+/// What a reply should add. The number is how many searches were made in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopWarning {
     /// Nothing.

@@ -60,8 +60,8 @@ impl Conversation {
         }
     }
 
-    /// Makes the next disclosure repeat earlier announcements, including complete listings. For a request that was not
-    /// sent, and after a compaction. What is part of the prompt does not change.
+    /// Makes the next disclosure repeat earlier announcements, including complete listings. Call this if a request was
+    /// not sent, and after a compaction. A listing that is part of a tool description does not change.
     pub fn announce_again(&mut self) {
         self.last = None;
         if self.listing_message == ListingMessage::Withdrawn {

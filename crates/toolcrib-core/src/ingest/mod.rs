@@ -97,7 +97,7 @@ pub fn ingest<'a>(
     ingest_with_own_names(OwnNames::default(), bytes, origin, limits)
 }
 
-/// Does the same for tools that will share the namespace with our own tools under these names. Tools with a
+/// Like [`ingest`], but for tools that will share a namespace with our own tools under these names. Tools with a
 /// [reserved](OwnNames::is_reserved) name are withheld; all other names are allowed.
 pub fn ingest_with_own_names<'a>(
     names: OwnNames,

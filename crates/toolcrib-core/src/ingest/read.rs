@@ -16,7 +16,7 @@ use toolcrib_text::shorten;
 /// Maximum length of a server's name, in characters. Longer names are truncated.
 const MAX_SERVER_CHARS: usize = 128;
 
-/// Maximum nesting depth of a definition, which every JSON parser accepts.
+/// Maximum nesting depth of a definition. Every JSON parser accepts this depth.
 const MAX_DEPTH: usize = 120;
 
 /// Reads entries one by one. A problem with one entry does not affect the others.
@@ -133,8 +133,8 @@ impl<'a> Reader<'a> {
         if text.len() > limit {
             return Err(Problem::DefinitionTooLarge { bytes: text.len(), limit });
         }
-        // The text is cleaned, so that everything else in it stays unchanged, and before anything is read from it, so
-        // that what is checked is what is used.
+        // The text itself is cleaned, and not the parsed values, so that everything else in it stays unchanged. It is
+        // cleaned before anything is read from it, so that the text that is checked is also the text that is used.
         let (definition, removed) = cleaned(text)?;
         if json::measure(&definition).depth > MAX_DEPTH {
             return Err(Problem::NotJson(format!("nested deeper than {MAX_DEPTH} levels")));
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
             keywords: keywords(fields, meta.as_ref()),
             defer: defer(fields, meta.as_ref()),
             format,
-            // Both are slices of one text, so the difference of their addresses is the offset.
+            // The schema is a slice of the definition, so the difference of their addresses is its offset.
             schema: schema.map(|schema| {
                 let start = schema.as_ptr() as usize - definition.as_ptr() as usize;
                 start as u32..(start + schema.len()) as u32

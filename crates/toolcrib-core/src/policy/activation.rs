@@ -11,7 +11,7 @@ pub enum ActivationMode {
     /// Depends on the thresholds.
     #[default]
     Auto,
-    /// Every tool that may be deferred is.
+    /// Every tool that may be deferred is deferred.
     On,
     /// Nothing is deferred.
     Off,

@@ -63,7 +63,7 @@ pub enum ThresholdSource {
         /// The window, in tokens.
         window: usize,
     },
-    /// A number in the settings, because a share is set and the window is unknown.
+    /// A number in the settings. It is used because the window is unknown, so the configured share cannot be computed.
     UnknownWindow,
 }
 

@@ -39,7 +39,7 @@ impl Globs {
         self.all.iter()
     }
 
-    /// Whether one of them matches a plain name, as [`Glob::is`] does.
+    /// Whether any of the names and patterns matches a plain name, as [`Glob::is`] does.
     pub fn is(&self, text: &str) -> bool {
         if self.all.is_empty() {
             return false;

@@ -11,7 +11,7 @@ use crate::catalog::{Catalog, ToolId};
 use crate::spelling::fold_to_alphanumeric;
 use crate::tool::{DeferPolicy, Tool};
 
-/// The list may take one part in this many of all tool tokens.
+/// The hot list may take at most this fraction of all tool tokens: one divided by this number.
 const SHARE_DIVISOR: usize = 4;
 
 /// The jobs, the most important first, and the names of tools that do them in known clients. Case and word separators do not
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::policy::{Glob, VerdictReason};
 
-    /// The names of what is kept of these tools and sizes.
+    /// The names of the tools that are kept, given all tools and their sizes.
     fn kept(tools: &[(&str, usize)], rules: &Rules) -> Vec<String> {
         let (catalog, sizes) = set(tools);
         let kept = hot_list(&catalog, &sizes, rules);

@@ -185,7 +185,7 @@ impl Rules {
         self
     }
 
-    /// The rules of both.
+    /// The rules of `self` and `other` together.
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         self.never.extend(other.never);
@@ -282,7 +282,7 @@ mod tests {
             ("mcp_dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
             ("dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
             ("a_b_c", &["a_b__c", "a__b_c"], &["a_b__c", "a__b_c"]),
-            // The client's own `read_file` and its server's are different tools.
+            // The client's own `read_file` and the server's `read_file` are different tools.
             ("read_file", &["read_file", "dev__read_file"], &["read_file"]),
             ("dev_read_file", &["devread__file"], &[]),
             ("file", &["dev__read_file"], &[]),

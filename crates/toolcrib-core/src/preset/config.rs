@@ -14,7 +14,8 @@ use crate::settings::Settings;
 use toolcrib_text::shorten;
 
 impl Preset {
-    /// Its settings with that system's own configuration applied, parsed from whatever format it is written in.
+    /// The preset's settings with the other system's own configuration applied. `config` is that configuration, parsed
+    /// from whatever format it is written in.
     ///
     /// ```
     /// use toolcrib_core::Preset;

@@ -12,7 +12,7 @@ use crate::rank::{RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, Settings};
 
-/// Number of tools from which on tools are deferred.
+/// Tools are deferred if there are at least this many.
 const THRESHOLD: usize = 15;
 /// Maximum number of tools that one search returns.
 const CAP: usize = 8;
@@ -62,7 +62,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
 
 /// A configured capability.
 pub(super) struct Capability<'a> {
-    /// Its index among the capabilities that were searched for.
+    /// The name of the capability.
     pub(super) id: &'static str,
     path: String,
     config: &'a Value,

@@ -37,7 +37,7 @@ pub enum Preset {
     /// Toolcrib's own defaults.
     #[default]
     Default,
-    /// The same, ranking by words alone.
+    /// Toolcrib's own defaults, but ranking by words alone.
     Words,
     /// everruns' `tool_search` capability, as its documentation describes it.
     #[cfg(feature = "presets")]

@@ -15,7 +15,7 @@ use crate::settings::{MAX_MARK_CHARS, SearchInput, SearchSettings, Settings, is_
 use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
-/// Allowed values of `searchLimit`. The plugin itself has no maximum.
+/// Maximum value of `searchLimit`. The plugin itself has no maximum.
 const MOST: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;

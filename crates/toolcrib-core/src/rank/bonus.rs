@@ -15,9 +15,9 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// By how much a name that the query covers completely raises the word score, as a share of that score.
+/// Bonus for a name that the query covers completely, as a share of the word score.
 const NAME_WEIGHT: f32 = 0.5;
-/// Share of the mean score of the other tools of the server that a tool gets.
+/// A tool's bonus for its server, as a share of the mean score of that server's other tools.
 const SERVER_WEIGHT: f32 = 0.15;
 /// Bonus for a quoted phrase, as a multiple of the average weight of the query's words.
 const PHRASE_WEIGHT: f32 = 1.0;

@@ -19,12 +19,13 @@ struct LogisticCurve {
     slope: f32,
 }
 
-/// By similarity. Fitted with a table that had seen none of the catalogs, and used with every table.
+/// The curve for the similarity. It was fitted with a table that had seen none of the catalogs, and is used with every
+/// table.
 const SIMILARITY_CURVE: LogisticCurve = LogisticCurve { bias: -4.66, slope: 7.36 };
-/// By query coverage, as the alternative to the similarity: a tool that has most of the query's words fits even
-/// if the table has not learned the words, as with proper names and in languages that it hardly knows.
+/// The curve for the query coverage, as the alternative to the similarity: a tool that has most of the query's words
+/// fits even if the table has not learned the words, as with proper names and in languages that it hardly knows.
 const COVERAGE_CURVE: LogisticCurve = LogisticCurve { bias: -5.2, slope: 5.0 };
-/// By query coverage alone, if there is no similarity.
+/// The curve for the query coverage if there is no similarity.
 const WORDS_ONLY_CURVE: LogisticCurve = LogisticCurve { bias: -2.92, slope: 4.0 };
 
 impl LogisticCurve {
@@ -53,7 +54,7 @@ impl ConfidenceInputs {
         Self { similarity, word_score, query_weight: plan.query_weight, exact }
     }
 
-    /// The share of the query's weight that the tool has, from 0 to 1.5.
+    /// The share of the query's weight that the tool covers, from 0 to 1.5.
     pub(super) fn coverage(&self) -> f32 {
         query_coverage(self.word_score, self.query_weight)
     }

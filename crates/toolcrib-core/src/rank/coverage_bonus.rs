@@ -11,14 +11,14 @@ use std::cmp::Ordering;
 /// The bonus for a cosine of 1 with a need that no placed hit serves. Values from 0.3 to 0.6 do about equally
 /// well: training/README.md.
 const MAX_BONUS: f32 = 0.4;
-/// Number of hits that are placed one by one. Hardly anybody reads further, and placing one reads every
-/// candidate.
+/// Number of hits that are placed one by one. Hardly anybody reads further, and placing a hit takes a pass over all
+/// candidates.
 const PLACED_HITS: usize = 10;
 
 /// The coverage bonus of each candidate.
 #[derive(Debug, Default)]
 pub(super) struct CoverageBonuses {
-    /// In the order of the candidates.
+    /// The bonuses, in the order of the candidates.
     pub(super) bonuses: Vec<f32>,
     /// For each need, the highest cosine of any placed hit, at least 0.
     served: Vec<f32>,

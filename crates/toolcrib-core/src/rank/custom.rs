@@ -71,8 +71,8 @@ pub trait CustomRanker: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct RankRequest<'a> {
-    /// All tools. Reading tools outside `scope` is allowed for statistics, but lets a caller notice, from the
-    /// scores, tools that are hidden from it.
+    /// All tools. Reading tools outside `scope` is allowed for statistics, but then the scores can reveal to a caller
+    /// that hidden tools exist.
     pub catalog: &'a Catalog,
     /// The parsed query.
     pub words: &'a Words,

@@ -12,8 +12,8 @@ use crate::query::Words;
 use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
 
-/// Why a tool has its score. The points of the words and the bonuses add up to the score. With vectors they add up
-/// to the word score, and [`Similarity`] shows how it contributes.
+/// Why a tool has its score. The points of the words and the bonuses add up to the score. With vectors they add up to
+/// the word score, and [`Similarity`] shows how the word score contributes to the score.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -43,14 +43,14 @@ pub struct Explanation {
     /// How likely the tool is to serve the query, from 0 to 1. `None` from rankers without confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
-    /// The share of the query's weight that the tool has: about 1 if it has all words; at most 1.5.
+    /// The share of the query's weight that the tool covers: about 1 if it has all words; at most 1.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f32>,
     /// The score that a [`CustomRanker`](super::CustomRanker) gave. Then all other parts of the score are zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_score: Option<f32>,
-    /// Whether vectors are configured but there is no table, so that the words decided alone. Only in a build
-    /// without the feature `vectors`.
+    /// Whether vectors are configured but there is no table, so that the words decided alone. This happens only in a
+    /// build without the feature `vectors`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub vectors_missing: bool,
     /// Words of the query for which no tool in scope has a matching term.
@@ -213,7 +213,7 @@ impl Index {
         }
         let words_alone: f32 = points.iter().map(|word: &ScorePart| word.points).sum();
         let bonus = found.map(|found| found.bonus).unwrap_or_default();
-        // A query that has only filters gives each tool that passes one point.
+        // If a query has only filters, each tool that passes them gets one point.
         let filter_bonus = match found {
             Some(found) if plan.words.is_empty() => found.base,
             _ => 0.0,

@@ -8,7 +8,7 @@ use crate::scope::Scope;
 use crate::spelling::{self, Resolution, SpellingMatch};
 use crate::text::{stem, words};
 
-/// Bonus for a tool that the query names: more than words can add up to.
+/// Bonus for a tool that the query names. It is higher than any sum of word points.
 const EXACT_NAME_BONUS: f32 = 1_000.0;
 /// Bonus for a tool that the query names without its prefix. Lower, so that a tool whose full name it is comes
 /// first.
@@ -23,7 +23,7 @@ pub(super) struct QueryFilter<'a> {
     catalog: &'a Catalog,
     pub(super) scope: &'a Scope,
     servers: &'a [String],
-    /// `None` for a word that no tool has.
+    /// The terms of the required words; `None` for a word that no tool has.
     must: Vec<Option<Term>>,
     /// Whether required words must be in the name.
     in_name: bool,

@@ -80,8 +80,8 @@ pub enum FitReason {
     },
 }
 
-/// Decides whether a ranking fits its query, from its hits, best first. `may_refuse`: whether a ranking with too
-/// low a confidence is refused.
+/// Decides whether a ranking fits its query, from its hits, best first. `may_refuse` is whether a ranking is refused if
+/// its confidence is too low.
 pub(crate) fn decide_fit(ranked: &[Hit], may_refuse: bool) -> FitDecision {
     let first = ranked.first().and_then(|hit| Some((hit.exact, hit.confidence?)));
     let (fit, reason) = match first {

@@ -1,25 +1,24 @@
 //! Combines word score and vector similarity into one score.
 //!
-//! A cosine similarity means the same in every query and catalog, so it is added as it is. The word score is
-//! normalised in two ways: by the weight of the entire query, since half of a query's words is weak evidence,
-//! and by the best word score of any tool, since that is the tool a rare word points at. In long requests words
-//! count more: the vector of a long request is an average of many things, while each matching word remains as
-//! meaningful.
+//! A cosine similarity means the same in every query and catalog, so it is added as it is. The word score is normalised
+//! in two ways: by the weight of the entire query, since half of a query's words is weak evidence, and by the best word
+//! score of any tool, since that is the tool a rare word points at. In long requests words count more: the vector of a
+//! long request is an average of many things, while each matching word remains as meaningful.
 //!
-//! No quantity here is taken over the catalog, so hidden tools cannot influence a score.
+//! No quantity here is computed over the entire catalog, so hidden tools cannot influence a score.
 
-/// Weight of the query coverage. This and the next three constants are where trials on catalogs that the table
-/// had not seen levelled off: training/README.md.
+/// Weight of the query coverage. For this and the next three constants, the values are those at which the results of
+/// trials levelled off, on catalogs that the table had not seen: training/README.md.
 const COVERAGE_WEIGHT: f32 = 0.12;
-/// Maximum query coverage. A name and a description may contain a word several times; beyond this, more is no
-/// further evidence.
+/// Maximum query coverage. A name and a description may contain a word several times; beyond this maximum, more
+/// occurrences are no further evidence.
 pub(super) const MAX_COVERAGE: f32 = 1.5;
 /// Weight of the word score relative to the best word score.
 const BEST_SCORE_WEIGHT: f32 = 0.12;
 /// In a query of this many words the word signal has weight 1.
 const REFERENCE_QUERY_WORDS: f32 = 16.0;
 
-/// The quantities of a query that its signals are normalised by.
+/// The quantities by which the signals of a query are normalised.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct QueryNorms {
     /// The total weight of the query's words.

@@ -152,7 +152,7 @@ impl Hybrid {
     /// order.
     fn nearest(&self, cosines: &[f32], count: usize, filter: &QueryFilter<'_>) -> Vec<ToolId> {
         let order = |a: &(ToolId, f32), b: &(ToolId, f32)| self.0.compare(*a, *b);
-        // When this many are collected, all but the best `count` are dropped.
+        // When this many tools are collected, all but the best `count` are dropped.
         let capacity = 8 * count;
         let mut kept: Vec<(ToolId, f32)> = Vec::with_capacity(capacity);
         let mut threshold = f32::MIN_POSITIVE;

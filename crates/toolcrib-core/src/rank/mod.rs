@@ -80,7 +80,7 @@ pub struct RankSettings {
 }
 
 impl RankSettings {
-    /// Whether an index built with these settings can be used with the others.
+    /// Whether an index that was built with these settings can also be used with `other`.
     pub(crate) fn same_index(&self, other: &Self) -> bool {
         self.ranker == other.ranker && self.bm25.parameters == other.bm25.parameters
     }

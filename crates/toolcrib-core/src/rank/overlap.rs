@@ -35,8 +35,8 @@ struct ToolText {
 struct NormalisedQuery {
     whole: String,
     terms: Vec<String>,
-    /// Whether the query is compared with names without their server prefix. It is if it is the full name of no tool
-    /// in scope.
+    /// Whether the query is compared with names without their server prefix. This is done if no tool in scope has the
+    /// query as its full name.
     by_own_name: bool,
     cut: bool,
 }

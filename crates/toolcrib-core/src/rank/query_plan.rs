@@ -31,10 +31,10 @@ const PAIR_WEIGHT: f32 = 0.3;
 const COMMON_WORD_WEIGHT: f32 = 0.5;
 /// Maximum number of related terms of each kind for one word.
 const MAX_RELATED_TERMS: usize = 12;
-/// A related term that more than this share of the tools in scope has is ignored: it does not distinguish tools,
-/// and it takes time.
+/// Maximum share of the tools in scope that may have a related term. A more frequent term is ignored: it does not
+/// distinguish tools, and it takes time.
 const MAX_RELATED_SHARE: f32 = 0.05;
-/// A related term that at most this many tools have is never ignored.
+/// Even above that share, a related term is not ignored if at most this many tools have it.
 const MIN_RELATED_LIMIT: usize = 20;
 
 /// How a term matches a word of the query.

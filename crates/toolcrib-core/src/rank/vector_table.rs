@@ -1,4 +1,4 @@
-//! The table of token vectors that a catalog is embedded with.
+//! The table of token vectors with which a catalog is embedded.
 
 use std::sync::Arc;
 

@@ -14,18 +14,18 @@ use crate::query::Words;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Maximum number of candidates by words; only they get bonuses.
+/// Maximum number of candidates that are selected by their words. Only candidates get bonuses.
 const MAX_CANDIDATES: usize = 64;
 
-/// The sum of one tool while a query runs.
+/// The points of one tool while a query runs.
 ///
-/// The stamp identifies the query word that touched the tool last. Stamps grow from query to query, so the
-/// accumulators are never cleared: a stamp from before this query means that the tool was not touched yet.
+/// The stamp identifies the query word that touched the tool last. Stamps grow from query to query, so the accumulators
+/// are never cleared: a stamp from before this query means that the tool was not touched yet.
 #[derive(Clone, Copy, Default)]
 struct Accumulator {
     /// The sum over the previous words of the query.
     earlier_sum: f32,
-    /// The best matching term of the current word.
+    /// The points of the best matching term of the current word.
     best: f32,
     stamp: u32,
 }
@@ -163,7 +163,7 @@ impl Index {
                 let factor = word.weight * matching.factor * matching.idf;
                 let (ids, impacts) = self.postings(matching.term);
                 for (id, impact) in ids.iter().zip(impacts) {
-                    // Without branches, because whether a tool was touched before is unpredictable.
+                    // This code has no branches, because whether a tool was touched before is unpredictable.
                     let accumulator = &mut accumulators[*id as usize];
                     let points = factor * impact;
                     let fresh = accumulator.stamp <= before;
@@ -201,7 +201,7 @@ impl Index {
         }));
         let mut threshold = f32::MIN_POSITIVE;
         if sums.len() > MAX_CANDIDATES {
-            // Positive floats have the order of their bits, and integers are partitioned much faster.
+            // Positive floats sort in the order of their bits, and partitioning integers is much faster.
             order.clear();
             order.extend(sums.iter().map(|sum| sum.to_bits()));
             let at = order.len() - MAX_CANDIDATES;

@@ -1,7 +1,7 @@
 //! The reply to a search, as one type.
 //!
-//! The text for the model is written from it in one of five formats, and `transcript` reads such texts back. Catalog text
-//! in a reply is quoted, so that it cannot close the structure around it.
+//! The text for the model is written from this type in one of five formats, and `transcript` reads such texts back.
+//! Catalog text in a reply is quoted, so that it cannot close the structure around it.
 
 mod other_systems;
 mod text_formats;
@@ -161,7 +161,7 @@ pub struct ServerSize {
 /// The parts of a reply that are not tools.
 #[derive(Serialize)]
 struct ReplyMetadata<'a> {
-    /// The loaded tools in order, unless they are exactly the hits that have a schema.
+    /// The loaded tools in order; empty if they are exactly the hits that have a schema.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -184,8 +184,8 @@ impl Reply {
         self.text(self.format)
     }
 
-    /// Whether it is not worth waiting for servers that are still connecting, because the hits fit well. With a ranker
-    /// without confidence, that is known only of tools that were requested by name.
+    /// Whether it is not worth waiting for servers that are still connecting, because the hits fit well. If the ranker
+    /// has no confidence, only tools that were requested by name are known to fit.
     pub fn is_strong(&self) -> bool {
         let found = !self.hits.is_empty() && self.missing.is_empty();
         found && self.fit.map_or(self.named, |fit| fit == Fit::Strong)

@@ -1,7 +1,7 @@
 //! The reply formats of other systems, which their models and harnesses already read.
 //!
-//! Keys of that system come first and keep their meaning. What it has no key for (missing names, tools that did not fit,
-//! servers that are still connecting) follows under our keys.
+//! The other system's keys come first and keep their meaning. Information for which that system has no key (missing
+//! names, tools that did not fit, servers that are still connecting) follows under our keys.
 
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -75,7 +75,7 @@ struct Function<'a> {
     signature: Option<&'a str>,
 }
 
-/// `text` as inline code. It may contain backticks.
+/// `text` as inline code. The text may contain backticks.
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text, '`') + 1);
     let edge = ['`', ' '];

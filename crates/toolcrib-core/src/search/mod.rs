@@ -72,10 +72,10 @@ impl SearchRequest {
     }
 }
 
-/// Minimum similarity, of 100, of a suggested name if none is similar enough for [`SUGGESTION_SIMILARITY`]. A few
-/// common letters suffice: the model sees that it is a guess, because the requested name is reported as missing.
+/// Minimum similarity, from 0 to 100, of a suggested name if no name reaches [`SUGGESTION_SIMILARITY`]. A few common
+/// letters suffice: the model sees that it is a guess, because the requested name is reported as missing.
 const GUESS_SIMILARITY: u32 = 1;
-/// Maximum number of missing names with such a guess. Each guess compares all names.
+/// Maximum number of missing names for which such a guess is made. Each guess compares all names.
 const MAX_GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ impl Crib {
         results: &mut SearchResults,
     ) -> Vec<Hit> {
         let limit = self.clamp(limit);
-        // More than requested, because some are dropped or moved back.
+        // More tools are ranked than requested, because some are dropped or moved back.
         let mut ranked = self.ranking(words, turn.scope, limit * 4);
         results.corrections.append(&mut ranked.corrections);
         if words.cut || ranked.cut {

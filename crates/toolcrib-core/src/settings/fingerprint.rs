@@ -30,7 +30,8 @@ impl Settings {
             guidance,
             listing,
             rank,
-            // Ten megabytes that change which tools a search finds, but not what is disclosed.
+            // Not hashed: the table has ten megabytes, and it affects which tools a search finds, but not what is
+            // disclosed.
             vector_table: _,
             search,
             limits,
@@ -65,7 +66,7 @@ fn hash_activation(activation: &Activation, hasher: &mut impl Hasher) {
 
 fn hash_rules(rules: &Rules, hasher: &mut impl Hasher) {
     let Rules { never, full_names, always, servers, hot_names } = rules;
-    // A hash set has no order.
+    // A hash set has no order, so the names are sorted before they are hashed.
     let mut full_names: Vec<&String> = full_names.iter().collect();
     full_names.sort_unstable();
     (never, full_names, always, servers, hot_names).hash(hasher);

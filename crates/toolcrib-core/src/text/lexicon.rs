@@ -1,7 +1,8 @@
 //! Knowledge about English words: stems, stop words, synonyms.
 //!
 //! The lists are small and were written for this project from general knowledge of software and everyday services, not
-//! from any dataset. Each was kept only because it improved the results with leave-one-out over the datasets.
+//! from any dataset. Each list was kept only because it improved the results in a leave-one-out evaluation over the
+//! datasets.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Stop words. Neither the index nor a query keeps them.
 const STOP: &str = include_str!("stop.txt");
-/// Words of politeness and request. Tools may be about them; in a query they are ignored.
+/// Words of politeness and request. They are indexed, because a tool may be about them, but ignored in a query.
 const FILLER: &str = include_str!("filler.txt");
 /// Common words that rarely distinguish tools. They count half in a query.
 const COMMON: &str = include_str!("common.txt");
@@ -32,7 +33,7 @@ static COMMON_SET: WordSet = LazyLock::new(|| COMMON.split_whitespace().collect(
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::new(Algorithm::English));
 
-/// From a stem to the stems of its synonyms, sorted.
+/// Maps a stem to the stems of its synonyms, sorted.
 static RELATED: LazyLock<FxHashMap<String, Vec<String>>> = LazyLock::new(|| {
     let mut related: FxHashMap<String, Vec<String>> = FxHashMap::default();
     for group in SYNONYMS.lines() {
@@ -89,7 +90,8 @@ pub(crate) fn split_compound(word: &str) -> Vec<&str> {
     if !plausible || PART_SET.contains(word) {
         return Vec::new();
     }
-    // For every end position, the fewest words that reach it, and the start of the last of them.
+    // For every end position, the minimum number of words that cover the text up to it, and the start of the last of
+    // these words.
     let mut best: Vec<Option<(u8, usize)>> = vec![None; word.len() + 1];
     best[0] = Some((0, 0));
     for end in 3..=word.len() {

@@ -1,9 +1,10 @@
 //! Invisible characters that ordinary writing needs.
 //!
-//! Emoji are joined and styled by invisible characters, and some scripts cannot be written without joiners. Such a character is
-//! kept if it is in a position where ordinary text has it, and at most one of them after each visible character, so that a run of
-//! them cannot encode hidden text. The three flags that are written with tags are kept as complete sequences. Rejected: keeping
-//! variation selectors after ideographs, because the 240 of them can encode a byte after each character.
+//! Emoji are joined and styled by invisible characters, and some scripts cannot be written without joiners. Such a
+//! character is kept if it is in a position where ordinary text has it. At most one is kept after each visible
+//! character, so that a run of them cannot encode hidden text. The three flags that are written with tags are kept as
+//! complete sequences. Rejected: keeping variation selectors after ideographs, because the 240 of them can encode a
+//! byte after each character.
 
 use super::hidden;
 

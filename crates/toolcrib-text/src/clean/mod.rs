@@ -87,8 +87,8 @@ pub fn hidden(c: char) -> Option<Hidden> {
     }
 }
 
-/// Whether a text contains a hidden character, whatever its context. For names, keys and addresses: two of them that look the
-/// same must be the same.
+/// Whether a text contains a hidden character, whatever its context. This is for names, keys and addresses: two of them
+/// that look the same must be the same.
 pub fn has_hidden(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
@@ -112,7 +112,7 @@ pub fn is_clean(text: &str) -> bool {
     true
 }
 
-/// Whether a text is printable ASCII, as most text is. The slower checks are for the rest.
+/// Whether a text is printable ASCII, as most text is. Only other text needs the slower checks.
 fn is_printable_ascii(text: &str) -> bool {
     text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\n' || b == b'\t')
 }
@@ -145,7 +145,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
-            // Characters that break lines separated two words, and so did the braille blank.
+            // Line-breaking characters and the braille blank separated two words, so a space replaces them.
             if matches!(
                 c,
                 '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{2800}'
@@ -163,7 +163,8 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
 /// Finds the ends of terminal escapes.
 struct Escapes<'a> {
     text: &'a str,
-    /// No string command ends before this position, so text full of unclosed ones is scanned only once.
+    /// Every string command that begins before this position is known to be unclosed, so text full of unclosed commands
+    /// is scanned only once.
     endless: usize,
 }
 
@@ -185,8 +186,8 @@ impl Escapes<'_> {
             let last = rest.as_bytes().get(count).is_some_and(|b| (0x40..=0x7e).contains(b));
             return body + count + usize::from(last);
         }
-        // A string command ends with BEL or ST. Without either, only its opening is removed, so that the text after it
-        // stays visible.
+        // A string command ends with BEL or ST. If neither follows on its line, only its opening is removed, so that
+        // the text after it stays visible.
         if body < self.endless {
             return body;
         }
@@ -296,7 +297,7 @@ mod tests {
         }
     }
 
-    /// Every code point that Unicode has no visible form for is of some class.
+    /// Every code point that has no visible form in Unicode is in some class.
     #[test]
     fn every_invisible_code_point_has_a_class() {
         let invisible = [
