@@ -72,7 +72,8 @@ impl Scope {
         self.catalog_len
     }
 
-    /// Whether all tools of its catalog are in scope.
+    /// A tool whose signature is shown does not count as loaded, unless the disclosure shows its schema in the next
+    /// turn. The reply lists what the ledger records, because the ledger may be rebuilt from a transcript.
     pub fn is_all(&self) -> bool {
         self.len == self.catalog_len
     }

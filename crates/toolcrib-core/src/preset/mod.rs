@@ -74,7 +74,8 @@ impl Preset {
         Self::ClaudeCode,
     ];
 
-    /// Its name in configuration files and on the command line.
+    /// The name is a package name, with or without a version, or a path. It is compared completely, because the fork's
+    /// name has the same prefix.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",

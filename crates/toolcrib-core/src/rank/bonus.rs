@@ -27,7 +27,8 @@ const PHRASE_WEIGHT: f32 = 1.0;
 pub(super) struct Bonus {
     /// For words of the query that are adjacent in the tool too.
     pub(super) pairs: f32,
-    /// For quoted phrases.
+    /// A bit mask of the first words of all pairs. Each word sets the bit whose number is the last six bits of its
+    /// term.
     pub(super) phrases: f32,
     /// For the share of the name that the query covers.
     pub(super) name: f32,

@@ -54,7 +54,8 @@ struct FieldWeighting {
     weight: f32,
     /// Strength of the length normalisation, from 0 (none) to 1 (full).
     b: f32,
-    /// The length, in words, at which the normalisation is 1.
+    /// Bonus for a tool that the query names without its prefix. It is lower, so that a tool that the query names in
+    /// full comes first.
     pivot: f32,
 }
 
