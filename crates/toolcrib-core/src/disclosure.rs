@@ -86,7 +86,10 @@ impl From<DisclosureKind> for DisclosureSetting {
     }
 }
 
-/// Depends on the model's name: strong, unless models of that family are known to search without strong guidance.
+/// How the engine shows deferred tools.
+///
+/// Not `#[non_exhaustive]`: a program that writes requests must decide what to do with each kind, so it should not
+/// compile unnoticed after a kind is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {

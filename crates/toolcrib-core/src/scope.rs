@@ -72,8 +72,7 @@ impl Scope {
         self.catalog_len
     }
 
-    /// A tool whose signature is shown does not count as loaded, unless the disclosure shows its schema in the next
-    /// turn. The reply lists what the ledger records, because the ledger may be rebuilt from a transcript.
+    /// Whether all tools of its catalog are in scope.
     pub fn is_all(&self) -> bool {
         self.len == self.catalog_len
     }

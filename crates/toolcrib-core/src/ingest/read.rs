@@ -24,8 +24,7 @@ pub(super) struct Reader<'a> {
     limits: &'a Limits,
     names: OwnNames,
     label: Option<Arc<str>>,
-    /// A definition without hidden characters, and the classes of characters that were removed. Hidden characters in a
-    /// key are an error, because the server would not recognise the cleaned key.
+    /// Whether the label is the server that sent the list, so that tools cannot claim another server.
     is_server: bool,
     out: IngestedTools,
 }

@@ -49,7 +49,7 @@ pub(super) const HOSTED: [&str; 2] = ["openai_tool_search", "claude_tool_search"
 const ACTIVE_TOOLS: usize = 32;
 const ACTIVE_BYTES: usize = 65_536;
 const RESULT_BYTES: usize = 32_768;
-/// In the older form, the value is a flag. `true` means `auto`, not `on`.
+/// Bytes per token, as everruns estimates it.
 const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) fn settings() -> Settings {

@@ -74,8 +74,7 @@ impl Preset {
         Self::ClaudeCode,
     ];
 
-    /// The name is a package name, with or without a version, or a path. It is compared completely, because the fork's
-    /// name has the same prefix.
+    /// Its name in configuration files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",

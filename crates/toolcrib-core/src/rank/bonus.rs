@@ -27,8 +27,7 @@ const PHRASE_WEIGHT: f32 = 1.0;
 pub(super) struct Bonus {
     /// For words of the query that are adjacent in the tool too.
     pub(super) pairs: f32,
-    /// A bit mask of the first words of all pairs. Each word sets the bit whose number is the last six bits of its
-    /// term.
+    /// For quoted phrases.
     pub(super) phrases: f32,
     /// For the share of the name that the query covers.
     pub(super) name: f32,

@@ -53,8 +53,7 @@ pub struct Explanation {
     /// build without the feature `vectors`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub vectors_missing: bool,
-    /// The coverage bonus. If the query has several needs, a tool gets it for being the first hit, or for serving a
-    /// need that no hit before it serves.
+    /// Words of the query for which no tool in scope has a matching term.
     pub unknown: Vec<String>,
 }
 

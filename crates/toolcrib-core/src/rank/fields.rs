@@ -54,8 +54,7 @@ struct FieldWeighting {
     weight: f32,
     /// Strength of the length normalisation, from 0 (none) to 1 (full).
     b: f32,
-    /// Bonus for a tool that the query names without its prefix. It is lower, so that a tool that the query names in
-    /// full comes first.
+    /// The length, in words, at which the normalisation is 1.
     pivot: f32,
 }
 

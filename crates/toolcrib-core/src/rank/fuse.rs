@@ -23,8 +23,7 @@ const REFERENCE_QUERY_WORDS: f32 = 16.0;
 pub(super) struct QueryNorms {
     /// The total weight of the query's words.
     pub(super) query_weight: f32,
-    /// Number of best hits whose highest similarity determines how well the query is served. It is more than one,
-    /// because the most similar hit need not be the first.
+    /// The best word score of any candidate.
     pub(super) best_word_score: f32,
     /// The number of words of the query.
     pub(super) query_words: usize,

@@ -23,7 +23,7 @@ pub(crate) struct Index {
     words: FxHashMap<Box<str>, Term>,
     /// For each term its related terms: synonyms, then relatives by prefix.
     related_terms: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
-    /// Where each list begins. The last element is the end of the last list.
+    /// The text of every term, sorted, for lookups by prefix.
     sorted: Vec<(Box<str>, Term)>,
     /// The position of each term in `sorted`.
     sorted_positions: Vec<u32>,

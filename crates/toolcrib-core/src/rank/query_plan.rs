@@ -106,9 +106,7 @@ impl QueryPlan {
         plan
     }
 
-    /// Adds synonyms and terms with the same prefix. They are also added for a word that only tools outside the scope
-    /// have, so that the caller cannot detect hidden tools. For a word without a term, the related terms are found by
-    /// search.
+    /// Adds the pairs of adjacent words that the catalog has.
     fn add_pairs(&mut self, neighbours: &[Option<MatchingTerm>]) {
         for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
@@ -144,7 +142,8 @@ impl QueryPlan {
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= COMMON_WORD_WEIGHT;
         }
-        // The limit is applied after the scope was checked; otherwise the words of hidden tools would take it up.
+        // The idf of the word itself is the highest, because it caps that of its related terms. A word that no
+        // tool has weighs as much as one that a single tool has.
         let highest = terms.iter().map(|term| term.idf).reduce(f32::max);
         self.query_weight += weight * highest.unwrap_or_else(|| idf(1, lookup.scope.len().max(1)));
         if terms.is_empty() {

@@ -18,8 +18,7 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::json::{compact, data};
 use toolcrib_text::shorten;
 
-/// Fits the tools into the token budget: the first tool in full, then signatures of as many others as possible. If
-/// there is room left, signatures are replaced by full schemas, in order.
+/// Maximum length of a description that is shown without a schema, in characters.
 const MAX_BRIEF_CHARS: usize = 400;
 /// Maximum number of servers that a reply without hits lists, even if the settings allow fewer names.
 const MAX_LISTED_SERVERS: usize = 50;
