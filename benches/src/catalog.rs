@@ -21,7 +21,7 @@ pub fn lines() -> Result<Vec<String>, files::FileError> {
     Ok(lines)
 }
 
-/// The catalog repeated up to `size` tools, each time with other tool and server names.
+/// The catalog, repeated up to `size` tools. Each repetition has other tool and server names.
 pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
     (0..size).filter_map(|i| {
         let (line, round) = (&lines[i % lines.len()], i / lines.len());

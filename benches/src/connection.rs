@@ -40,7 +40,7 @@ impl Connection {
         self.stream(path, headers, body, &mut |_| {})
     }
 
-    /// The same, and calls `arrived` with each chunk of the body as it arrives.
+    /// Like `post`, and calls `arrived` with each chunk of the body as it arrives.
     pub fn stream(
         &mut self,
         path: &str,

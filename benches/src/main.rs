@@ -1,9 +1,9 @@
 //! Measures speed and size of the engine at growing catalog sizes, on real text.
 //!
-//! The catalog is the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample, repeated under varied names until it is large
-//! enough. Queries are first sentences of its descriptions, as a model would write that knows what it wants. Times are
-//! medians and percentiles over all queries, so that a single interruption does not matter. Compare only numbers of
-//! one run.
+//! The catalog is the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample, repeated under varied names until it is
+//! large enough. Queries are first sentences of its descriptions, similar to what a model writes when it knows what it
+//! wants. Times are medians and percentiles over all queries, so that a single interruption does not matter. Compare
+//! only numbers of the same run.
 //!
 //! `cargo run --release -p toolcrib-bench -- [TOOLS]...`
 

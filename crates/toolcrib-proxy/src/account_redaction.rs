@@ -1,7 +1,7 @@
 //! Removes data about the provider's account from responses to clients that do not own it.
 //!
-//! A caller with a Toolcrib key uses a credential of the operator. It must not learn that credential, which providers
-//! repeat in some errors, nor get the account's cookies or the name of its organisation.
+//! A caller with a Toolcrib key uses a credential of the operator. The caller must not learn that credential, which
+//! providers repeat in some errors, and must not receive the account's cookies or the name of its organisation.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;
@@ -10,7 +10,8 @@ use toolcrib_server::mask;
 
 use crate::Secret;
 
-/// Headers about the account, or about the provider's host, which is not the host that the client connects to.
+/// Headers that describe the account, or that are about the provider's host. The client connects to the proxy's host
+/// instead.
 const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::SET_COOKIE,
     HeaderName::from_static("openai-organization"),
@@ -38,7 +39,8 @@ pub(crate) fn mask_headers(headers: &mut HeaderMap, credential: &Secret) {
     }
 }
 
-/// Masks the credential in a body. Trailing bytes that may be the start of the credential are held back.
+/// Masks the credential in a body. Trailing bytes that may be the start of the credential are held back until more
+/// bytes arrive.
 pub(crate) fn mask_body<E: Send + 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
     credential: Secret,

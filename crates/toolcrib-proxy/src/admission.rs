@@ -21,7 +21,7 @@ pub(crate) struct AdmittedRequest {
     pub(crate) path: NormalizedPath,
     pub(crate) endpoint: Endpoint,
     pub(crate) caller: Caller,
-    /// The mode that the request itself asks for.
+    /// The mode that the request's own header asks for.
     pub(crate) mode: Option<RequestedMode>,
     /// The path and query for the upstream. If the body is read or the caller is limited, the path is the normalised
     /// one, so that exactly what was checked is sent. Otherwise it has the client's bytes.
@@ -29,7 +29,7 @@ pub(crate) struct AdmittedRequest {
 }
 
 impl AdmittedRequest {
-    /// The memory budget for bodies of the request's listener.
+    /// The memory budget that the request's listener has for bodies.
     pub(crate) fn bodies(&self) -> Option<&BodyBudget> {
         self.parts.extensions.get::<ConnectionContext>().map(ConnectionContext::bodies)
     }
@@ -40,7 +40,7 @@ impl AdmittedRequest {
         is_api && self.parts.method == Method::POST
     }
 
-    /// Decides whether a request is accepted, by its head.
+    /// Decides, from the head of a request, whether the request is accepted.
     pub(crate) fn admit(callers: &Callers, parts: Parts) -> Result<Self, RequestError> {
         let path = NormalizedPath::read(parts.uri.path().as_bytes())
             .map_err(|why| RequestError::new(Api::Chat, StatusCode::BAD_REQUEST, &why))?;

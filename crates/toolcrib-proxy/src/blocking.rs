@@ -9,8 +9,8 @@ const MAX_INLINE_BYTES: usize = 256 << 10;
 /// Limits how many large bodies are worked on at the same time. Each may take many times its size in memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
 
-/// Runs work on a body of this size. The work continues if the client disconnects, so `held`, which counts the memory of
-/// the body, is held until the work is done, and then returned.
+/// Runs work on a body of this size. `held` counts the memory of the body. The work continues if the client
+/// disconnects, so `held` is kept until the work is done, and then returned.
 pub(crate) async fn run<T, H, F>(bytes: usize, held: H, work: F) -> (T, H)
 where
     T: Send + 'static,

@@ -1,8 +1,8 @@
 //! Identifies the caller of a request, and says what it may do.
 //!
-//! A caller is identified by its Toolcrib key or, if no key is required, by the provider's credential that it sends. Its
-//! id is a hash of either, and part of the key of every stored record: records of one caller's conversation cannot
-//! appear in another's.
+//! A caller is identified by its Toolcrib key or, if no key is required, by the provider's credential that it sends.
+//! Its id is a hash of that key or credential. The id is part of the key of every stored record, so one caller's
+//! records cannot appear in another caller's conversation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Caller {
     }
 
     /// Identifies the caller and its scope in the keys of a conversation's records. A record contains definitions of
-    /// tools that were found, so one that was made with another scope must not be used with this one.
+    /// tools that were found, so a record that was made with one scope must not be used with another.
     pub(crate) fn record_owner_id(&self) -> [u8; 32] {
         if !self.scope.is_narrow() {
             return self.id;
@@ -95,14 +95,14 @@ struct ConfiguredCaller {
 #[derive(Debug)]
 pub struct Callers {
     configured: Vec<Arc<ConfiguredCaller>>,
-    /// Keys that were revoked since the process started. On a listener that requires no key they would otherwise be
-    /// treated as a provider's credential and sent to the provider.
+    /// Keys that were revoked since the process started. A listener that requires no key would otherwise take such a
+    /// key for a provider's credential and send it to the provider.
     revoked: Vec<Secret>,
     /// Paths that are open to every caller.
     paths: Arc<AllowedPaths>,
-    /// The key for callers without a key of their own. None is required on a listener that only this machine reaches.
+    /// The key for callers without a key of their own. No key is required if only this machine can reach the listener.
     shared_key: AccessControl,
-    /// Who may see the statistics of all callers. The admin token is never sent to an upstream.
+    /// Decides who may see the statistics of all callers. The admin token is never sent to an upstream.
     admin: Arc<AdminAccess>,
 }
 
@@ -118,13 +118,13 @@ pub(crate) enum StatsView {
 /// Why the caller of a request cannot be identified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifyError {
-    /// A key is required, and there is none or a wrong one.
+    /// A key is required, but the request has none or a wrong one.
     #[error("a key is required: send it as `x-toolcrib-key`")]
     NoKey,
     /// A header is invalid.
     #[error(transparent)]
     InvalidHeader(#[from] InvalidHeader),
-    /// A Toolcrib key is where it would be forwarded to the provider.
+    /// A Toolcrib key is in a part of the request that would be forwarded to the provider.
     #[error(
         "a Toolcrib key is in {0} and would be sent to the provider: send it as `x-toolcrib-key`, or alone in place of the provider's credential (`Authorization: Bearer KEY`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`)"
     )]
@@ -140,7 +140,8 @@ pub enum IdentifyError {
 }
 
 impl Callers {
-    /// Creates the callers of a config. `shared_key` is the key for all others, and `before` are the callers so far.
+    /// Creates the callers of a config. `shared_key` is the key for callers without a key of their own, and `before`
+    /// are the callers of the previous config.
     pub fn new(
         config: &Config,
         shared_key: impl Into<AccessControl>,
@@ -181,7 +182,7 @@ impl Callers {
         self.configured.iter().find(|caller| caller.name == name && caller.key == *key)
     }
 
-    /// Revokes the keys that `now` no longer has, which ends the requests of their callers.
+    /// Revokes the keys that are missing from `now`, which ends the requests of their callers.
     pub(crate) fn revoke_missing(&self, now: &Self) {
         for caller in
             self.configured.iter().filter(|caller| now.find(&caller.name, &caller.key).is_none())
@@ -261,8 +262,8 @@ impl Callers {
         }
         let (shared_key, credential) = self.shared_key.current();
         let is_admitted = match (own_headers.key, &shared_key) {
-            // A wrong key is an error and not treated as a missing one, because its sender expects to be recognised.
-            // That applies even if the request contains a valid key elsewhere.
+            // A wrong key is an error, even if the request contains a valid key elsewhere. It is not treated as a
+            // missing key, because its sender expects to be recognised.
             (Some(given), shared) => {
                 own.is_some() || shared.as_ref().is_some_and(|shared| shared.matches(given))
             }

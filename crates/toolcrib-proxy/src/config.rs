@@ -27,13 +27,13 @@ pub struct Config {
     pub deadline: u64,
     /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged.
     pub request_bytes: usize,
-    /// Maximum size of the responses of one turn that are read without streaming, in bytes.
+    /// Maximum total size of the non-streamed responses that are read in one turn, in bytes.
     pub response_bytes: usize,
-    /// Maximum size of the data that is held of the streamed responses of one turn, in bytes.
+    /// Maximum amount of data that is held from the streamed responses of one turn, in bytes.
     pub turn_bytes: usize,
-    /// Maximum size of the arguments of one held call, in bytes.
+    /// Maximum size of the arguments of one call that is held back, in bytes.
     pub call_bytes: usize,
-    /// Maximum size of the data that is held of all responses together, in bytes.
+    /// Maximum amount of data that is held from all responses together, in bytes.
     pub total_response_bytes: usize,
     /// Where state is stored.
     pub state: StateConfig,
@@ -98,7 +98,7 @@ impl Config {
         keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
     }
 
-    /// The limits on the data that is held of responses.
+    /// The limits on the data that is held from responses.
     pub(crate) fn limits(&self) -> ResponseLimits {
         ResponseLimits {
             response: self.response_bytes,
@@ -195,7 +195,7 @@ pub struct CallerConfig {
     pub upstream_keys: ProviderKeys,
 }
 
-/// A credential for each provider. None is ever sent to another provider.
+/// A credential for each provider. Each is sent only to its own provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderKeys {

@@ -1,8 +1,8 @@
-//! Which endpoint a path belongs to, and of which vendor's API.
+//! Determines which endpoint a path belongs to, and which vendor's API the endpoint is part of.
 //!
-//! Most paths identify the API. For paths that several vendors have, such as `/v1/models`, the headers show whose client
-//! it is. Only endpoints that are listed here are open to a caller with a key or a scope. Rejected: a list of closed
-//! endpoints, which would miss the endpoints that a provider adds later.
+//! Most paths identify the API. For a path that several vendors have, such as `/v1/models`, the headers show which
+//! vendor's client sent the request. Only endpoints that are listed here are open to a caller with a key or a scope.
+//! Rejected: a list of closed endpoints, which would miss the endpoints that a provider adds later.
 
 use axum::http::{HeaderMap, Method};
 use toolcrib_dialect::Api;
@@ -104,7 +104,7 @@ impl Endpoint {
         Self { vendor, api, kind, names_google_project, lacks_version }
     }
 
-    /// Whether this method of the endpoint is open to every caller: generation, counting, and lists of models.
+    /// Whether every caller may use this method of the endpoint. True for generation, counting, and lists of models.
     pub fn is_open_to_callers(&self, method: &Method) -> bool {
         match self.kind {
             EndpointKind::Generate | EndpointKind::Count => method == Method::POST,
@@ -114,8 +114,8 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. After a prefix that is not Google's,
-/// the body is read as well, but the endpoint is not open to callers.
+/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. If the prefix is not Google's, the
+/// body is still read, but the endpoint is not open to callers.
 fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     let [prefix @ .., "models", last] = rest else { return None };
     let (model, verb) = last.split_once(':')?;
@@ -136,18 +136,19 @@ fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     Some((api, if is_known { kind } else { EndpointKind::Other }))
 }
 
-/// Whether a path after its version lists models or describes one.
+/// The kind of an endpoint that may list models or describe one. `rest` is the path after its version.
 fn models(rest: &[&str]) -> EndpointKind {
     match rest {
         ["models"] => EndpointKind::Models,
-        // Names of fine-tuned models contain colons. Google has operations below a model, which are not open.
+        // Names of fine-tuned models contain colons. Google's operations on a model have longer paths; those are not
+        // open.
         ["models", model] if is_name(model, ":") => EndpointKind::Models,
         _ => EndpointKind::Other,
     }
 }
 
-/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers with an OpenAI-compatible
-/// API have such ids; Google has operations below a model.
+/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers with an
+/// OpenAI-compatible API have such ids. In Google's API, the segments after a model are operations.
 fn is_slashed_model(model: &[&str]) -> bool {
     (2..=3).contains(&model.len()) && model.iter().all(|segment| is_name(segment, ""))
 }
@@ -159,7 +160,7 @@ fn is_name(segment: &str, more: &str) -> bool {
 }
 
 /// The vendor of the client that sends a request to a path without tools. A credential must not be sent to another
-/// provider, so both its position and its format are considered.
+/// provider, so both its place in the request and its format are considered.
 fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =

@@ -1,8 +1,8 @@
 //! The loop that runs an exchange: it performs the actions that the exchange returns and reports their results to it.
 //!
-//! The client drives it. Up to the head of the response the loop runs in the request's own task; after that it runs
-//! whenever the client's connection polls for the next frame of a stream. If the client disconnects, the loop is
-//! dropped, and with it the connection to the upstream. `client_response` makes the response for the client.
+//! The client drives the loop. Until the head of the response is known, the loop runs in the request's own task; after
+//! that it runs whenever the client's connection polls for the next frame of a stream. If the client disconnects, the
+//! loop is dropped, and with it the connection to the upstream. `client_response` makes the response for the client.
 
 mod client_response;
 
@@ -228,7 +228,7 @@ impl ExchangeLoop {
                     Err(_) => self.keep_alive(),
                 }
             }
-            // An exchange waits only after it has sent a request. This ends one that has not.
+            // An exchange waits only after it has sent a request. This arm ends an exchange that waits without one.
             UpstreamState::Idle => Some(LoopOutput::Done(ExchangeOutcome {
                 ending: Ending::Unreachable,
                 status: 502,
@@ -237,7 +237,8 @@ impl ExchangeLoop {
         }
     }
 
-    /// Counts the memory that the exchange currently holds, and ends it if there is not enough.
+    /// Counts the memory that the exchange currently holds. Ends the exchange if the budget for responses has too
+    /// little left.
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
             let exceeded = LimitExceeded::Total(self.log.proxy.responses.limit());
@@ -247,7 +248,8 @@ impl ExchangeLoop {
         }
     }
 
-    /// Returns a keep-alive, unless the exchange is past its deadline: then the client's own timeout decides.
+    /// Returns a keep-alive. Returns none if the exchange is past its deadline: from then on, the client's own timeout
+    /// applies.
     fn keep_alive(&self) -> Option<LoopOutput> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
         (!bytes.is_empty()).then(|| LoopOutput::Bytes(Bytes::from_static(bytes)))

@@ -27,8 +27,9 @@ const HOP_BY_HOP: [&str; 9] = [
 /// the client's own.
 const ACCOUNT_HEADERS: [&str; 3] = ["openai-organization", "openai-project", "x-goog-user-project"];
 
-/// Headers of a limited caller that are forwarded, in addition to its credential. Rejected: a list of dangerous headers,
-/// which make some servers use another method, path or host than the one that was checked. It would never be complete.
+/// Headers of a limited caller that are forwarded, in addition to its credential. Rejected: a list of forbidden
+/// headers. Some headers make servers use another method, path or host than the one that was checked, and a list of
+/// those would never be complete.
 const ALLOWED_FOR_LIMITED: [&str; 22] = [
     "accept",
     "accept-encoding",
@@ -93,7 +94,8 @@ pub(crate) fn declare_json(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the client's headers that are forwarded to the upstream. Of a limited caller, only allowed ones are.
+/// Returns the client's headers that are forwarded to the upstream. For a limited caller, these are only the allowed
+/// headers.
 pub(crate) fn for_upstream(
     headers: &HeaderMap,
     vendor: Vendor,
@@ -177,7 +179,8 @@ pub(crate) fn add_betas(headers: &mut HeaderMap, betas: &[&str]) {
     }
 }
 
-/// Returns the upstream's headers that are forwarded to the client. `is_unchanged`: the body is forwarded unchanged.
+/// Returns the upstream's headers that are forwarded to the client. `is_unchanged` says whether the body is forwarded
+/// unchanged.
 pub(crate) fn for_client(headers: &HeaderMap, is_unchanged: bool) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len() + 8);
     for (name, value) in headers {
@@ -204,7 +207,8 @@ pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
     }
 }
 
-/// Writes what is known at the end of a turn: as headers of a complete response, as trailers of a stream.
+/// Writes the values that are known only at the end of a turn: into the headers of a complete response, or the trailers
+/// of a stream.
 pub(crate) fn write_summary(summary: &TurnSummary, out: &mut HeaderMap) {
     put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
     put(out, "x-toolcrib-searches", &summary.searches.to_string());

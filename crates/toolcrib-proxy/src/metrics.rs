@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use toolcrib_dialect::{Api, TurnSummary};
 use toolcrib_server::metrics::Registry;
 
-/// The labels of a request. Clients cannot choose their values, so they cannot create time series.
+/// The labels of a request. Clients cannot choose the values of labels, so a client cannot create new time series.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     api: &'static str,
@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds them to a registry, with names that begin with `proxy_`.
+    /// Adds the counters to a registry, with names that begin with `proxy_`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("proxy");
         let mut family = |name, help, family: &Family<RequestLabels, Counter>| {

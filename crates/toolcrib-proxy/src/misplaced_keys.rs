@@ -13,7 +13,8 @@ use crate::path::unescape;
 use crate::query;
 use crate::toolcrib_headers::PREFIX;
 
-/// How many times percent escapes are decoded: a server behind another one may decode them again.
+/// How many times percent escapes are decoded. It is more than once, because a server behind another one may decode
+/// them again.
 const DECODE_PASSES: usize = 2;
 
 /// The part of a request that contains a key.

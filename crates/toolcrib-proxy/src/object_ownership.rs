@@ -1,11 +1,11 @@
 //! Which caller owns an object that the provider stores, and whether a request may refer to it.
 //!
-//! The Responses API stores responses, and a later request continues one by its id. Messages has containers, Chat
-//! Completions has audio. Callers whose key is replaced by the real credential share one account of the provider, which
-//! would let each of them use, and thereby read, the objects of the others. So the proxy records the id of every stored
-//! object that a caller receives, together with the caller's id (see `ownership_recorder`), and rejects ids without such
-//! a record. The records are in the store of the conversations. Rejected: a list in memory, which replicas would not
-//! share.
+//! The Responses API stores responses, and a later request continues one by its id. Messages stores containers in the
+//! same way, and Chat Completions stores audio. Callers whose key is replaced by the real credential share one account
+//! of the provider, which would let each of them use, and thereby read, the objects of the others. So the proxy records
+//! the id of every stored object that a caller receives, together with the caller's id (see `ownership_recorder`), and
+//! rejects ids without such a record. The records are in the same store as the conversations. Rejected: a list in
+//! memory, which replicas would not share.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ use self::input_items::InputItems;
 
 /// Maximum number of different ids in one request.
 const MAX_IDS: usize = 4_096;
-/// Keys, folded, whose value is the id of a container or an object with that id.
+/// Folded keys whose value is either the id of a container, or an object that contains that id.
 const CONTAINER_KEYS: [&str; 2] = ["container", "containerid"];
 
 /// The stored objects to which a body refers.
@@ -28,7 +28,7 @@ const CONTAINER_KEYS: [&str; 2] = ["container", "containerid"];
 pub(crate) struct ObjectReferences {
     /// The ids, without duplicates.
     pub(crate) ids: Vec<String>,
-    /// Whether it continues a conversation that the provider stores.
+    /// Whether the body continues a conversation that the provider stores.
     pub(crate) has_conversation: bool,
 }
 
@@ -56,7 +56,7 @@ pub fn referenced_ids(api: Api, body: &[u8]) -> Option<Vec<String>> {
     ObjectReferences::read(api, body).ok().map(|found| found.ids)
 }
 
-/// The keys of a body, folded, that may refer to stored objects in this API.
+/// The folded keys that may refer to stored objects in the bodies of this API.
 fn reference_keys(api: Api) -> &'static [&'static str] {
     match api {
         Api::Responses => &["previousresponseid", "conversation", "input", "tools"],

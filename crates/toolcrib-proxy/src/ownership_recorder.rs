@@ -17,7 +17,8 @@ use crate::upstream_request::BodyChunks;
 const MAX_ID_LENGTH: usize = 256;
 /// Maximum number of ids that are recorded for one response.
 const MAX_IDS: usize = 4_096;
-/// Maximum size of a response without streaming that is searched for ids, in bytes. A larger one cannot be continued.
+/// Maximum size of a response without streaming that is searched for ids, in bytes. The ids in a larger one are not
+/// recorded, so the caller cannot continue it.
 const MAX_COMPLETE_BYTES: usize = 32 << 20;
 
 /// Records the ids in a response for the caller that receives it. They are recorded before the client receives the
@@ -27,7 +28,7 @@ pub(crate) struct OwnershipRecorder {
     api: Api,
     caller: [u8; 32],
     scan: ResponseScan,
-    /// The memory of the response that the scan holds.
+    /// The memory taken by the part of the response that is held for the search.
     memory: MemoryShare,
     /// Ids that are already recorded; events repeat them.
     seen: HashSet<String>,
@@ -207,7 +208,7 @@ mod tests {
         )
     }
 
-    /// The body that passes through a recorder with this much memory.
+    /// Returns the body after it has passed through a recorder with this much memory.
     async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
         let share = MemoryBudget::new(memory).share();
         let recorder = OwnershipRecorder::new(Api::Responses, [0; 32], false, share);
@@ -225,7 +226,7 @@ mod tests {
     async fn a_body_that_is_too_large_to_record_passes_unchanged() {
         let pieces: Vec<Bytes> = (0..40).map(|at| Bytes::from(vec![at; 1 << 20])).collect();
         let all = pieces.concat();
-        // Over the limit on the size, over the limit on memory, and within both.
+        // The three cases: over the size limit, over the memory limit, and within both.
         for (pieces, memory) in
             [(&pieces[..], usize::MAX), (&pieces[..20], 10 << 20), (&pieces[..20], usize::MAX)]
         {

@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// Tries every path of up to six characters with which dots can be encoded, and decodes it repeatedly.
+    /// Tries every path of up to six of the characters that can encode dots, and decodes each path repeatedly.
     #[test]
     fn no_short_path_hides_dots() {
         const ALPHABET: &[u8] = b"./%2e5;";

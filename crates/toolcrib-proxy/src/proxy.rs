@@ -54,19 +54,19 @@ pub struct Proxy {
 /// Why a config cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConfigError {
-    /// A URL of an upstream.
+    /// The URL of an upstream is invalid.
     #[error(transparent)]
     Url(#[from] InvalidUpstreamUrl),
-    /// The URL of Redis.
+    /// The URL of Redis is invalid.
     #[error(transparent)]
     Redis(#[from] toolcrib_store::InvalidRedisUrl),
-    /// The API of a route.
+    /// No other API's requests can be translated to the API of a route.
     #[error("`speaks = \"{0}\"`: requests of no other API can be translated to it")]
     Speaks(Api),
     /// Two callers cannot be distinguished.
     #[error("the caller `{0}` has the name or key of another caller, or an empty key")]
     Callers(String),
-    /// An entry of `paths`.
+    /// An entry of `paths` is invalid.
     #[error(transparent)]
     Paths(#[from] InvalidPathEntry),
     /// The HTTP client cannot be created.
@@ -132,7 +132,7 @@ impl Proxy {
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .tcp_nodelay(true)
-            // Redirects are left to the client: the credential must not be sent to another host without its decision.
+            // Redirects are left to the client: only the client may decide to send the credential to another host.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(ProxyConfigError::Client)?;
@@ -181,7 +181,7 @@ impl Proxy {
         self.metrics.register(registry);
     }
 
-    /// The features that upstreams have turned out not to support so far.
+    /// The features that upstreams have so far turned out not to support.
     pub(crate) fn learned(&self) -> LearnedUnsupported {
         self.learned.lock().clone()
     }
@@ -196,7 +196,7 @@ impl Proxy {
         self.started.elapsed().as_secs()
     }
 
-    /// Reads records; returns none at all if the store is unavailable.
+    /// Reads records. Returns an empty list if the store is unavailable.
     pub(crate) async fn load(&self, keys: &[RecordKey]) -> Vec<Option<Vec<u8>>> {
         let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
         match self.store.get(&keys).await {

@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 /// Parameters that contain a credential.
 const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"];
-/// Parameters that make some servers use another method than that of the request.
+/// Parameters that make some servers use a different method from that of the request.
 const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
 
 /// Parameters of requests to Gemini that callers with a limited scope may send, in addition to credentials. Others can
@@ -57,7 +57,7 @@ pub(crate) fn without_credentials(target: &str) -> String {
     if kept.is_empty() { path.to_owned() } else { format!("{path}?{kept}") }
 }
 
-/// Checks that the query of a limited caller does not change what was decided by method and path.
+/// Checks that the query of a limited caller does not override decisions that were made from the method and the path.
 pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
     if query.contains(';') {
         return Err(InvalidQuery::Semicolon);

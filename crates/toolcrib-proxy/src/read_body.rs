@@ -1,4 +1,5 @@
-//! Reads the body of a request into memory, up to a maximum size. It counts towards the listener's budget for bodies.
+//! Reads the body of a request into memory, up to a maximum size. The body counts towards the listener's budget for
+//! bodies.
 
 use axum::body::{Body, BodyDataStream};
 use axum::http::StatusCode;
@@ -32,7 +33,7 @@ impl ReadBodyError {
     }
 }
 
-/// Reads a body up to `limit` bytes. Returns these bytes, the unread rest of a larger body, and the permit for the
+/// Reads a body up to `limit` bytes. Returns these bytes, the unread rest if the body is larger, and the permit for the
 /// memory.
 pub(crate) async fn read_body(
     body: Body,

@@ -77,7 +77,7 @@ impl RequestLog {
             report;
         let tokens = (*tokens_before, *tokens_after);
         self.proxy.metrics.request(self.api, mode, tokens, summary);
-        // A request that only counts tokens uses none.
+        // A request that only counts tokens uses no tokens itself.
         if *tools > 0 && !self.only_counts_tokens {
             self.proxy.running_totals.add(&TotalsEntry {
                 caller: self.caller.as_deref(),
@@ -149,8 +149,8 @@ impl Drop for RequestLog {
     }
 }
 
-/// What is reported about a request that is forwarded unread. The line is written when this is dropped, so that there
-/// is always one.
+/// What is reported about a request that is forwarded unread. The line is written when this is dropped, so that every
+/// such request gets a line.
 #[derive(Debug)]
 pub(crate) struct ForwardLog {
     pub(crate) host: String,

@@ -14,7 +14,7 @@ pub(crate) const REVOKED_MESSAGE: &str = "the access of this client was revoked"
 pub(crate) enum Revocation {
     /// For the key of a caller in the config.
     Key(CancellationToken),
-    /// For the listener's token, or for access without one, which ends when the listener requires a token.
+    /// For the listener's token. Also for access without a token, which ends when the listener starts to require one.
     Listener(Credential),
 }
 
@@ -47,7 +47,7 @@ impl Revocation {
         }
     }
 
-    /// Waits for a future. Returns `None` if the key or token is revoked before it completes.
+    /// Waits for a future. Returns `None` if the key or token is revoked before the future completes.
     pub(crate) async fn unless_revoked<T>(&self, other: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

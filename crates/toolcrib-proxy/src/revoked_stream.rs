@@ -10,7 +10,7 @@ use crate::api_error::error_event;
 use crate::revocation::{REVOKED_MESSAGE, Revocation};
 use crate::upstream_request::{BodyChunks, UpstreamError};
 
-/// Returns the same body, which ends if the key is revoked: with an error event if it is an event stream of
+/// Returns the same body, but ends it when the key is revoked: with an error event if it is an event stream of
 /// `events_of`, otherwise by cutting it off.
 pub(crate) fn end_when_revoked(
     body: BodyChunks,

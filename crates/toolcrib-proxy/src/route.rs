@@ -1,4 +1,4 @@
-//! Which upstream a request goes to: that of its API's vendor, or that of a route for its model.
+//! Chooses the upstream for a request: the one of its API's vendor, or the one of a route for its model.
 
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;

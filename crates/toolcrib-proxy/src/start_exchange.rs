@@ -1,6 +1,6 @@
-//! A client's request up to the start of its exchange: which upstream it goes to, whether its body can be read, and
-//! with which settings the exchange starts. The proxy's routes are here, too: the statistics, and a fallback for every
-//! other path.
+//! Handles a client's request until its exchange starts: chooses the upstream, finds out whether the body can be read,
+//! and chooses the settings of the exchange. The proxy's HTTP routes are here, too: the statistics, and a fallback for
+//! every other path.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::toolset_cache;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, translation_target};
 
 impl Proxy {
-    /// Returns the routes: the statistics, and a fallback for every other path. They check their own keys.
+    /// Returns the HTTP routes: the statistics, and a fallback for every other path. Both check keys themselves.
     pub fn router(self: &Arc<Self>) -> Router {
         let fallback = |State(proxy): State<Arc<Self>>, request: Incoming| async move {
             Box::pin(dispatch(&proxy, request)).await
@@ -186,7 +186,7 @@ fn requested_context_window(headers: &HeaderMap, reading: &ReadResult) -> Option
     requested.or_else(|| is_long.then_some(1_000_000))
 }
 
-/// Separates a body that could not be read, with the reason, from one that was.
+/// Returns the reason and the body as an error if the body could not be read, and otherwise `reading` unchanged.
 fn unread_body(
     reading: ReadResult,
 ) -> Result<ReadResult, (Unreadable, Bytes, Option<BodyDataStream>)> {
@@ -260,8 +260,8 @@ fn unreadable_body_response(
     unchanged_response(response, Some(&report), log.api, caller)
 }
 
-/// Answers a request to count tokens, for an upstream whose API cannot count them. The number is an estimate, which the
-/// format of the response cannot express.
+/// Answers a request to count tokens, for an upstream whose API cannot count them. The number is an estimate, but the
+/// format of the response has no field to say so.
 async fn estimate_tokens(
     model: &str,
     reading: ReadResult,

@@ -19,8 +19,8 @@ const MAX_BYTES: u64 = 48 << 20;
 #[derive(Debug)]
 pub(crate) struct ToolsetCache {
     toolsets: Cache<[u8; 32], Arc<Toolset>>,
-    /// One permit for each core. Requests that arrive together with the same new tools wait here for the first of them,
-    /// instead of each occupying a thread with a copy of the tools.
+    /// One permit for each core. Requests that arrive together with the same new tools wait here until the first of
+    /// them has built the toolset, instead of each occupying a thread with a copy of the tools.
     building: Semaphore,
 }
 
@@ -56,8 +56,8 @@ impl ToolsetCache {
         self.toolsets.get(key)
     }
 
-    /// Waits for a core to build a toolset. Another request may build it meanwhile, so the tools are copied only
-    /// afterwards.
+    /// Waits until a core is free for building a toolset. Another request may build the same toolset meanwhile, so the
+    /// tools are copied only after the wait.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.building.acquire().await.ok()

@@ -9,7 +9,8 @@ use toolcrib_dialect::TurnSummary;
 
 use crate::caller::StatsView;
 
-/// Maximum number of rows; everything else is added to one more. Needed because clients choose their own names.
+/// Maximum number of rows. All further entries are added to one extra row. The limit is needed because clients choose
+/// their own names.
 const MAX_ROWS: usize = 256;
 
 /// The totals since the proxy started.
@@ -19,8 +20,8 @@ pub(crate) struct RunningTotals {
     rows: Mutex<BTreeMap<RowKey, TotalsRow>>,
 }
 
-/// The caller's name, if any, the model, and the client. The caller is part of the key so that a client that uses a
-/// caller's name as its own gets separate rows.
+/// The caller's name, if any, the model, and the client. The caller is part of the key so that a client that calls
+/// itself by a caller's name gets separate rows.
 type RowKey = (Option<String>, String, String);
 
 impl Default for RunningTotals {
@@ -91,7 +92,7 @@ impl RunningTotals {
         let caller = entry.caller.map(str::to_owned);
         let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            // Each caller keeps a row of its own. Their number is limited by the config.
+            // Each caller keeps a row of its own; the config limits the number of callers.
             let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
             key = (key.0, "other".into(), client);
         }

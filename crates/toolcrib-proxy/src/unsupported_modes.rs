@@ -1,5 +1,5 @@
-//! Finds configured modes that some API does not support, and says which mode is used instead. For the log and
-//! `doctor`. What an upstream rejects at run time is handled in `toolcrib-dialect`.
+//! Finds configured modes that some API does not support, and says which mode is used instead. The log and `doctor`
+//! show these notices. Features that an upstream rejects at run time are handled in `toolcrib-dialect`.
 
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::{Settings, policy};
@@ -23,7 +23,7 @@ pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<Str
             Some(mode) => ("proxy.routes.mode", mode),
             None => (key, default_mode),
         };
-        // A route without its own mode needs a notice only if it changes what is supported.
+        // A route without its own mode needs a notice only if it changes which modes are supported.
         if route.mode.is_some() || route.speaks.is_some() {
             notices.extend(notice_for(key, requested, Some(route), settings));
         }
@@ -31,7 +31,7 @@ pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<Str
     notices
 }
 
-/// The notice for a mode in the APIs that a route serves; in all APIs without a route.
+/// The notice for a mode in the APIs that a route serves, or in all APIs if `route` is `None`.
 fn notice_for(
     key: &str,
     requested: RequestedMode,

@@ -48,7 +48,8 @@ pub(crate) fn can_append_event(headers: &HeaderMap) -> bool {
     is_event_stream(headers) && !fixed.iter().any(|name| headers.contains_key(name))
 }
 
-/// Why an upstream could not be reached, or why its response is incomplete. Leaves out the URL, which may contain a key.
+/// Why an upstream could not be reached, or why its response is incomplete. The text leaves out the URL, which may
+/// contain a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UpstreamError(String);
@@ -83,12 +84,12 @@ pub(crate) struct UpstreamRequest {
     pub(crate) headers: HeaderMap,
     /// The credential in the headers.
     credential: Credential,
-    /// Whether every response is read, so that none may be compressed.
+    /// Whether the proxy reads every response, in which case none may be compressed.
     pub(crate) is_read: bool,
 }
 
 impl UpstreamRequest {
-    /// Creates the request to an upstream. `read` is the API if the response is read.
+    /// Creates the request to an upstream. `read` is the API of the response if the proxy reads it.
     pub(crate) fn new(
         proxy: &Proxy,
         admitted: &AdmittedRequest,
@@ -122,7 +123,7 @@ impl UpstreamRequest {
             headers::move_credential(&mut headers, vendor);
         }
         if matches!(credential, Credential::Key(_)) {
-            // Errors that repeat the key must be readable, so that it can be masked.
+            // An error that repeats the key must be readable, so that the key can be masked.
             headers::request_uncompressed(&mut headers);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
@@ -167,7 +168,7 @@ impl UpstreamRequest {
     }
 }
 
-/// Prepares the response to a request with this credential: data about the account is removed.
+/// Removes data about the account from the response to a request with this credential.
 fn redact_response(
     response: reqwest::Response,
     credential: Credential,

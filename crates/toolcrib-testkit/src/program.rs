@@ -5,12 +5,12 @@ use std::process::Command;
 use std::sync::Once;
 
 /// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is any binary that cargo
-/// built for the test: they are in the same folder.
+/// built for the test: all binaries are in the same folder.
 ///
 /// `cargo test --workspace` builds the binaries of this package. `cargo test -p toolcrib` does not, because a package
 /// cannot depend on the binaries of another. In that case they are built here, once, with the same profile. Existing
-/// binaries are not rebuilt: built from here, their dependencies would have other features than with `--workspace`, and
-/// would be compiled again.
+/// binaries are not rebuilt: in a build from here, their dependencies would have other features than with
+/// `--workspace`, and would be compiled again.
 pub fn program(executable: &str, name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let path = Path::new(executable).with_file_name(name);

@@ -30,7 +30,8 @@ impl Server {
 
     /// Starts a server with further options, which requires a password if one is given.
     pub fn start_with(password: Option<&str>, options: &[&str]) -> Self {
-        // Another process may take the free port first; then the server exits at once.
+        // Another process may take the free port first. In that case the server exits at once, and another port is
+        // tried.
         (0..20)
             .find_map(|_| Self::try_start(free_port(), password, options))
             .expect("no port was free for redis-server")
@@ -66,7 +67,7 @@ impl Server {
 
     /// Polls until this process answers. Returns `false` if it exits instead.
     fn wait(&mut self) -> bool {
-        // The process id, because another Redis on the port would answer as well.
+        // The process id is compared, because another Redis on the port would answer as well.
         let own = format!("process_id:{}\r\n", self.process.id());
         let end = Instant::now() + PATIENCE;
         loop {

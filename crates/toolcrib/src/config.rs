@@ -30,7 +30,7 @@ fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error
     SettingsReader::new().over(preset).ignoring(&OTHER_SECTIONS).loading_vector_tables().read(text)
 }
 
-/// Resolves a relative folder of vectors against the folder of the config. The working folder would be wrong: it may
+/// Resolves a relative folder of vectors against the folder of the config. Rejected: the working folder, because it may
 /// contain files of other people.
 fn with_resolved_paths(mut settings: Settings, config: &Path) -> Settings {
     let folder =

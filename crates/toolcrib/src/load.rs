@@ -56,10 +56,10 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
                 .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))
         };
         let mut ingested = read(None)?;
-        // A `tools/list` result is one server's, and its file is named after the server. The tools of a request belong
-        // to no server.
+        // A `tools/list` result comes from one server, and its file is named after that server. The tools of a request
+        // belong to no server.
         let listed = |format| ingested.tools.iter().filter(|tool| tool.format() == format).count();
-        // The format of a tool without a schema cannot be told.
+        // The format of a tool without a schema cannot be determined.
         if listed(DefinitionFormat::Mcp) > 0
             && listed(DefinitionFormat::Mcp) + listed(DefinitionFormat::Own) == ingested.tools.len()
         {
@@ -76,7 +76,7 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
         Ok(())
     };
     if source.catalog.is_empty() {
-        // Only on a terminal: a script that names no catalog wants the sample.
+        // The note is printed only on a terminal: a script that names no catalog wants the sample.
         if std::io::stdout().is_terminal() {
             print_stderr("note: using the sample catalog; name your own with `--catalog`");
         }

@@ -7,7 +7,7 @@ use toolcrib_text::clean::clean;
 /// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large set costs no more than a small
 /// one.
 const CELLS: usize = 40;
-/// Width of the name, in characters: with it the line fits on a terminal of 80.
+/// Width of the name, in characters. With this width the line fits on a terminal with 80 columns.
 const NAME: usize = 24;
 
 /// Redraws a line like `name ####---- 12/40`. Write errors are ignored: the line is only informative.

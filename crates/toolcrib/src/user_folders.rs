@@ -1,8 +1,8 @@
 //! The user's home, config and state folders, from the environment.
 //!
-//! Relative paths are ignored, as the XDG specification demands: they would lead into the working folder. Rejected: the
-//! crate `etcetera`, which asks the password database if `HOME` is not set, so that a service without a home would save
-//! tokens in a folder that nobody configured.
+//! Relative paths are ignored, as the XDG specification demands: they would point into the working folder. Rejected:
+//! the crate `etcetera`, which looks up the home folder in the password database if `HOME` is not set. A service
+//! without a home would then save tokens in a folder that nobody configured.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ impl UserFolders {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
-    /// Reads other variables than those of this process.
+    /// Reads the variables from `variable` instead of the environment of this process.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let home = absolute(variable("HOME"));
         let or_below_home = |name: &str, below: &str| {

@@ -25,8 +25,8 @@ const FOLDER_HINT: &str = if cfg!(feature = "model2vec") {
     "name a folder with a `table.bin`, as `training/` writes it"
 };
 
-/// Returns settings with their vector table loaded: the one named on the command line, else the one named in the config,
-/// else the built-in one. If `previous` has the table of the same folder, that is reused.
+/// Returns settings with their vector table loaded: the one named on the command line, else the one named in the
+/// config, else the built-in one. If `previous` already has the table from the same folder, that table is reused.
 pub(crate) fn load_vectors(
     mut settings: Settings,
     folder_argument: Option<&Path>,

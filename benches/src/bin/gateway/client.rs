@@ -59,13 +59,14 @@ pub(crate) trait Client {
     /// Sends one request and returns its result.
     fn ask(&self, method: &str, params: &Value) -> Result<Value, BenchError>;
 
-    /// The time from when each call was due to its response, in milliseconds.
+    /// Makes the calls of a schedule. Returns, for each call, the milliseconds from the time it was due until its
+    /// response.
     fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, BenchError>;
 
-    /// Calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
+    /// Makes calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
     fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError>;
 
-    /// Repeats a call until it succeeds, which it does once its server is connected.
+    /// Repeats a call until it succeeds, which is when its server has connected.
     fn retry_until_success(&self, call: &Call) -> Result<(), BenchError> {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(30) {

@@ -1,7 +1,8 @@
 //! Measures speed and size of the gateway, as its clients see it.
 //!
 //! Both sides are real processes, without a library in between. The same minimal client talks to a server directly and
-//! through the gateway, alternating, so that other load on the machine affects both. Compare only figures of one run.
+//! through the gateway, alternating, so that other load on the machine affects both. Compare only figures of the same
+//! run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
 

@@ -34,7 +34,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());
     drop(first);
-    // The lists of the servers are saved now, and available before the servers connect.
+    // The servers' lists are saved by now, so they are available before the servers connect.
     let again = pipe()?;
     search_times(&again, &queries)?;
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));

@@ -35,7 +35,8 @@ pub(crate) fn measure() -> Result<(), BenchError> {
 
 fn once(server: &std::path::Path) -> Result<[f64; 3], BenchError> {
     let mut setting = GatewaySetup::new()?;
-    // The silent server is first in the order of names, in case something waits for servers in order.
+    // The silent server comes first by name. If anything waited for the servers in order, it would wait for this one
+    // first.
     setting.command("a_silent", server, &["--never-answer"], "");
     for i in 0..HEALTHY_SERVERS {
         setting.command(&format!("s{i}"), server, &["--tools", "20"], "");

@@ -29,13 +29,12 @@ pub(crate) fn name(api: Dialect) -> &'static str {
     }
 }
 
-/// Tools of the measured catalog, beginning at `from`, so that other tools than before can be used.
+/// Tools of the measured catalog, beginning at `from`, so that a later request can use other tools.
 pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, BenchError> {
     Ok(repeated(&lines()?, from + count).skip(from).collect())
 }
 
-/// A user message that makes the scripted model call a tool. The tool needs no arguments, so that one search is all it
-/// takes.
+/// A user message that makes the scripted model call a tool. The tool needs no arguments, so one search is enough.
 pub(crate) fn goal(tools: &[Value]) -> String {
     let bare =
         |tool: &&Value| tool["input_schema"]["required"].as_array().is_none_or(Vec::is_empty);

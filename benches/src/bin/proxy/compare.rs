@@ -25,7 +25,7 @@ struct Route<'a> {
 }
 
 /// Times over three routes: directly, directly with the few tools that the proxy sends, and through the proxy.
-/// `content` is the text to wait for; without it, the complete response.
+/// [`Times::measure`] waits for the text `content` or, without it, for the complete response.
 pub(crate) struct Times {
     direct: Vec<Vec<f64>>,
     small: Vec<Vec<f64>>,

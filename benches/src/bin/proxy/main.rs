@@ -1,7 +1,8 @@
 //! Measures the overhead of the LLM proxy, as its clients see it.
 //!
-//! The proxy runs as a process between a minimal client and a scripted upstream. The same client also asks the same
-//! upstream directly, alternating, so that other load on the machine affects both. Compare only figures of one run.
+//! The proxy runs as a process between a minimal client and a scripted upstream. The same client also sends requests
+//! directly to the same upstream, alternating, so that other load on the machine affects both. Compare only figures of
+//! the same run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin proxy -- [overhead|first-token|streams|cold|all]...`
 

@@ -13,11 +13,11 @@ pub(crate) struct RecordedExchange {
     pub(crate) api: Dialect,
     /// What the client sends.
     pub(crate) request: Request,
-    /// What the upstream responds to it.
+    /// The upstream's response to it.
     pub(crate) direct: ExactResponse,
     /// What the proxy sends first: the same request with few tools.
     pub(crate) small: Request,
-    /// What the upstream responds to the proxy, round by round.
+    /// The upstream's responses to the proxy, one per round.
     pub(crate) through: Vec<ExactResponse>,
 }
 

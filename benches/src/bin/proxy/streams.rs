@@ -16,7 +16,7 @@ const STREAMS: usize = 500;
 /// Number of deltas of one stream, and the time between them.
 const DELTAS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often all streams run, on the same connections.
+/// How many times all streams run, on the same connections.
 const PASSES: usize = 3;
 /// How the streams of a pass begin: all at once, or one after another while the earlier ones continue.
 const SPREADS: [(&str, Duration); 2] =
@@ -55,7 +55,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
 }
 
 fn row(name: &str, scene: &RecordedExchange, gap: Duration) -> Result<(), BenchError> {
-    // A new proxy for each row, because peak memory never decreases.
+    // Each row has a new proxy, because peak memory never decreases.
     let play = UpstreamAndProxy::play()?;
     let id = play.proxy.id();
     let direct = run(&play, &play.direct, scene, std::slice::from_ref(&scene.direct), gap)?;

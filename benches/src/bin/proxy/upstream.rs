@@ -1,8 +1,8 @@
 //! The upstream, and the proxy in front of it.
 //!
-//! A scripted provider takes longer to parse 200 tools than the proxy does, and through the proxy it would have few to
-//! parse, so the measurement would be of the provider. Therefore each response is recorded once and played back without
-//! parsing the request.
+//! A scripted provider takes longer to parse 200 tools than the proxy does, and through the proxy it would have only a
+//! few to parse, so the benchmark would measure the provider. Therefore each response is recorded once and played back
+//! without parsing the request.
 
 use toolcrib_bench::process::{GatewaySetup, Process};
 use toolcrib_bench::{BenchError, Connection};
@@ -15,7 +15,7 @@ use crate::client::Request;
 /// An upstream, and a proxy that uses it as its only upstream.
 pub(crate) struct UpstreamAndProxy {
     pub(crate) upstream: Provider,
-    /// Host and port of each.
+    /// Host and port: `direct` is the upstream's, `through` is the proxy's.
     pub(crate) direct: String,
     pub(crate) through: String,
     pub(crate) proxy: Process,

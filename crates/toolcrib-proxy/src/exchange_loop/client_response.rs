@@ -39,8 +39,8 @@ impl ExchangeLoop {
         let body = match start.body {
             action::ResponseBody::Complete(body) => {
                 self.report_finished();
-                // The body counts until the client has received it. Its bytes were already counted, so the share
-                // shrinks or hardly changes.
+                // The body counts towards the memory budget until the client has received it. Its bytes were already
+                // counted, so the share shrinks or hardly changes.
                 self.memory.resize_fairly(body.len());
                 Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }
@@ -85,7 +85,7 @@ impl ExchangeLoop {
         response
     }
 
-    /// Reports an exchange that has nothing more to do for its response.
+    /// Takes the remaining actions of an exchange whose response is complete, and reports the request.
     fn report_finished(&mut self) {
         while let Some(action) = self.exchange.next_action() {
             if let Action::Done(done) = action {
@@ -116,7 +116,7 @@ impl ExchangeLoop {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;
                     }
-                    // Nothing that the upstream still sends is needed.
+                    // Nothing that the upstream may still send is needed.
                     (self.is_finished, self.upstream_state) = (true, UpstreamState::Idle);
                     let last = self.last_frame(done);
                     self.ready.extend(last);

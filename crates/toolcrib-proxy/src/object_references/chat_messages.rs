@@ -1,5 +1,5 @@
-//! The messages of Chat Completions. A message of the model refers to stored audio with its key `audio`; inside a
-//! content part, the same key has the client's own data.
+//! The messages of Chat Completions. In a message of the model, the key `audio` refers to stored audio; inside a
+//! content part, the same key contains the client's own data.
 
 use std::fmt;
 

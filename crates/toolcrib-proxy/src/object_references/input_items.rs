@@ -61,11 +61,11 @@ fn is_reference(kind: Option<&str>, filled: &HashSet<String>, has_content_field:
     let has = |name: &str| filled.contains(name);
     let kind = kind.map(str::to_ascii_lowercase);
     match kind.as_deref() {
-        // The type may be missing: with a role it is a message, without one a reference.
+        // An item may have no type: with a role it is a message, without a role it is a reference.
         None if !has("role") => true,
         None | Some("message") => !has("content"),
         Some("item_reference") => true,
-        // A summary is not the reasoning itself, which the provider loads if the item does not contain it.
+        // A summary is not the reasoning itself. If the item does not contain the reasoning, the provider loads it.
         Some("reasoning" | "compaction") => !has("encrypted_content"),
         Some("image_generation_call") => !has("result"),
         Some(_) => !has_content_field,

@@ -11,7 +11,7 @@ use toolcrib_testkit::provider::{BodyPart, CannedResponse, Options, Provider, Re
 use crate::client_requests::{ClientCase, GOAL, cases, tools};
 use crate::setup::{ReceivedResponse, TestSetup, config, get};
 
-/// The headers of a client with a credential in each of them.
+/// Headers with a credential in each of them.
 const CLIENTS: [(&str, &str); 5] = [
     ("authorization", "Bearer canary-bearer"),
     ("x-api-key", "canary-anthropic"),
@@ -59,7 +59,7 @@ async fn ask(
     get(request.header("x-toolcrib-tools", "*")).await
 }
 
-/// Which of these the upstream received, in a header or in the target.
+/// Returns which of these words the upstream received, in a header or in the target.
 fn received_words<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a str> {
     let head = format!("{} {:?}", request.path, request.headers);
     words.iter().copied().filter(|word| head.contains(word)).collect()
@@ -93,7 +93,7 @@ async fn a_credential_is_sent_to_the_clients_own_upstream() {
         for model in [case.model(), "trusted-1"] {
             setup.provider.clear();
             assert_eq!(ask(&setup, case, model, &[]).await.status, 200);
-            // In every round, including hidden ones.
+            // The credentials are sent in every round, including hidden ones.
             let requests = setup.provider.requests();
             assert_eq!(requests.len(), 2, "{case:?}");
             for request in &requests {
@@ -130,12 +130,13 @@ async fn a_toolcrib_key_is_never_forwarded() {
         let (name, before) = case.credential();
         let (ci, guest) = (format!("{before}virtual-ci"), format!("{before}virtual-guest"));
         let rows: [(Headers<'_>, Option<String>, bool); 4] = [
-            // In addition to the provider's credential, which is forwarded.
+            // The key is sent in addition to the provider's credential, which is forwarded.
             (&[("x-toolcrib-key", "virtual-ci")], None, true),
-            // In its place: the configured credential is sent, or none.
+            // The key is sent in place of the provider's credential: the configured credential is sent to the provider,
+            // or none.
             (&[(name, &ci)], Some(format!("{before}real-key")), false),
             (&[(name, &guest)], None, false),
-            // Both.
+            // The key is sent in both places.
             (
                 &[("x-toolcrib-key", "virtual-ci"), (name, &ci)],
                 Some(format!("{before}real-key")),

@@ -1,5 +1,5 @@
-//! What a limited caller cannot do: keep a stream after its key is revoked, make the provider read a request differently
-//! than the proxy does, and use objects that the provider stores for others.
+//! What a limited caller cannot do: keep a stream after its key is revoked, send a request that the provider reads
+//! differently from the proxy, or use objects that the provider stores for others.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The proxy over real sockets: what passes through, what fails, and who sees what.
+//! Tests the proxy over real sockets: what it forwards unchanged, how it handles failures, and what each caller can
+//! see.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client_disconnects;

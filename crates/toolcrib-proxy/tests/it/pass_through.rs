@@ -49,7 +49,7 @@ fn down(got: &ReceivedResponse) -> (u16, Vec<(String, String)>, Bytes) {
     (got.status, headers, got.body.clone())
 }
 
-/// Sends a request directly and through the proxy, and compares.
+/// Sends a request directly and through the proxy, and compares both requests and both responses.
 async fn same(
     setup: &TestSetup,
     method: Method,

@@ -15,7 +15,7 @@ use toolcrib_testkit::provider::{Options, Provider};
 use crate::client_requests::ClientCase;
 use crate::client_responses::ClientView;
 
-/// Longer than any test takes on a busy machine. What takes longer hangs.
+/// Longer than any test takes on a busy machine. A test that takes longer hangs.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A provider, and a proxy in front of it.
@@ -79,7 +79,7 @@ impl TestSetup {
         Self::with(options, |_| {}).await
     }
 
-    /// The same, with a changed config.
+    /// Like `new`, with a changed config.
     pub(crate) async fn with(options: Options, change: impl FnOnce(&mut Config)) -> Self {
         let provider = Provider::start(options).unwrap();
         let mut config = config(&provider);

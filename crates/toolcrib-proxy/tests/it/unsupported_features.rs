@@ -106,7 +106,7 @@ async fn supported_features_are_used() {
     }
 }
 
-/// An error with another cause is forwarded, even if a native feature was in use.
+/// Even if a request uses a native feature, an error with another cause is forwarded.
 #[tokio::test]
 async fn other_errors_are_forwarded_to_the_client() {
     let case = ClientCase { api: Api::Messages, stream: false };

@@ -13,7 +13,7 @@ use crate::setup::{ReceivedResponse, TEST_TIMEOUT, TestSetup, begin, get, more, 
 
 const CANARY: &str = "sk-canary-4711";
 
-/// A first round with a search, then this response.
+/// Options for a first round with a search, followed by this response.
 fn then(answer: CannedResponse) -> Options {
     Options::responses([CannedResponse::Scripted, answer])
 }
@@ -164,7 +164,8 @@ async fn a_client_that_waits_long_gets_keep_alives() {
             };
             tokio::time::pause();
             while !is_there(&all) {
-                // On this clock, the timeout of the test is longer than the keep-alive interval.
+                // The paused clock jumps to the next timer. That is the keep-alive, because the timeout of the test is
+                // longer.
                 all.extend(more(&mut answer).await);
             }
             tokio::time::resume();
@@ -225,8 +226,8 @@ async fn both(setup: &TestSetup, case: ClientCase) -> (ReceivedResponse, Receive
     (direct, setup.ask(case, &body).await)
 }
 
-/// The complete events of a stream, without what differs between any two responses of the provider: ids and token
-/// counts.
+/// The complete events of a stream, without the parts that differ between any two responses of the provider: ids and
+/// token counts.
 fn complete_events(text: &str) -> Vec<String> {
     let (whole, _) = text.rsplit_once("\n\n").unwrap_or_default();
     let data = whole.lines().filter_map(|line| line.strip_prefix("data: "));

@@ -28,7 +28,7 @@ pub(crate) enum ReplyBlock {
         namespace: Option<String>,
         arguments: Value,
     },
-    /// A hosted search. If the message also has calls, its result follows in the next response (`open`).
+    /// A hosted search. If the message also has calls, the result of the search follows in the next response (`open`).
     HostedSearch {
         query: String,
         found: Vec<String>,
@@ -98,7 +98,8 @@ pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     reply
 }
 
-/// Plays the step after `done` others, after `rounds` search rounds for it.
+/// Plays the next step of the script. `done` steps are already played, and `rounds` search rounds were made for this
+/// one.
 fn play_next_step(
     request: &ParsedRequest,
     steps: &[Step],
@@ -122,7 +123,7 @@ fn play_next_step(
     let end = Step::new([Action::text("There is nothing left to do.")]);
     let step = current.unwrap_or(&end);
     if request.native_search == Some(NativeSearch::Hosted) {
-        // A hosted search does not end the message: the call it is for follows in the same response.
+        // A hosted search does not end the message: the call that needs it follows in the same response.
         let mut reply = ModelReply { blocks: Vec::new(), stop: step.stop };
         for action in before.iter().flat_map(|step| &step.actions) {
             perform_action(request, action, false, &mut reply.blocks);
@@ -170,7 +171,7 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
         }
         return;
     }
-    // Next to a call that needs no search, a hosted search stays open, as Anthropic's does.
+    // If the step also has a call that needs no search, a hosted search stays open, as with Anthropic's API.
     let leave_open =
         step.actions.iter().any(|action| action.is_call() && !must_search_for(request, action));
     for action in &step.actions {
@@ -297,7 +298,8 @@ fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath
     }
 }
 
-/// Responses uses the name of a found tool as its namespace if it has none. Other dialects ignore it.
+/// In Responses, a found tool without a namespace uses its own name as its namespace. Other dialects ignore the
+/// namespace.
 fn namespace_of(found: &DeclaredTool) -> String {
     found.namespace.as_ref().unwrap_or(&found.name).clone()
 }

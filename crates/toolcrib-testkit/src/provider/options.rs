@@ -24,8 +24,8 @@ pub struct Options {
     pub quirks: Vec<ChatQuirk>,
     /// Whether Anthropic thinking blocks are bound to everything before them, and checked.
     pub bind_thinking: bool,
-    /// Whether calls have ids. Without them, a result must have no id either, unless the client gave the same one to
-    /// both.
+    /// Whether calls have ids. If they have none, a result must have no id either, unless the client gave the call and
+    /// the result the same id.
     pub call_ids: bool,
     /// Streams text at this pace instead of playing a script, for benchmarks.
     pub pace: Option<Pace>,

@@ -58,7 +58,8 @@ impl DeclaredTool {
         }
     }
 
-    /// Whether `name` is the client's name for this tool: its own name, or prefixed with its namespace.
+    /// Whether `name` is the client's name for this tool: the tool's own name, with or without its namespace as a
+    /// prefix.
     fn answers_to(&self, name: &str) -> bool {
         self.name == name
             || self.namespace.as_deref().and_then(|space| name.strip_prefix(space)).is_some_and(
@@ -175,7 +176,7 @@ impl ParsedRequest {
         })
     }
 
-    /// Counts the model's messages that are steps of the script, and the search rounds since the last of them.
+    /// Counts the model's messages that are steps of the script, and the search rounds since the last such message.
     pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;

@@ -9,11 +9,12 @@ use serde_json::Value;
 pub enum Action {
     /// Text for the user.
     Text(String),
-    /// A thought, in a block of the dialect. If the step must search first, that message has a thought, too.
+    /// A thought, as a thinking block of the dialect. If the step must search first, the message with the search has a
+    /// thought, too.
     Thinking(String),
     /// Uses a tool, in whatever way the request offers.
     Call {
-        /// The client's name of the tool.
+        /// The client's name for the tool.
         tool: String,
         /// The arguments.
         #[serde(default)]
@@ -50,12 +51,12 @@ impl Action {
         Self::Thinking(text.into())
     }
 
-    /// Uses a tool, which is searched for by the words of its name.
+    /// Uses a tool. If it must be searched for, the query is the words of its name.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: None }
     }
 
-    /// Uses a tool, which is searched for by this query.
+    /// Uses a tool. If it must be searched for, this is the query.
     pub fn find(query: impl Into<String>, tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: Some(query.into()) }
     }
@@ -125,7 +126,7 @@ impl Step {
         self
     }
 
-    /// Whether the client sees nothing of this step behind a proxy that answers searches.
+    /// Whether the step only searches. Behind a proxy that answers searches, the client sees nothing of such a step.
     pub(crate) fn only_searches(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Search { .. }))
             && self

@@ -236,6 +236,6 @@ fn build_response(status: u16, headers: &[(String, String)], body: Body) -> Resp
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    // Only headers or a status of the test itself can be malformed.
+    // Only headers or a status that the test itself sets can be malformed.
     response.body(body).unwrap_or_else(|error| Response::new(Body::from(error.to_string())))
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
     Ok(measured_any)
 }
 
-/// Warns of gold names that are not in the catalog: they lower the score, which would look like a bad ranking.
+/// Warns about gold names that are not in the catalog. They lower the score, which would look like a bad ranking.
 fn warn_of_missing_gold(set: &Dataset) {
     let gold = set.queries.iter().flat_map(|judged| &judged.gold);
     let mut absent: Vec<&String> = gold.filter(|name| set.catalog.find(name).is_none()).collect();
@@ -114,9 +114,9 @@ fn table(report: &EvalReport) -> Table {
     table
 }
 
-/// A row of the table. `counts` of a dataset are its tools, its queries, and its queries that no tool serves.
+/// A row of the table. `counts` are a dataset's numbers of tools, of queries, and of queries that no tool serves.
 fn row(name: &str, counts: Option<[usize; 3]>, score: &EvalScore) -> Vec<String> {
-    // Without a query that a tool serves, there is no ranking quality to show.
+    // If no tool serves any of the queries, there is no ranking quality to show.
     let has_quality = counts.is_none_or(|[_, queries, _]| queries > 0);
     let [tools, queries, unservable] =
         counts.map(|counts| counts.map(|count| count.to_string())).unwrap_or_default();

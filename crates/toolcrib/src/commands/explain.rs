@@ -218,7 +218,7 @@ fn word_line(points: &ScorePart) -> String {
         Some("word") | None => String::new(),
         Some(via) => format!(" by {via} `{}`", points.term),
     };
-    // Empty for a ranker without fields, to which a tool is one text.
+    // Empty for a ranker without fields, which treats a tool as one text.
     let fields: Vec<String> = points
         .fields
         .iter()

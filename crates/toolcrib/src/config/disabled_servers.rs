@@ -1,4 +1,4 @@
-//! Other clients' files that disable servers, in addition to the file that defines them.
+//! Other clients' files that disable servers, apart from the file that defines the servers.
 //!
 //! A file that cannot be read is an error: ignoring it would enable the servers that it disables.
 
@@ -23,7 +23,7 @@ pub(crate) fn apply(
     let mut choices = ServerChoices::default();
     match foreign.client {
         ClientKind::ClaudeCode => {
-            // For a project's servers, the choices for that project count, whatever the working folder is.
+            // For a project's servers, the choices for that project apply, even if the working folder is another one.
             let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
             let project = file.parent().filter(|_| is_mcp_json);
             let folder = project.unwrap_or(folder);
@@ -35,8 +35,8 @@ pub(crate) fn apply(
                     choices.add_claude_settings(&value, SettingsOwner::User);
                 }
             }
-            // Files of a repository are read only for the repository's own servers: they must not disable the user's,
-            // and one that cannot be parsed must not make the user's file an error.
+            // Files of a repository are read only for the repository's own servers: they must not disable the user's
+            // servers, and a file that cannot be parsed must not make the user's file an error.
             for name in [".claude/settings.json", ".claude/settings.local.json"] {
                 if let Some(project) = project
                     && let Some(value) = value(&project.join(name))?

@@ -77,7 +77,8 @@ impl LoadedConfig {
         self
     }
 
-    /// Loads the vector table, for a command that ranks: `named` on the command line, else the one in the config.
+    /// Loads the vector table, for a command that ranks: the one that `named` (from the command line) names, else the
+    /// one in the config.
     pub(crate) fn with_vectors(
         mut self,
         named: Option<&Path>,

@@ -72,7 +72,8 @@ struct Builder {
     anchored_bytes: usize,
 }
 
-/// A value, its form as a mapping key, and its size and depth, which count again for each alias to it.
+/// A value, its form as a mapping key, and its size and depth. The size and the depth count again for each alias to the
+/// value.
 #[derive(Clone)]
 struct Node {
     value: Value,
@@ -212,7 +213,8 @@ impl Builder {
                     let sources = merge_sources(node.value).ok_or_else(|| {
                         YamlError::invalid("`<<` must be a mapping or a list of mappings", at)
                     })?;
-                    // Of two `<<` keys the last takes precedence, as with any key; within a list, the first.
+                    // Of two `<<` keys the last takes precedence, as with any repeated key. Within the list of one
+                    // `<<`, the first mapping takes precedence.
                     merged.splice(..0, sources);
                 }
                 None => {

@@ -12,8 +12,8 @@ pub(crate) fn requests(faults: &Faults) -> u64 {
     if notifies { 0 } else { faults.flood_count }
 }
 
-/// Writes `--flood-count` messages of the method `--flood`, or until the client closes the pipe. Progress is reported
-/// to `token`.
+/// Writes `--flood-count` messages of the method `--flood`, or fewer if the client closes the pipe. Progress
+/// notifications have the progress token `token`.
 pub(crate) fn flood(faults: &Faults, output: &Output, token: &Value) {
     let method = faults.flood.as_deref().unwrap_or("ping");
     let text = "x".repeat(faults.flood_bytes);

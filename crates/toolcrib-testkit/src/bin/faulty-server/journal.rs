@@ -16,7 +16,7 @@ impl Journal {
     /// Appends one line in one write, so that servers can share a file.
     pub(crate) fn note(&self, event: &str) {
         if let Some(mut file) = self.0.as_ref() {
-            // A journal that cannot be written must not change how the server behaves.
+            // A failure to write the journal must not change how the server behaves.
             let _ = file.write_all(format!("{event}\n").as_bytes());
         }
     }

@@ -1,4 +1,4 @@
-//! An MCP server with configurable faults, behind the gateway in tests.
+//! An MCP server with configurable faults, for tests of the gateway.
 //!
 //! It speaks the legacy protocol on stdio, without a library, so that it can also break rules that a library would
 //! enforce. Without arguments it behaves correctly. Each fault is an argument, and faults can be combined. All of them

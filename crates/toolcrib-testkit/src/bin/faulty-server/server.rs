@@ -77,7 +77,8 @@ impl Server {
     /// Sends a list change whenever the file that defines the tools changes.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
-        // Read before the first request: a change after its response must not be missed because the thread starts late.
+        // The file is read here, before the first request is answered. A thread that starts late and reads it itself
+        // would miss a change made after that answer.
         let mut known = tools::defined(&server.faults);
         thread::spawn(move || {
             loop {
@@ -281,7 +282,7 @@ impl Server {
             |result| json!({"result": result}),
         );
         if let Some(waiting) = waiting {
-            // The call that asked may be over.
+            // The call that sent the request may be over.
             let _ = waiting.send(reply);
         }
     }

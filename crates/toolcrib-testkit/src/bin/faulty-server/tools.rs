@@ -30,7 +30,7 @@ const ALWAYS: &[(&str, &str)] = &[
     ("cwd", "Returns the directory the server runs in."),
 ];
 
-/// The result of `tools/list`, as JSON text: the text of one tool must stay exactly as it is.
+/// The result of `tools/list`, as JSON text, because the text of one tool must stay exactly as it is.
 pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
         return page(pages, cursor);
@@ -68,7 +68,8 @@ pub(crate) fn defined(faults: &Faults) -> Option<String> {
     faults.define.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default())
 }
 
-/// Whether `name` can be called: every tool of `list`, and with `--pages` also `cargo` and the other fixed tools.
+/// Whether `name` can be called. This is true for every tool in `list` and, with `--pages`, also for `cargo` and the
+/// other fixed tools.
 pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     if let Some(defined) = defined(faults) {
         let tools: Vec<Value> = serde_json::from_str(&defined).unwrap_or_default();

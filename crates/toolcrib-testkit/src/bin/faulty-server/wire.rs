@@ -57,7 +57,7 @@ impl Output {
         });
     }
 
-    /// Answers with a text so long that the line has `bytes` bytes, without its end.
+    /// Answers with a text so long that the line has `bytes` bytes, not counting the line end.
     pub(crate) fn huge(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
@@ -73,7 +73,7 @@ impl Output {
         self.filled(&head, r#"{"":0},"#, "0]}}}", bytes);
     }
 
-    /// Writes a line of `bytes` bytes, without its end, filled with as many copies of `piece` as fit.
+    /// Writes a line of `bytes` bytes, not counting the line end, filled with as many copies of `piece` as fit.
     fn filled(&self, head: &str, piece: &str, tail: &str, bytes: u64) {
         let pieces = CHUNK / piece.len();
         let mut left =

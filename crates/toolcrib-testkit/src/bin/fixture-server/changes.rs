@@ -1,7 +1,7 @@
 //! Lists that change, and the notifications of these changes.
 //!
 //! A trigger really changes a list, by adding or removing one tool or prompt: a gateway that compares lists before it
-//! forwards a notification must find a difference. Legacy clients are notified without asking, modern ones through
+//! forwards a notification must find a difference. Legacy clients are notified without subscribing, modern ones through
 //! their subscription.
 
 use parking_lot::Mutex;

@@ -2,7 +2,7 @@
 //!
 //! A question is written once, as a pure function: it takes the answers so far, and returns the next questions or the
 //! result. A modern client gets the questions as an `input_required` result, and repeats the request with the answers.
-//! A legacy client gets them as requests from the server, and the function runs again.
+//! A legacy client gets the questions as requests from the server, and the function runs again with the answers.
 
 use rmcp::model::{
     ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
@@ -38,7 +38,7 @@ pub(crate) enum NextStep<T> {
 }
 
 impl<T> NextStep<T> {
-    /// Questions without a state for the client to return.
+    /// Asks questions, without a state that the client would have to return.
     pub(crate) fn ask(questions: Value) -> Self {
         Self::Ask { questions, state: None }
     }

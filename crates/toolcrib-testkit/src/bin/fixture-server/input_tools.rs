@@ -1,7 +1,7 @@
-//! Tools that need input from the client: a completed form, a sampled message, its roots.
+//! Tools that need input from the client: a completed form, a sampled message, or the client's roots.
 //!
 //! Each is a pure function, see [`crate::input_rounds`]. State that the client returns is sealed, and a broken seal is
-//! an error, not a new start.
+//! an error; it does not restart the questions.
 #![expect(clippy::unnecessary_wraps, reason = "all steps share one signature")]
 
 use rmcp::ErrorData;

@@ -1,4 +1,4 @@
-//! A correct MCP server, behind the gateway in tests.
+//! A correct MCP server, for tests of the gateway.
 //!
 //! It has what the official conformance suite expects of a server, in both protocol versions, so that the same suite
 //! can be run against a gateway in front of it: whatever fails then is the gateway's fault. It speaks stdio, or

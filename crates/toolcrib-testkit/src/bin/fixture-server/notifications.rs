@@ -71,7 +71,7 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
 
 async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
     let wanted = if is_modern(context) {
-        // In the modern protocol, a client without a level gets no messages.
+        // In the modern protocol, a client that sends no log level gets no log messages.
         context.meta.log_level().is_some_and(passes)
     } else {
         fixture.level().is_none_or(passes)
@@ -97,8 +97,8 @@ fn passes(least: LoggingLevel) -> bool {
 
 /// Closes the stream on which this call's response would be sent.
 ///
-/// rmcp does not tell a tool which stream is its own, so the first open one of the session is closed. The conformance
-/// suite makes one call at a time, so that is the right one.
+/// rmcp does not tell a tool which stream is its own, so the first open stream of the session is closed. The
+/// conformance suite makes one call at a time, so that stream is the right one.
 async fn close_stream(fixture: &Fixture, context: &Context) {
     let Some(sessions) = &fixture.shared.sessions else { return };
     let id = context

@@ -1,7 +1,7 @@
 //! The two transports of the fixture: stdio, and Streamable HTTP on a loopback address.
 //!
-//! Both support both protocol versions. Over HTTP, `Host` and `Origin` must name this machine: a web page must not
-//! reach a server on localhost through a name of its own.
+//! Both support both protocol versions. Over HTTP, `Host` and `Origin` must name this machine, so that a web page
+//! cannot reach a server on localhost through a host name that the page's owner controls.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
         StreamableHttpService::new(move || Ok(Fixture::new(Arc::clone(&shared))), sessions, config);
     eprintln!("listening on http://{}/mcp", listener.local_addr()?);
     let router = Router::new().route_service("/mcp", service);
-    // Without this, each small response would wait for an acknowledgement.
+    // Without this, each small response would wait for a TCP acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });

@@ -1,7 +1,7 @@
 //! The request handler for rmcp.
 //!
-//! There is one [`Fixture`] per legacy session, and one per request in the stateless protocol. What must outlive both
-//! is in [`Shared`].
+//! There is one [`Fixture`] per legacy session, and one per request in the stateless protocol. State that must outlive
+//! both is in [`Shared`].
 #![expect(deprecated, reason = "logging and resource subscriptions belong to the legacy revision")]
 
 use parking_lot::Mutex;
@@ -43,7 +43,8 @@ impl Shared {
 /// The state of one client.
 pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
-    /// The minimum level that a legacy client has set; `None` before that, which means everything.
+    /// The minimum level that a legacy client has set. `None` until it sets one, which means that all messages are
+    /// sent.
     level: Mutex<Option<LoggingLevel>>,
     /// The resources that a legacy client is subscribed to.
     watched: Arc<Mutex<BTreeSet<String>>>,

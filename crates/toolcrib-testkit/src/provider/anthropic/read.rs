@@ -87,7 +87,7 @@ pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
     )
 }
 
-/// The tools that results and additions in the history refer to.
+/// The tools that `tool_reference` and `tool_addition` blocks in the history name.
 pub(super) fn references(request: &Value) -> HashSet<&str> {
     let results = blocks(request).filter(|block| block["type"] == "tool_reference");
     let added = blocks(request).filter(|block| block["type"] == "tool_addition");

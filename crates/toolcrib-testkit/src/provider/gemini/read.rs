@@ -42,7 +42,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
     parsed
 }
 
-/// Returns either spelling of a key, as the real API does.
+/// Returns the value of a key in either spelling, as the real API does.
 fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> &'a Value {
     value.get(camel).unwrap_or(&value[snake])
 }

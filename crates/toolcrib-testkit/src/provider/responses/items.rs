@@ -78,7 +78,7 @@ pub(super) fn items(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Ve
     items
 }
 
-/// The tools that a hosted search loads: functions, and complete namespaces for their members.
+/// The tools that a hosted search loads: functions, and the complete namespace of each found member.
 fn loaded(request: &Value, found: &[String]) -> Vec<Value> {
     let is_found = |tool: &Value| found.iter().any(|name| tool["name"] == name.as_str());
     list(&request["tools"])

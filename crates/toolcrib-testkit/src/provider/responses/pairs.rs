@@ -1,4 +1,5 @@
-//! Checks calls and outputs: each call must have exactly one output, and the namespace it was made in.
+//! Checks calls and outputs: each call must have exactly one output, and must name the namespace of the function that
+//! it calls.
 
 use std::collections::{HashMap, HashSet};
 

@@ -51,7 +51,7 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events.written)
 }
 
-/// The object around the items: much of it repeats the request.
+/// The object that contains the items. Much of it repeats the request.
 fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     let asked =
         |key: &str, otherwise: Value| context.request.get(key).cloned().unwrap_or(otherwise);
@@ -113,7 +113,7 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
         Some("function_call") => added["arguments"] = "".into(),
         Some("tool_search_call") => {
             added["arguments"] = json!({});
-            // In the real API, the id in `done` is the one that counts.
+            // In the real API, the id in the `done` event is the valid one.
             if item["execution"] == "client" {
                 added["call_id"] = context.ids.make("call_").into();
             }

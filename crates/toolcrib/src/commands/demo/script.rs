@@ -40,7 +40,7 @@ pub(super) struct DemoTurn {
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TurnResult {
-    /// A search or a description, with the numbers behind the first hit of a search.
+    /// A search or a description. `why` explains the score of a search's first hit.
     Answer { reply: Box<Reply>, why: Option<Box<Explanation>> },
     /// The called tool is run.
     Run { name: String, arguments: Value },
@@ -94,7 +94,7 @@ impl ScriptedModel<'_> {
         self.turn(SEARCH, json!({ "query": query }))
     }
 
-    /// Loads a tool by name, in the way that the description of the search tool says.
+    /// Loads a tool by name, as the description of the search tool tells the model to.
     fn load(&mut self, name: &str) -> Vec<String> {
         if self.settings().rank.ranker.knows_operators() {
             self.search(&format!("select:{name}"))
@@ -162,7 +162,7 @@ impl ScriptedModel<'_> {
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens
     }
 
-    /// Explains the score of the first hit of a search by words.
+    /// Explains the score of a search's first hit, if the query was words.
     fn explain_first_hit(&self, reply: &Reply) -> Option<Explanation> {
         let first = reply.hits.first().filter(|hit| hit.score > 0.0)?;
         let Query::Words(words) = self.crib.parse(&reply.query, &self.scope) else { return None };

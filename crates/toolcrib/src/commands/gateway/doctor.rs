@@ -24,7 +24,7 @@ struct DoctorReport {
     tools: usize,
     /// Tokens of all tools in full.
     tokens: usize,
-    /// Tokens of what clients see instead.
+    /// Tokens of everything that clients see instead.
     shown: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DeferralDecision>,

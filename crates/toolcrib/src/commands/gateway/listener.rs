@@ -1,7 +1,8 @@
 //! The parts of the HTTP listener that can change while it runs: its token and its certificate.
 //!
-//! Both are re-read regularly from where the config names them, so that a token can be revoked and a certificate renewed
-//! without a restart. If a file cannot be used, that is logged, and the previous one stays in use.
+//! The config says where both are stored. They are re-read from there regularly, so that a token can be revoked and a
+//! certificate renewed without a restart. If a file cannot be used, that is logged, and the previous value stays in
+//! use.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -22,7 +23,7 @@ pub(super) struct Listener {
     token: Option<Secret>,
     access: AccessControl,
     certificate: Option<Certificate>,
-    /// The problem that was logged last, so that each is logged once.
+    /// The problem that was logged last. It is kept so that each problem is logged once.
     problem: Option<String>,
 }
 
@@ -86,7 +87,7 @@ impl Listener {
     }
 }
 
-/// Decides what a listener on `ip` requires of clients, with this token in the config.
+/// Decides what a listener on `ip` requires of clients, if the config has this token.
 fn access(ip: IpAddr, token: Option<&Secret>) -> Result<Access, Failure> {
     let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;
@@ -106,8 +107,8 @@ impl Certificate {
         if now == self.written {
             return Ok(());
         }
-        // The two files are replaced one after the other. In between they do not match, which is an error until the next
-        // refresh.
+        // The two files are replaced one after the other. Between the two replacements they do not match, which is an
+        // error until the next refresh.
         self.tls.replace(server_config(&self.files)?);
         self.written = now;
         tracing::info!("the certificate changed and is in use");

@@ -1,8 +1,8 @@
 //! The log: each event is one line, even if it contains untrusted text.
 //!
-//! Servers, providers and clients choose much of what is logged: names, error messages, URIs. A line break in one could
-//! forge a log line, and an escape sequence could reach the terminal. Both are escaped here, for every field of every
-//! event, and not at each call site.
+//! Servers, providers and clients choose much of what is logged: names, error messages, URIs. A line break in such a
+//! text could forge a log line, and an escape sequence could reach the terminal. Both are escaped here, for every field
+//! of every event, and not at each call site.
 
 use std::fmt;
 use std::io::IsTerminal as _;

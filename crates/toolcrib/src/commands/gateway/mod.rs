@@ -26,7 +26,7 @@ use crate::config::network::{LoadedConfig, load};
 use crate::output::{Failure, print_stderr};
 use crate::user_folders::UserFolders;
 
-/// How long the gateway waits for its servers at shutdown. The wardens end the servers in any case.
+/// How long the gateway waits for its servers at shutdown. Even if they take longer, their wardens end them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs a future on a new runtime.
@@ -34,7 +34,7 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::input("runtime", &error, "see `ulimit -a`"))?;
     let done = runtime.block_on(work);
-    // In the background, because a thread that reads standard input cannot be interrupted.
+    // The runtime is shut down in the background, because a thread that reads standard input cannot be interrupted.
     runtime.shutdown_background();
     done
 }
@@ -82,8 +82,8 @@ fn load_config(
     Ok(loaded)
 }
 
-/// Starts the gateway with estimated token counts. They decide how much it shows, whatever the model is; an estimate is
-/// good enough for that, and needs none of the memory and time of a vocabulary.
+/// Starts the gateway with estimated token counts. The counts decide how much the gateway shows, whatever the model is.
+/// An estimate is good enough for that, and avoids the memory and the load time of a vocabulary.
 fn start_gateway(config: Config) -> Arc<Gateway> {
     start_gateway_with(config, Arc::new(EstimateCounter))
 }
@@ -93,7 +93,8 @@ fn start_gateway_with(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gat
 }
 
 fn environment() -> HostEnvironment {
-    // An update may have removed the file that this process was started from; the link still leads to it.
+    // An update may have removed the file that this process was started from. The link `/proc/self/exe` still works
+    // then.
     let own_executable = if cfg!(target_os = "linux") {
         OsString::from("/proc/self/exe")
     } else {
@@ -111,8 +112,8 @@ fn environment() -> HostEnvironment {
     }
 }
 
-/// Returns the folder for tokens, logins and saved tool lists. `None` without a home folder: in a folder for temporary
-/// files, other users could plant files for us to read.
+/// Returns the folder for tokens, logins and saved tool lists. `None` if there is no home folder. Rejected: a folder
+/// for temporary files, in which other users could plant files for us to read.
 fn state_folder() -> Option<PrivateFolder> {
     let UserFolders { home, state, .. } = UserFolders::from_environment();
     Some(PrivateFolder::new(state?.join("toolcrib"), home))

@@ -80,7 +80,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
     })
 }
 
-/// Returns the proxy's config with its references expanded and the upstreams of the command line.
+/// Returns the proxy's config with its references expanded, and with the upstreams that the command line names.
 fn with_arguments(
     mut proxy: toolcrib_proxy::Config,
     args: &ServeArgs,
@@ -112,7 +112,7 @@ fn reload(
     let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
     let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
-    // Last, because a config with an error must not change anything.
+    // The token is set last, because a config with an error must not change anything.
     admin.set_token(token);
     if !changed.is_empty() {
         tracing::warn!(

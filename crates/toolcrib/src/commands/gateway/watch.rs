@@ -1,8 +1,9 @@
 //! Reloads the config file when it changes.
 //!
-//! The file is polled twice a second. Rejected: file system events, because editors replace files, network file systems
-//! and containers send no events, and one read costs almost nothing. A file that cannot be used is logged as an error, and
-//! the config in use stays. The listener's token and certificate are checked at the same interval.
+//! The file is polled twice a second. Rejected: file system events, because editors replace files, and because network
+//! file systems and containers send no events. One read costs almost nothing. A file that cannot be used is logged as
+//! an error, and the current config stays in use. The listener's token and certificate are checked at the same
+//! interval.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(super) struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// Remembers the content of a file that has just been loaded. It is read here and not by the task, which may start
-    /// after a change.
+    /// Remembers the content of a file that has just been loaded. The content is read here and not by the watching
+    /// task, which may start only after a change.
     pub(super) fn new(location: Location) -> Self {
         Self { loaded: std::fs::read(location.path()).ok(), location }
     }
@@ -36,7 +37,7 @@ impl WatchedFile {
     /// Whether the content has changed since the file was last loaded.
     async fn has_changed(&mut self) -> bool {
         let now = tokio::fs::read(self.location.path()).await.ok();
-        // A file that is missing for a moment is being replaced.
+        // If the file is missing for a moment, it is being replaced.
         if now.is_none() || now == self.loaded {
             return false;
         }
@@ -55,8 +56,8 @@ pub(super) struct ConfigWatch {
     pub(super) command_line: (Overrides, Option<PathBuf>),
 }
 
-/// Reloads the gateway whenever the config file changes. `apply_elsewhere` passes the config to other parts first; if it
-/// fails, the config is not used at all. Also refreshes the listener, if there is one.
+/// Reloads the gateway whenever the config file changes. `apply_elsewhere` applies the config to other parts first; if
+/// that fails, the config is not used at all. Also refreshes the listener, if there is one.
 pub(super) async fn watch_config(
     gateway: Arc<Gateway>,
     mut watch: ConfigWatch,
@@ -124,7 +125,7 @@ impl ConfigWatch {
     }
 }
 
-/// The part of `[http]` that cannot change while the listener runs, and whether it has TLS.
+/// The part of `[http]` that cannot change while the listener runs, and whether TLS is configured.
 fn fixed(http: &HttpSettings) -> (HttpSettings, bool) {
     let changeable = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
     (changeable, http.tls.is_some())

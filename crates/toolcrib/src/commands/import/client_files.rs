@@ -1,7 +1,7 @@
 //! Where clients keep their files: in the user's folders and in the working folder.
 //!
-//! The folders of all operating systems are checked on each of them. A missing folder costs nothing, and a home that is
-//! shared between systems is then covered completely.
+//! On every operating system, the folders of all operating systems are checked. A missing folder costs nothing, and all
+//! files are found even in a home folder that several systems share.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Reads the files of all clients: first the user's own, then, with `--project`, those in the working folder.
 //!
 //! A file in the working folder was written by the author of that folder, who may not be the user. So it is opened only
-//! with `--project`, and its servers never take the name of a server of the user's. Skipped files and servers are reported
-//! with the reason.
+//! with `--project`, and its servers never take the name of one of the user's servers. Skipped files and servers are
+//! reported with the reason.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub(super) fn discover(
         let is_wanted = from.is_none_or(|from| from == client);
         for file in folders.user_files(client).into_iter().filter(|file| file.is_file()) {
             match read(client, &file, &folders.folder) {
-                // A project's server must not take the name of a server in any of the user's clients.
+                // A project's server must not take the name of a server that any of the user's clients has.
                 Ok(foreign) if !is_wanted => merge.reserve(foreign.names),
                 Ok(foreign) => files.add(foreign, file, SettingsOwner::User, merge),
                 Err((error, hint)) if is_wanted => {

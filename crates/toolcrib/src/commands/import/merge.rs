@@ -1,6 +1,6 @@
-//! Merges the servers of many files into one set. Equal servers become one. If two different servers of the user's have the
-//! same name, the client's name is appended to that of the second. A project's server never takes the name of a server of
-//! the user's, nor one that looks like it.
+//! Merges the servers of many files into one set. Equal servers become one. If two of the user's servers differ but
+//! have the same name, the name of the client is appended to the second server's name. A project's server never takes
+//! the name of one of the user's servers, nor a name that looks like it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ const MAX_NAME_CHARS: usize = 128;
 /// The servers of a config, and those that were added to it.
 pub(super) struct ServerMerge {
     servers: BTreeMap<String, Server>,
-    /// Names of servers of the user's that were not imported.
+    /// Names of the user's servers that were not imported.
     reserved: BTreeSet<String>,
     /// Names of the added servers, in order.
     pub(super) added: Vec<String>,
@@ -24,7 +24,7 @@ impl ServerMerge {
         Self { servers, reserved: BTreeSet::new(), added: Vec::new() }
     }
 
-    /// Adds a server of the user's, and returns the name it gets.
+    /// Adds one of the user's servers, and returns the name it gets.
     pub(super) fn add(&mut self, client: ClientKind, name: &str, server: Server) -> String {
         let mut candidate = name.to_owned();
         let mut attempt = 1;
@@ -45,13 +45,14 @@ impl ServerMerge {
         }
     }
 
-    /// Reserves names of the user's, so that a project's server cannot take them.
+    /// Reserves the names of the user's servers, so that a project's server cannot take them.
     pub(super) fn reserve(&mut self, names: BTreeSet<String>) {
         self.reserved.extend(names);
     }
 
-    /// Adds a project's server, or returns why it cannot be imported. It is added as `anchored`, with paths resolved against
-    /// the project's folder. If an existing server equals either form, it is the same server.
+    /// Adds a project's server, or returns why it cannot be imported. It is added as `anchored`, with paths resolved
+    /// against the project's folder. An existing server that equals either `read` or `anchored` counts as the same
+    /// server.
     pub(super) fn add_project(
         &mut self,
         name: &str,

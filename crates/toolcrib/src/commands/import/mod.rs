@@ -101,7 +101,7 @@ fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Re
                 notes(file).join("\n"),
             ]);
         }
-        // Without `--write`, standard output is reserved for the config.
+        // Without `--write`, only the config is written to standard output.
         match write {
             Some(_) => output.line(&table.to_string())?,
             None => print_stderr(&format!("{table}\n")),

@@ -1,4 +1,5 @@
-//! The variables and files that a project's server would be sent, because its URL or its headers refer to them.
+//! The variables and files whose contents would be sent to a project's server, because its URL or its headers refer to
+//! them.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -7,7 +8,7 @@ use toolcrib_mcp::Secret;
 use toolcrib_mcp::config::{Server, Transport};
 use toolcrib_server::expand::is_variable_name;
 
-/// Returns a notice for each variable and each file. Their values are not read.
+/// Returns a notice for each variable and each file. The contents are not read.
 pub(super) fn notices(name: &str, server: &Server) -> Vec<String> {
     let Transport::Http { url, headers, oauth } = &server.transport else { return Vec::new() };
     let secrets = headers.values().chain(&oauth.client_secret).map(Secret::expose);

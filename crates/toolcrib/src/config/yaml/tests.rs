@@ -70,7 +70,7 @@ fn documents_that_are_too_large_or_too_deep_are_rejected() {
     for depth in [MAX_DEPTH + 1, 300, 10_000] {
         assert_eq!(parse(&deep(depth)), Err(YamlError::TooLarge), "{depth}");
     }
-    // Too deep only once the alias is expanded.
+    // This document is too deep only when the alias is expanded.
     let text = format!("a: &a {}\nb: [[[*a]]]\n", deep(MAX_DEPTH - 3));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));
     // One long text with many aliases.
