@@ -39,7 +39,7 @@ pub struct Crib {
     /// The empty scope, used instead of a scope that belongs to another catalog.
     empty_scope: Scope,
     policies: Vec<DeferPolicy>,
-    /// Compiled when a tool is first called.
+    /// The validator of each tool, compiled when the tool is first called.
     validators: Vec<OnceLock<Validator>>,
     /// Tokens of each definition, counted on first use.
     definition_tokens: OnceLock<Vec<usize>>,

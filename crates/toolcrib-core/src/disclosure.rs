@@ -138,7 +138,7 @@ impl Stub {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Guidance {
-    /// Depends on the model's name: strong, unless models of that family are known to search without it.
+    /// Depends on the model's name: strong, unless models of that family are known to search without strong guidance.
     #[default]
     Auto,
     /// Two sentences.

@@ -1,6 +1,6 @@
 //! The names of our own tools.
 //!
-//! A client may already have a tool called `tool_search`. Then ours use an alternative set of names for the whole
+//! A client may already have a tool called `tool_search`. Then our tools use an alternative set of names for the whole
 //! conversation, and the client's tool is a tool like any other. Corresponding names have the same length, so the
 //! choice does not change any budget.
 

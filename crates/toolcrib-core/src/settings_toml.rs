@@ -227,7 +227,7 @@ fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Setti
     // The text is read without the preset first, because only then do errors have line numbers.
     let written =
         SettingsFile::deserialize(toml::Deserializer::from(root.clone())).map_err(|error| {
-            // An unknown top-level key may be a misspelled key of another reader, so the error lists those, too.
+            // An unknown top-level key may be a misspelled key of another reader, so the error lists those keys, too.
             let is_top_level = root.get_ref().keys().any(|key| error.span() == Some(key.span()));
             unreadable(text, &error, if is_top_level { other_keys } else { &[] })
         })?;

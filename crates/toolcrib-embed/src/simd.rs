@@ -1,10 +1,10 @@
 //! Dot products and sums of int8 vectors, with the widest SIMD instructions of the CPU.
 //!
-//! This is the only module with `unsafe`: a function compiled for certain CPU features may be called only on a
-//! CPU that has them, which is known only at run time. The sum of a text is auto-vectorised. For scans the
-//! compiler reduces the lanes after each block, which takes more than twice as long, so those kernels use
-//! intrinsics. All kernels produce the same bits: integer sums are exact, and floats are multiplied and then
-//! added, component by component, never fused.
+//! This is the only module with `unsafe`: a function compiled for certain CPU features may be called only on a CPU that
+//! has them, which is known only at run time. The sum of a text is auto-vectorised. For scans, the compiler would
+//! reduce the lanes after each block, which takes more than twice as long, so the scan kernels use intrinsics. All
+//! kernels produce the same bits: integer sums are exact, and floats are multiplied and then added, component by
+//! component, never fused.
 
 #![cfg_attr(
     target_arch = "x86_64",

@@ -21,7 +21,7 @@ pub struct Metrics {
     pub recall10: f64,
     /// Reciprocal rank of the first relevant tool.
     pub mrr: f64,
-    /// 1 if the first five results contain all that is needed, otherwise 0.
+    /// 1 if the first five results contain all relevant tools, or any one if that is sufficient; otherwise 0.
     #[serde(rename = "complete@5")]
     pub complete5: f64,
 }

@@ -21,7 +21,7 @@ impl FileTokenizer {
     pub(crate) fn parse(json: &[u8], tokens: usize) -> Result<Self, Error> {
         let invalid = |error: tokenizers::Error| format_error(error.to_string());
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(invalid)?;
-        // The file of MiniLM truncates and pads to exactly 128 tokens.
+        // MiniLM's file configures truncation and padding to exactly 128 tokens, so both are turned off.
         tokenizer.with_truncation(None).map_err(invalid)?;
         tokenizer.with_padding(None);
         if let Some(highest) = tokenizer.get_vocab(true).into_values().max()

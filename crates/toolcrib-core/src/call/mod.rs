@@ -277,7 +277,7 @@ impl Crib {
         refusal.hint = format!(
             "this very call has failed {times} times: change it, use another tool, or say what is in the way"
         );
-        // The schema may be far back in the conversation by now, or lost in a compaction.
+        // The schema may be far back in the conversation by now, or lost in a compaction, so it is shown again.
         if let Some(id) = refusal.tool.as_deref().and_then(|name| self.catalog().find(name)) {
             let schema = self.catalog().tool(id).schema().to_owned();
             refusal.input_schema = RawValue::from_string(schema).ok();

@@ -269,7 +269,7 @@ impl Crib {
     }
 
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
-        // The description of the search tool begins with its own text, so the listing gets what remains.
+        // The description of the search tool begins with its own text, so the listing gets the remaining space.
         let mut settings = self.settings().listing.clone();
         settings.chars = settings.chars.saturating_sub(own_tools::PREFACE_CHARS);
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
@@ -333,7 +333,7 @@ impl Crib {
         };
         let announcement = (!added.is_empty())
             .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-        // Names are only added: those in the frozen listing must be checked every turn.
+        // Names are added and never removed, because those in the frozen listing must be checked every turn.
         frozen.known.extend(parts.names.iter().cloned());
         announcement
     }

@@ -163,8 +163,8 @@ impl Ledger {
         ledger
     }
 
-    /// Rebuilds the ledger of a conversation that has deferred, from the names of the tools that it was shown, in order. Their
-    /// current definitions count as shown, because a name does not identify a definition.
+    /// Rebuilds the ledger of a conversation that has deferred tools, from the names of the tools that it was shown, in
+    /// order. Their current definitions count as shown, because a name does not identify a definition.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, capacity: usize) -> Self {
         let mut ledger = Self { deferred: true, ..Self::new(capacity) };
         for name in names {

@@ -229,8 +229,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A definition without hidden characters, and the classes that were removed. Hidden characters in a key are an error,
-/// because the server would not recognise the cleaned key.
+/// A definition without hidden characters, and the classes of characters that were removed. Hidden characters in a key
+/// are an error, because the server would not recognise the cleaned key.
 fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Problem> {
     let mut removed: Vec<Hidden> = Vec::new();
     let mut hidden_key = false;

@@ -114,7 +114,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         return settings;
     };
     let Value::Object(_) = own else {
-        // The older form is a flag, which means `auto`, not `on`.
+        // In the older form, the value is a flag. `true` means `auto`, not `on`.
         settings.activation.mode = match flag(own) {
             Some(true) => ActivationMode::Auto,
             Some(false) => ActivationMode::Off,

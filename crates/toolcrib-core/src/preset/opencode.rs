@@ -95,7 +95,8 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
 
 fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
-    // A package name with or without a version, or a path. The fork's name has the same prefix.
+    // The name is a package name, with or without a version, or a path. It is compared completely, because the fork's
+    // name has the same prefix.
     let is_it = |part: &str| {
         let part = part.split('@').next().unwrap_or_default();
         let bare = [".ts", ".js", ".mjs", ".git"].iter().find_map(|end| part.strip_suffix(end));

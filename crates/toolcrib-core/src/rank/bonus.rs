@@ -67,7 +67,8 @@ pub(super) struct BonusScorer<'a> {
     phrases: Vec<String>,
     /// The best factor with which the query matches each term, sorted by term.
     term_factors: Vec<(Term, f32)>,
-    /// A bit mask of the first words of pairs, by the last six bits of their terms.
+    /// A bit mask of the first words of all pairs. Each word sets the bit whose number is the last six bits of its
+    /// term.
     first_terms_mask: u64,
 }
 

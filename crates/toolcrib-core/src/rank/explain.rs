@@ -78,8 +78,8 @@ pub struct Similarity {
     pub needs: usize,
     /// Whether the needs are independent: then the most similar one determines half of `vectors`.
     pub needs_apart: bool,
-    /// The coverage bonus: if the query has several needs, for being the first hit, or for serving a need that no hit
-    /// before it serves.
+    /// The coverage bonus. If the query has several needs, a tool gets it for being the first hit, or for serving a
+    /// need that no hit before it serves.
     #[serde(rename = "cover")]
     pub coverage_bonus: f32,
     /// The similarity used for confidence: the highest similarity among the five best hits, reduced by how far the

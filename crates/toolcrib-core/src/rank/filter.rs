@@ -10,8 +10,8 @@ use crate::text::{stem, words};
 
 /// Bonus for a tool that the query names. It is higher than any sum of word points.
 const EXACT_NAME_BONUS: f32 = 1_000.0;
-/// Bonus for a tool that the query names without its prefix. Lower, so that a tool whose full name it is comes
-/// first.
+/// Bonus for a tool that the query names without its prefix. It is lower, so that a tool that the query names in full
+/// comes first.
 const UNPREFIXED_NAME_BONUS: f32 = 500.0;
 
 /// Maximum number of tools that one query can name.

@@ -26,8 +26,8 @@ use crate::text::words;
 
 /// Number of candidates that the vectors contribute; twice as many for a request with independent needs.
 const VECTOR_CANDIDATES: usize = 64;
-/// How many of the best hits determine how well the query is served: the most similar of them need not be the
-/// first.
+/// Number of best hits whose highest similarity determines how well the query is served. It is more than one, because
+/// the most similar hit need not be the first.
 const TOP_HITS: usize = 5;
 /// How much the similarity used for confidence is reduced for each point of score that a hit is behind the
 /// best. In cosine units per point; fitted together with the curves in `confidence`.

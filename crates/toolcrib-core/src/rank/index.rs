@@ -51,7 +51,7 @@ pub(super) const NO_TERM: u32 = u32::MAX;
 #[derive(Debug, Default)]
 struct TermLists {
     terms: Vec<Term>,
-    /// Where each list begins, and after the last list its end.
+    /// Where each list begins. The last element is the end of the last list.
     starts: Vec<u32>,
 }
 

@@ -260,8 +260,9 @@ impl TermLookup<'_> {
         shortest.unwrap_or_else(|| text.to_owned())
     }
 
-    /// Adds synonyms and terms with the same prefix. A word whose term is outside the scope has them too, so that
-    /// the caller cannot detect hidden tools. For a word without a term they are found by search.
+    /// Adds synonyms and terms with the same prefix. They are also added for a word that only tools outside the scope
+    /// have, so that the caller cannot detect hidden tools. For a word without a term, the related terms are found by
+    /// search.
     fn related_terms(
         &self,
         term: Option<Term>,
@@ -306,7 +307,7 @@ impl TermLookup<'_> {
         if stemmed.chars().count() < 3 {
             return;
         }
-        // Counted after the scope was checked; otherwise the words of hidden tools would take up the limit.
+        // The limit is applied after the scope was checked; otherwise the words of hidden tools would take it up.
         let mut found: Vec<MatchingTerm> = self
             .index
             .with_prefix(stemmed)

@@ -87,8 +87,8 @@ impl Crib {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
         for found in fitted {
-            // A signature does not count as loaded, unless the disclosure shows the schema next. The reply lists what
-            // the ledger records, because the ledger may be rebuilt from a transcript.
+            // A tool whose signature is shown does not count as loaded, unless the disclosure shows its schema in the
+            // next turn. The reply lists what the ledger records, because the ledger may be rebuilt from a transcript.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
                 reply.loaded.push(found.name.clone());
             }
@@ -132,8 +132,8 @@ impl Crib {
         }
     }
 
-    /// Fits the tools into the token budget: the first in full, then as many others as possible as signatures, then,
-    /// in order, as many of those as possible in full.
+    /// Fits the tools into the token budget: the first tool in full, then signatures of as many others as possible. If
+    /// there is room left, signatures are replaced by full schemas, in order.
     fn fit_into_budget(&self, wanted: &[(Hit, DetailLevel)]) -> Vec<FoundTool> {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(FoundTool, usize)> = Vec::new();
