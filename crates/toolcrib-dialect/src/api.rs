@@ -19,10 +19,10 @@ pub enum Api {
 }
 
 impl Api {
-    /// All four.
+    /// All four APIs.
     pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
 
-    /// Returns its name in configs, logs and metrics.
+    /// Returns the API's name in configs, logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",

@@ -1,12 +1,12 @@
 //! Counts how much of the upstream's responses is held in memory.
 //!
-//! What is forwarded as it arrives takes no memory, however long it is. Two things do:
+//! Bytes that are forwarded as they arrive take no memory, however many there are. Two things are held in memory:
 //!
 //! - Copies for the record of the turn. When they are too large, copying stops and the turn is not
 //!   recorded; the client does not notice.
-//! - What cannot be forwarded yet: calls that are held, events that wait for them, answers to searches. When
-//!   they are too large, the turn ends with an error. An upstream that never ends a call is broken, and
-//!   nothing of that call could be forwarded.
+//! - Everything that cannot be forwarded yet: calls that are held, events that wait for them, answers to searches.
+//!   When these are too large, the turn ends with an error. An upstream that never ends a call is broken, and no part
+//!   of that call could be forwarded.
 //!
 //! Every call, block and item counts as `PART_BYTES` in addition to its text, so their number is limited as well.
 
@@ -48,7 +48,7 @@ impl ResponseBudget {
         }
     }
 
-    /// Counts `more` bytes of arguments of a held call, which now has `all` bytes of them.
+    /// Counts `more` new bytes of a held call's arguments, which now have `all` bytes in total.
     pub(crate) fn hold_arguments(&mut self, all: usize, more: usize) {
         if all > self.limits.call {
             self.exceeded.get_or_insert(LimitExceeded::Call(self.limits.call));

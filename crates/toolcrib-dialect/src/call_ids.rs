@@ -13,7 +13,7 @@ use crate::api::Api;
 pub(crate) struct CallIdGenerator {
     seed: [u8; 32],
     count: u32,
-    /// The ids of the current round.
+    /// The ids that were generated in the current round.
     generated: Vec<GeneratedId>,
 }
 

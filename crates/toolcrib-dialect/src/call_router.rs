@@ -25,9 +25,9 @@ use crate::toolset::Toolset;
 /// How the events of a call are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallRoute {
-    /// They are forwarded as they arrive.
+    /// The events are forwarded as they arrive.
     Forward,
-    /// They are held until the call is complete.
+    /// The events are held until the call is complete.
     Hold,
 }
 
@@ -68,10 +68,10 @@ pub(crate) struct CallRouter {
     generated_ids: Vec<Option<String>>,
     /// Generates ids for calls without one; `None` if the API needs no ids.
     id_generator: Option<CallIdGenerator>,
-    /// Whether the client saw something else than what the upstream sent.
+    /// Whether what the client saw differs from what the upstream sent.
     is_altered: bool,
     searches: usize,
-    /// Counts what is held of the turn.
+    /// Counts the memory that the turn takes.
     pub(crate) budget: ResponseBudget,
 }
 
@@ -103,7 +103,7 @@ impl CallRouter {
         }
     }
 
-    /// Takes over from another router what the client has seen.
+    /// Copies from another router everything that describes what the client has seen so far.
     pub(crate) fn resume_from(&mut self, other: &Self) {
         self.fingerprint.clone_from(&other.fingerprint);
         self.forwarded_ids.clone_from(&other.forwarded_ids);
@@ -158,8 +158,8 @@ impl CallRouter {
         self.note_unseen_call(name);
     }
 
-    /// Records a call of a tool whose schema had not been shown. Otherwise the next request would look as if its records
-    /// were lost, and the tool would be loaded again, which changes the prefix of the prompt.
+    /// Records a call of a tool whose schema had not been shown. Without this, it would look in the next request as if
+    /// a record had been lost, and the tool would be loaded again, which changes the prefix of the prompt.
     fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
         let shown =
@@ -181,7 +181,7 @@ impl CallRouter {
         self.is_altered = true;
     }
 
-    /// Records tools that were shown by a search, Toolcrib's or the provider's, or by a refusal.
+    /// Records tools that were shown by Toolcrib's search, by the provider's search, or by a refusal.
     pub(crate) fn note_found_tools(&mut self, names: Vec<String>) {
         for name in names {
             let loaded = self.revealed_before.len() + self.revealed.len();
@@ -195,7 +195,7 @@ impl CallRouter {
         self.revealed_before.contains(name) || self.revealed.contains(name)
     }
 
-    /// Whether the provider searches.
+    /// Whether the provider runs the search, and not Toolcrib.
     pub(crate) fn is_hosted_search(&self) -> bool {
         matches!(self.toolset.mode(), Mode::Hosted(_))
     }
@@ -270,7 +270,7 @@ impl CallRouter {
             references
                 .extend(reply.loaded.iter().filter(fresh).filter_map(known).take(MAX_REFERENCES));
         }
-        // Definitions that are loaded need not be repeated in the text.
+        // Definitions that the answer loads by reference need not be repeated in its text.
         let text = if references.is_empty() { reply.for_model() } else { reply.notes.join(" ") };
         HiddenAnswer {
             id: id.map(str::to_owned),
@@ -298,7 +298,7 @@ impl CallRouter {
         &self.forwarded_ids
     }
 
-    /// For each of these calls, the id that was generated for it; empty if all calls have their own.
+    /// For each call in `forwarded_ids`, the id that was generated for it, if any. Empty if no id was generated.
     pub(crate) fn generated_ids(&self) -> &[Option<String>] {
         if self.generated_ids.iter().any(Option::is_some) { &self.generated_ids } else { &[] }
     }
@@ -324,7 +324,7 @@ impl CallRouter {
     }
 }
 
-/// Returns the id of a call. Some servers send an empty one.
+/// Treats an empty id as missing, because some servers send empty ids.
 fn non_empty(id: Option<&str>) -> Option<&str> {
     id.filter(|id| !id.is_empty())
 }

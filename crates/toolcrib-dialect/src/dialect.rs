@@ -1,7 +1,7 @@
 //! The interface that each of the four APIs implements.
 //!
-//! A turn works with JSON text and calls these methods for everything that depends on the API. Each API has a
-//! folder of its own, and the same files in it.
+//! A turn works with JSON text and calls these methods for everything that depends on the API. Each API has a folder
+//! of its own, and the main files have the same names in all four folders.
 
 use std::borrow::Cow;
 
@@ -39,17 +39,16 @@ impl<'a> CallIdMapper<'a> {
         Self { calls, has_result: vec![false; calls.len()] }
     }
 
-    /// Whether no result needs another id.
+    /// Whether every result can keep the id that the client sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Returns the upstream's id for the call that the client's next result belongs to, if the result has a
-    /// different id or none.
+    /// Returns the id that the client's next result must have upstream, or `None` if the result keeps its id.
     ///
-    /// A result belongs to the first call with its id that has no result yet, because some clients use the
-    /// tool's name as the id of every call. Among calls without ids, a result that names its tool belongs to a
-    /// call of that tool; otherwise the order decides.
+    /// A result belongs to the first call that has the same id and no result yet. Several calls may have the same id,
+    /// because some clients use the tool's name as the id of every call. Among calls without ids, a result that names
+    /// its tool belongs to a call of that tool; otherwise the order decides.
     pub(crate) fn upstream_id_for(
         &mut self,
         client_id: Option<&str>,
@@ -61,7 +60,7 @@ impl<'a> CallIdMapper<'a> {
         let named = |at: &usize| open(at) && name == Some(self.calls[*at].name);
         let all = 0..self.calls.len();
         let at = all.clone().find(named).or_else(|| all.clone().find(open));
-        // Some clients send the same result twice.
+        // Some clients send the same result twice. The second one belongs to the same call as the first.
         let at = at.or_else(|| all.clone().find(fits).filter(|_| client_id.is_some()))?;
         self.has_result[at] = true;
         self.calls[at].upstream_id.filter(|upstream_id| Some(*upstream_id) != client_id)
@@ -100,8 +99,8 @@ pub(crate) trait Dialect: Sync {
         call: &str,
     ) -> Option<String>;
 
-    /// Rewrites an entry of the model so that its calls of deferred tools have the namespace into which a
-    /// reference loads them. Used for turns without a record. Returns `None` if nothing changes.
+    /// Rewrites an entry of the model so that its calls of deferred tools name the namespace into which a reference
+    /// loads these tools. Used for turns without a record. Returns `None` if nothing changes.
     fn qualify_deferred_calls(
         &self,
         _entry: &str,
@@ -110,8 +109,8 @@ pub(crate) trait Dialect: Sync {
         None
     }
 
-    /// Returns the client's entries after a turn of the model, with the answers that the client never saw
-    /// inserted.
+    /// Inserts the answers that the client never saw into the client's entries after a turn of the model, and returns
+    /// the result.
     ///
     /// `turn` is the turn as the upstream knows it. `calls` are the calls that were forwarded to the client, in
     /// order; empty if the client uses the upstream's ids for all of them.
@@ -133,8 +132,8 @@ pub(crate) trait Dialect: Sync {
     /// Returns a user message that consists of this text.
     fn user_message(&self, text: &str) -> String;
 
-    /// Adapts a stored turn to what the client sends back of it: what the client removed on purpose is removed,
-    /// and cache breakpoints that the client set are kept.
+    /// Adapts a stored turn to the version that the client sends back: parts that the client removed on purpose are
+    /// removed, and cache breakpoints that the client set are kept.
     fn adapt_to_echo(&self, stored: Vec<String>, echoed: &[&str], toolset: &Toolset)
     -> Vec<String>;
 
@@ -153,7 +152,7 @@ pub(crate) trait Dialect: Sync {
     /// Creates the merger for a turn with complete responses.
     fn response_merger(&self, request: &Request) -> Box<dyn ResponseMerger>;
 
-    /// Bytes to send to a client that waits, so that the connection is not taken for dead.
+    /// Returns bytes to send to a client that is waiting, so that it does not take the connection for dead.
     fn keep_alive(&self) -> &'static [u8];
 }
 
@@ -202,9 +201,9 @@ pub(crate) struct Round {
 pub(crate) enum RoundEnd {
     /// The model finished. Its calls, if any, can be answered.
     Complete,
-    /// Stopped by a limit or a filter. Its calls are not answered.
+    /// The model was stopped by a limit or a filter. Its calls are not answered.
     Truncated,
-    /// The provider paused, and continues if it gets its output so far.
+    /// The provider paused. It continues if its output so far is sent back.
     Paused,
     /// The stream was cut off, or the upstream reported an error.
     Failed,

@@ -1,4 +1,4 @@
-//! Fingerprints of turns, with which a turn is recognised in the client's next request.
+//! Fingerprints, by which a turn of the model is recognised in the client's next request.
 //!
 //! Clients change white space, cache markers and the formatting of arguments between requests, so none of that is
 //! part of a fingerprint. A fingerprint has two hashes, because some clients change ids as well. The strict hash
@@ -34,7 +34,7 @@ pub(crate) struct FingerprintBuilder {
 }
 
 impl FingerprintBuilder {
-    /// Adds text. Its white space, and how it is divided into parts, make no difference.
+    /// Adds text. White space, and how the text is divided into parts, make no difference.
     pub(crate) fn text(&mut self, text: &str) {
         for word in text.split_whitespace() {
             self.text.update(word.as_bytes());
@@ -80,8 +80,8 @@ fn add(hasher: &mut blake3::Hasher, parts: &[&str]) {
     }
 }
 
-/// Whether an id is probably unique. If it ends with a running number, the part before the number must be long enough
-/// without the tool's name, unlike in `functions.bash:0`.
+/// Whether an id is probably unique, judging by its length. If an id ends with a running number, neither the number
+/// nor the tool's name counts towards the length: `functions.bash:0` is not unique.
 fn is_unique(id: &str, name: &str) -> bool {
     let bare = id.trim_end_matches(|c: char| c.is_ascii_digit());
     if bare.len() == id.len() || !bare.ends_with([':', '_', '-', '.', '#']) {
@@ -92,7 +92,7 @@ fn is_unique(id: &str, name: &str) -> bool {
 }
 
 /// Hashes JSON so that white space, the order of keys and the notation of strings and numbers make no difference.
-/// Numbers are read as floats, as JavaScript clients do. Text that is not JSON is hashed unchanged.
+/// Numbers are parsed as floats, as in JavaScript. Text that is not JSON is hashed unchanged.
 ///
 /// This is done for every call in the history of every request, so no tree of owned values is built.
 fn hash_canonical(text: &str) -> [u8; 32] {
@@ -127,7 +127,8 @@ enum JsonNode<'a> {
 }
 
 impl JsonNode<'_> {
-    /// Writes the value with its kind and, if it has one, its length, so that different values have different bytes.
+    /// Writes the value, preceded by its kind and, if it has one, its length, so that different values never give the
+    /// same bytes.
     fn write(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.push(b'n'),

@@ -2,8 +2,9 @@
 //!
 //! A client's next request contains what the client saw. What it did not see, such as a hidden search or a call that
 //! was wrapped in `tool_call`, is kept in a [`TurnRecord`]: the history entries of one turn of the model, as the
-//! upstream sent and received them. A record never changes, so replicas that share a store cannot race. Where records
-//! are stored is decided in `record_keys`.
+//! upstream sent and received them. A record never changes, so replicas that share a store cannot race.
+//! `records_to_store` in `turn/recording.rs` decides whether a turn is recorded and what its record contains;
+//! `record_keys` computes the keys under which records are stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -36,7 +37,7 @@ pub(crate) struct TurnRecord {
     /// not know it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) made_ids: Vec<Option<String>>,
-    /// Answers to calls of the turn that the client does not know of.
+    /// Answers to those calls of the turn that the client does not know about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<HiddenAnswer>,
     /// Tools whose schemas were shown in the turn, in order.
@@ -51,7 +52,8 @@ pub(crate) struct TurnRecord {
     /// A hash of the listing that the conversation contains as a message, if the API stores the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) announced: Option<String>,
-    /// The id under which the API stores the last response of the turn, if the client knows another id.
+    /// The id under which the API stores the last response of the turn, if it does. The client may know a different
+    /// id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<String>,
 }
@@ -112,7 +114,7 @@ impl TurnRecord {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a stored record. One that cannot be read counts as lost, which costs no more than a missing one.
+    /// Reads a stored record. A record that cannot be read is treated like a missing one, and costs no more.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
@@ -140,7 +142,7 @@ impl Records {
         let mut changes_ids = false;
         let turns = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
         let turns = turns.take(keys.turn_count()).map(|turn| {
-            // Both are read even if only one is used: the results are in one sequence.
+            // Both results are read even if only one is used, because the results for all turns form one sequence.
             let (strict, loose) = (next(), next());
             strict.or_else(|| {
                 let loose = loose?;
@@ -167,7 +169,7 @@ impl Records {
         self.all().next_back().is_some_and(|record| record.second_names)
     }
 
-    /// Returns the tools that were shown, each at the position where it was last loaded.
+    /// Returns the tools that were shown, in the order in which they were last loaded.
     pub(crate) fn revealed(&self) -> Vec<String> {
         unique_keeping_last(self.all().flat_map(|record| &record.revealed))
     }
@@ -185,10 +187,10 @@ impl Records {
     }
 }
 
-/// Whether the client replaced ids with ids of its own, which have another form than those that the provider gave. An
-/// id of the same form may come from another conversation, whose record must not be used.
+/// Whether the client replaced the provider's ids with ids of its own, which are recognised by their different form. A
+/// different id of the same form may belong to another conversation, whose record must not be used.
 fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
-    /// The part before the random one, and the length.
+    /// Returns the form of an id: the part before its random part, and its length.
     fn form(id: &str) -> (&str, usize) {
         let start = id.rfind(['_', '-', ':']).map_or(0, |at| at + 1);
         (&id[..start], id.len())

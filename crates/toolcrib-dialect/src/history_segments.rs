@@ -21,7 +21,7 @@ pub(crate) enum Speaker {
 pub(crate) enum HistoryEntry {
     /// The entry is this range of the body.
     InBody(Range<usize>),
-    /// The full form of an entry that the body has in a short form.
+    /// The full form of an entry that the body contains in a short form.
     Expanded(String),
 }
 
@@ -84,7 +84,7 @@ impl SegmentBuilder {
 #[derive(Debug, Default)]
 pub(crate) struct ParsedHistory {
     pub(crate) segments: Vec<Segment>,
-    /// Whether it has entries that load tools.
+    /// Whether the history has entries that load tools.
     pub(crate) loads_tools: bool,
 }
 

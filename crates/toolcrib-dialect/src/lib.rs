@@ -17,7 +17,7 @@
 //! 8. `call_router`: what happens to each call
 //! 9. `response_check`: what a caller with a limited scope may receive
 //! 10. `hidden_rounds`, `record_keys`: what is stored between requests
-//! 11. one folder for each API, and [`translate`] for a backend with another API than the client
+//! 11. one folder for each API, and [`translate`] for an upstream whose API is not the client's
 //!
 //! # Example
 //!
@@ -60,7 +60,7 @@
 //!                 let toolset = Arc::clone(known.or_insert_with(|| Arc::new(Toolset::new(*plan, tools))));
 //!                 exchange.toolset_prepared(toolset);
 //!             }
-//!             // In addition to the body, it has the path and the beta features to request.
+//!             // In addition to the body, `request` has the path and the beta features to request.
 //!             Some(Action::Send(request)) => match send(&request) {
 //!                 Some((status, body)) => {
 //!                     upstream = Some(body);
@@ -128,7 +128,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Pure: see clippy.toml.
+// This crate is pure: clippy.toml lists the methods and types that it must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -12,12 +12,12 @@ pub(crate) const MAX_VALUES: usize = 500_000;
 /// with more tools passes through.
 pub(crate) const MAX_TOOLS: usize = 10_000;
 
-/// What a call, block or item counts in addition to its text, in bytes. This is more than the memory it takes, because
-/// some steps iterate over all of them.
+/// Bytes that are counted for each call, block or item in addition to its text. This is more than the memory that it
+/// takes, because some steps iterate over all of these parts.
 pub(crate) const PART_BYTES: usize = 1024;
 
 /// Maximum number of calls in a turn. Some steps iterate over all calls for each piece of a response. No model makes
-/// nearly as many.
+/// nearly that many calls.
 pub(crate) const MAX_CALLS: usize = 1024;
 
 /// Limits on how much of a response is held in memory, in bytes.
@@ -25,7 +25,7 @@ pub(crate) const MAX_CALLS: usize = 1024;
 pub struct ResponseLimits {
     /// Maximum size of responses that are not streamed, for all rounds of a turn together.
     pub response: usize,
-    /// Maximum size of what is held of streamed responses, for all rounds of a turn together.
+    /// Maximum size of the parts of streamed responses that are held in memory, for all rounds of a turn together.
     pub turn: usize,
     /// Maximum size of the arguments of one call that is held.
     pub call: usize,

@@ -16,7 +16,8 @@ use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 use crate::api::Api;
 use crate::capability::{Capability, CapabilityReason, HostedSupport};
 
-/// Maximum number of tools that one answer loads by reference. Reportedly, more invalidate the provider's prompt cache.
+/// Maximum number of tools that one answer loads by reference. Loading more of them reportedly invalidates the
+/// provider's prompt cache.
 pub(crate) const MAX_REFERENCES: usize = 5;
 
 /// How deferred tools are shown and become callable.
@@ -24,13 +25,13 @@ pub(crate) const MAX_REFERENCES: usize = 5;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mode {
-    /// `tool_search`, `tool_describe` and `tool_call`. They never change.
+    /// The model sees `tool_search`, `tool_describe` and `tool_call`, whose definitions never change.
     Bridge,
-    /// Stubs, each replaced by its definition once the tool is found.
+    /// The model sees stubs. Each stub is replaced by the tool's definition once the tool is found.
     Reveal,
-    /// Names and parameters; a search returns the descriptions.
+    /// The model sees names and parameters. A search returns the descriptions.
     Terse,
-    /// A listing; the definition of a found tool is appended to `tools`.
+    /// The model sees a listing. The definition of a found tool is appended to `tools`.
     Append,
     /// Toolcrib's search, answered with blocks of the API that load definitions.
     Reference(ReferenceKind),
@@ -65,14 +66,14 @@ pub enum HostedSearch {
 }
 
 impl Mode {
-    /// Whether the model sees only the listing's line of a deferred tool, so that a turn that needs the tool has to
-    /// search. Reveal and terse show every tool, and cannot save half of the tokens.
+    /// Whether the model sees a deferred tool only as a line in the listing, so that a turn that needs the tool has to
+    /// search first. Reveal and terse show every tool, and cannot save half of the tokens.
     pub(crate) fn hides_tools(self) -> bool {
         !matches!(self, Self::Reveal | Self::Terse)
     }
 
     /// Returns the engine's disclosure for this mode. References and hosted search use `append` for its listing and
-    /// search tool; nothing is appended.
+    /// its search tool, but append nothing.
     pub(crate) fn kind(self) -> DisclosureKind {
         match self {
             Self::Bridge => DisclosureKind::Bridge,

@@ -1,10 +1,16 @@
 //! Decides whether a request passes through to the upstream unchanged.
 //!
-//! `decide_passthrough` is the only function that decides this. It returns a reason, which logs, headers
-//! and tests print. It is called several times for each request, with more facts each time, so that cheap
-//! checks come first: a compressed body is recognised by its headers, while other reasons require the tools to be
-//! counted. If the caller's scope is limited and nothing is deferred, the request is sent with the
-//! tools that the caller may see, and the calls in its response are still checked
+//! `decide_passthrough` makes this decision for every body that can be read. It returns a reason, which logs, headers
+//! and tests print. It is called several times for each request, with more facts each time, so that cheap checks come
+//! first: some reasons follow from the top level of the body, while others require the tokens of the tools to be
+//! counted.
+//!
+//! Bodies that cannot be read are recognised elsewhere: the proxy (`start_exchange.rs`) recognises bodies that are
+//! compressed or too large, and `read_request` recognises those with too many JSON values. Both use
+//! [`PassthroughReason::Unreadable`] as the reason.
+//!
+//! If the caller's scope is limited and nothing is deferred, the request is sent with the tools that the caller may
+//! see, and the calls in its response are still checked
 //! ([`ExchangeConfig::checks_calls`](crate::exchange::action::ExchangeConfig::checks_calls)).
 
 use std::fmt;
@@ -34,7 +40,7 @@ pub(crate) enum RequestFacts<'a> {
         /// How the client defers tools itself, and whether the upstream supports that.
         client: Option<(ClientDeferral, bool)>,
     },
-    /// The tools were counted.
+    /// The tokens of the tools were counted.
     TokensCounted(TokenCounts),
 }
 
@@ -49,7 +55,7 @@ pub enum Unreadable {
     TooManyValues,
 }
 
-/// The tokens of a request's tools.
+/// The engine's decision about a request's tools, and the token counts that it is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenCounts {
     /// The engine's decision.
@@ -62,7 +68,7 @@ pub(crate) struct TokenCounts {
     pub(crate) after: usize,
     /// Tokens of one search answer.
     pub(crate) answer: usize,
-    /// Whether a turn with a search must save tokens as well.
+    /// Whether deferral must save tokens even in a turn with a search.
     pub(crate) must_save_with_search: bool,
 }
 
@@ -114,7 +120,7 @@ pub enum PassthroughReason {
     CachedContent,
     /// The client fetches the response later from the provider, which does not know of hidden rounds.
     Background,
-    /// The provider stores the conversation, and would add the input of each round to it.
+    /// The provider stores the conversation, and would add the input of each hidden round to it.
     StoredConversation,
     /// The response is streamed as a JSON array instead of events.
     JsonArrayStream,
@@ -129,12 +135,13 @@ pub enum PassthroughReason {
     /// The client has a search tool of its own. If that tool were deferred, the model would have to search for the
     /// search.
     ClientHasSearch,
-    /// The tools were counted and are not deferred.
+    /// The tokens of the tools were counted, and no tool is deferred as a result.
     NotDeferred(DeferralReason),
 }
 
 impl PassthroughReason {
-    /// Returns the name in headers, logs and metrics. Requests whose tools were counted have another name.
+    /// Returns the mode's name in headers, logs and metrics: `pass-through` if the tokens of the tools were counted,
+    /// `bypass` for every other reason.
     pub fn mode_name(self) -> &'static str {
         if let Self::NotDeferred(_) = self { "pass-through" } else { "bypass" }
     }

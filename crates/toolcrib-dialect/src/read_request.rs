@@ -1,7 +1,7 @@
 //! Reads the body of a request.
 //!
 //! A body is parsed only once: parsing a hundred kilobytes of tools is most of the work before a request is sent. The
-//! same pass removes the tools that the caller may not see. Everything later uses the positions that were found here.
+//! same pass removes the tools that the caller may not see. All later steps use the positions that were found here.
 
 use std::ops::Range;
 
@@ -44,8 +44,8 @@ impl PassthroughBody {
 }
 
 impl Request {
-    /// Reads a body. `target` is the path and query of the request: some APIs have the model and the kind of response
-    /// there.
+    /// Reads a body. `target` is the path and query of the request: in some APIs, it names the model and the kind of
+    /// response.
     pub fn read(api: Api, target: &str, body: Vec<u8>) -> ReadResult {
         let text = match String::from_utf8(body) {
             Ok(text) => text,
@@ -78,7 +78,7 @@ impl Request {
         let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
         scope::check_form(api, &body)?;
         if !others.is_empty() {
-            // Rare. Other ranges than those of the tools change, so the new body is parsed again.
+            // Rare: fields other than the tools change as well, so the new body is parsed again.
             let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
             let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
             let reading = Self::read(api, target, body.with(&all).into_bytes());
@@ -106,7 +106,7 @@ fn require_checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeV
     }
 }
 
-/// What was read from a text, with ranges of that text.
+/// The parts that were read from a text. All ranges refer to that text.
 struct ParsedBody {
     request: Result<Request, PassthroughReason>,
     model: Option<String>,
@@ -146,7 +146,7 @@ fn read(
     ParsedBody { request: request(api, target, text, body, hidden), model, model_range }
 }
 
-/// Reads a request, without its text yet. The ranges are those of the original text.
+/// Reads a request, but does not set its text yet. All ranges refer to the original text.
 fn request(
     api: Api,
     target: &str,
@@ -226,7 +226,7 @@ fn not_this_api() -> PassthroughReason {
     decide_passthrough(RequestFacts::NotThisApi).unwrap_or(PassthroughReason::Malformed)
 }
 
-/// Parses a body. Nothing else does.
+/// Parses a body. No other function does.
 fn parse(text: &str) -> Option<Fields<'_>> {
     #[cfg(test)]
     tests::PARSES.with(|parses| parses.set(parses.get() + 1));

@@ -7,8 +7,8 @@
 //! Each record has two keys. The strict key includes the ids of calls. A turn with a unique id is found by its own
 //! text and ids alone, so that a client that shortens its history still finds it; any other turn is found by the whole
 //! chain. The loose key is the chain without ids, for clients that add ids to calls that had none, extend them, or
-//! replace them. Two conversations that differ only in their ids share it, so a record found by it counts only under a
-//! condition (see `has_rewritten_ids` in `hidden_rounds`).
+//! replace them. Two conversations that differ only in their ids share the loose key, so a record that is found by it
+//! is used only under a condition (see `has_rewritten_ids` in `hidden_rounds`).
 
 use crate::api::Api;
 use crate::fingerprint::Fingerprint;

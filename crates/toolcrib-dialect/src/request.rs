@@ -67,7 +67,7 @@ pub enum ClientDeferral {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// Any tool or none. Also if the client does not say.
+    /// Any tool or none. This is also the value if the client sets no choice.
     #[default]
     Auto,
     /// No tool.
@@ -161,7 +161,7 @@ impl Request {
     }
 }
 
-/// Returns the model that a path names, for an API that has it there.
+/// Returns the model that a path names, for an API whose paths contain the model.
 pub(crate) fn model_in_path(target: &str) -> Option<String> {
     let path = target.split('?').next()?;
     let (_, last) = path.rsplit_once("/models/")?;
@@ -179,8 +179,8 @@ pub fn with_model_in_path(target: &str, model: &str) -> String {
     )
 }
 
-/// What is read of a body before its history. These are facts only: `passthrough` decides whether one of them
-/// prevents the request from being rewritten.
+/// Facts about a body that are read before its history. `passthrough` decides whether one of them prevents the request
+/// from being rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct RequestOutline<'a> {
     /// The value of the history.
@@ -189,7 +189,7 @@ pub(crate) struct RequestOutline<'a> {
     pub(crate) model: Option<String>,
     pub(crate) stream: bool,
     pub(crate) choice: ToolChoice,
-    /// The id of the stored response that the request continues, and the value that has the id.
+    /// The id of the stored response that the request continues, and the JSON value that contains the id.
     pub(crate) previous: Option<(String, &'a str)>,
     /// Whether the API stores the response.
     pub(crate) is_stored: bool,
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_request_without_its_tools_is_the_same_once_they_are_put_back() {
         let bodies = [
-            // Before the history, after it, and with a response that is continued.
+            // The tools come before and after the history. Both requests continue a response.
             r#"{"tools": [ {"type":"function","name":"a"} ], "model":"m", "input":[{"role":"user","content":"é"}], "previous_response_id": "resp_1"}"#,
             r#"{"previous_response_id":"resp_1","model":"m","input":"hi","tools":[{"type":"function","name":"a"}],"x":1}"#,
         ];

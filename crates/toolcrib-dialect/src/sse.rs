@@ -22,9 +22,9 @@ pub struct EventTooLarge;
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: BytesMut,
-    /// Where the current line begins in the buffer.
+    /// The position in the buffer at which the current line begins.
     line_start: usize,
-    /// How far the current line was searched for its end.
+    /// The position up to which the current line was searched for its end.
     scanned: usize,
     /// Estimated memory of the buffer once it is parsed, in bytes.
     parsed_size: usize,
@@ -110,8 +110,8 @@ impl Event {
         Some(data)
     }
 
-    /// Whether every line is a comment or a field of the standard. Parsers of event streams ignore other lines,
-    /// but the client may not parse the response as an event stream.
+    /// Whether every line is a comment or a field that the standard defines. Parsers of event streams ignore other
+    /// lines, but some clients do not parse the response as an event stream.
     pub(crate) fn has_only_fields(&self) -> bool {
         let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

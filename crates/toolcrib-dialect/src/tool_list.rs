@@ -76,8 +76,8 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// Returns the number of tools in a list, including those in groups; 0 for a list that cannot have more than
-/// [`MAX_TOOLS`].
+/// Returns the number of tools in a list, including those in groups. Returns 0 without counting if the list clearly
+/// has no more than [`MAX_TOOLS`].
 pub(crate) fn count_if_many(input: &str) -> usize {
     // Each tool is an object. Most lists have far fewer braces and need not be parsed for this.
     if memchr::memchr_iter(b'{', input.as_bytes()).count() <= MAX_TOOLS {

@@ -57,13 +57,14 @@ pub struct ToolsetPlan {
     pub counts_tokens: bool,
     /// Whether nothing is deferred and the tools are only needed to check calls.
     pub only_checks_calls: bool,
-    /// Tools that must be sent in full: forced by the client, or called earlier without a record that shows them.
+    /// Tools that must be sent in full, because the client forces them, or because they were called earlier and no
+    /// record shows that they were found.
     pub send_in_full: Vec<String>,
 }
 
 impl ToolsetPlan {
-    /// Returns a hash of the tools and of this plan without its settings and counter, as the key of a cache in a
-    /// program whose settings do not change.
+    /// Returns a hash of the tools and of this plan, for use as a cache key. The settings and the counter are not
+    /// included, so they must not change during the lifetime of the cache.
     pub fn cache_key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         // Each part is preceded by its length, so that different plans never give the same input.
@@ -96,7 +97,7 @@ pub struct Toolset {
     plan: ToolsetPlan,
     write_tools: WriteTools,
     input: String,
-    /// The same on one line, unless it already is; computed when it is first needed.
+    /// `input` on one line; `None` if it already is on one line. Computed when it is first needed.
     compact: OnceLock<Option<String>>,
     crib: Crib,
     scope: Scope,
@@ -128,7 +129,7 @@ impl Toolset {
             settings.own_names = OwnNames::alternative();
         }
         if matches!(plan.mode, Mode::Reference(_)) {
-            // An answer must not count tools as loaded that it cannot load.
+            // An answer can load only this many tools, and must not count any others as loaded.
             settings.search.max_limit = settings.search.max_limit.min(MAX_REFERENCES);
             settings.search.limit = settings.search.limit.min(MAX_REFERENCES);
         }
@@ -304,15 +305,15 @@ impl Toolset {
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// Whether loading a tool again may change which tools are sent in full, because not all of this many loaded
-    /// tools may fit.
+    /// Whether loading a tool again can change which tools are sent in full. It can if the limits may not allow all of
+    /// the `loaded` tools.
     pub(crate) fn order_matters(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded
     }
 
-    /// Returns the `tools` of a request after these tools were found, in order. A name may occur twice: the last
-    /// occurrence counts.
+    /// Returns the `tools` of a request after the tools in `found` were found, in that order. If a name occurs twice,
+    /// the last occurrence counts.
     pub(crate) fn tools(&self, found: &[String]) -> Cow<'_, str> {
         if self.plan.mode.grows() && found.iter().any(|name| self.is_deferred(name)) {
             Cow::Owned(self.write(found))
@@ -324,8 +325,8 @@ impl Toolset {
     fn write(&self, found: &[String]) -> String {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
-        // The engine writes stubs, and decides which found tools are sent in full: none without `reveals`, else the last
-        // ones that fit.
+        // The engine writes stubs and decides which found tools are sent in full: none if `reveals` is off, otherwise
+        // as many of the last ones as fit.
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
         let found = unique_keeping_last(found.iter().filter(|name| self.is_deferred(name)));
@@ -385,9 +386,9 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
     builder.build()
 }
 
-/// Returns the maximum size of the listing if the settings have none: a small share of the tools' tokens, limited by
-/// its share of the context window. A full listing of small tools would use up the saving, and tools that are not
-/// listed are still found by searching.
+/// Returns the maximum size of the listing for settings that do not set one: a small share of the tools' tokens,
+/// limited by its share of the context window. A full listing of small tools would use up the saving, and tools that
+/// are not listed are still found by searching.
 fn max_listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
     let share = crib.definition_tokens().iter().sum::<usize>() * MAX_LISTING_PERCENT / 100;
     let most = share.clamp(MIN_LISTING_TOKENS, LISTING_TOKENS);

@@ -38,7 +38,7 @@ pub(crate) fn tools_to_send_in_full(
     names
 }
 
-/// Returns deferred tools that were called in the history but that no record shows as found.
+/// Returns the deferred tools that are called in the history although no record shows that they were found.
 pub(crate) fn tools_without_record(
     request: &Request,
     records: &Records,
@@ -120,8 +120,8 @@ pub(crate) fn upstream_history(
                 for entry in &client_entries {
                     push(entry);
                 }
-                // There is no user message yet. The next one may come after a turn of the model, but an
-                // announcement must stay where it was first sent.
+                // There is no user message yet, so the announcement becomes a message of its own. It must stay where
+                // it was first sent, and the next user message may come after a turn of the model.
                 if let Some(text) = announcement.take() {
                     push(&dialect.user_message(text));
                 }
@@ -166,9 +166,9 @@ pub(crate) fn upstream_history(
 
 /// Returns the announcement to send with this request, if any.
 ///
-/// If the API stores the conversation, it already contains the announcement, unless the tools have changed
-/// since. If there is no record of the conversation, it is sent again, because the model may never have seen a
-/// listing.
+/// If the API stores the conversation, the conversation already contains the announcement, unless the tools have
+/// changed since. If there is no record of the conversation, the announcement is sent again, because the model may
+/// never have seen a listing.
 fn pending_announcement<'a>(
     request: &Request,
     records: &Records,

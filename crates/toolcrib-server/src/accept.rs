@@ -39,7 +39,7 @@ use crate::tls::ServerTls;
 /// Maximum time to wait for a free file descriptor before accepting again.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What services can learn about the connection of a request. Stored in the extensions of the request.
+/// What services can learn about the connection of a request. It is stored in the extensions of the request.
 #[derive(Debug, Clone)]
 pub struct ConnectionContext {
     remote: SocketAddr,
@@ -97,7 +97,7 @@ impl Acceptor {
                     if let Some(times) = failures.count() {
                         tracing::error!(times, "cannot accept a connection: {error}");
                     }
-                    // Most likely the process has too many open files.
+                    // Most likely the process has too many open files, so an idle connection is closed.
                     let closed = self.connections.one_closed();
                     self.connections.evict_longest_idle();
                     let _ = tokio::time::timeout(ACCEPT_RETRY_DELAY, closed).await;
@@ -114,7 +114,7 @@ impl Acceptor {
         let Some(tls) = &self.tls else {
             return self.serve_stream(stream, remote, &slot).await;
         };
-        // The same timeout as for the head of the first request, which follows the handshake.
+        // The handshake has the same timeout as the head of the first request, which follows it.
         let handshake = tokio::time::timeout(self.timeouts.header, tls.accept(stream));
         tokio::select! {
             () = slot.activity.evicted() => {}
@@ -168,10 +168,11 @@ impl Acceptor {
             None => self.route(request, remote, &body_state).await,
         };
         if body_state.is_stalled() {
-            // Whatever the service made of the error, the timeout was its cause.
+            // However the service responded to the error, the timeout was its cause.
             response = body_stalled(self.timeouts.body);
         } else if body_state.is_unread() && !awaits_permission {
-            // The connection counts as idle meanwhile, so that a rejected client cannot hold on to it.
+            // While the rest of the body is discarded, the connection counts as idle, so that a rejected client cannot
+            // hold on to it.
             drop(in_flight);
             body_state.discard().await;
             in_flight = slot.activity.begin_request();

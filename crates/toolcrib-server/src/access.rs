@@ -40,7 +40,7 @@ pub struct AccessControl(Arc<ArcSwap<AccessState>>);
 struct AccessState {
     access: Access,
     credential: Credential,
-    /// Former tokens since the process started.
+    /// Tokens that were replaced since the process started.
     revoked: Vec<Secret>,
 }
 
@@ -49,7 +49,7 @@ impl AccessState {
         Self { access, credential: Credential::default(), revoked }
     }
 
-    /// The state after access was replaced.
+    /// Returns the state after access is replaced.
     fn replaced_by(&self, access: Access) -> Self {
         let token = |access: &Access| match access {
             Access::Bearer(token) => Some(token.clone()),
@@ -79,14 +79,14 @@ impl Credential {
         self.0 == other.0
     }
 
-    /// Whether it is revoked.
+    /// Whether the credential is revoked.
     pub fn is_revoked(&self) -> bool {
         self.0.is_cancelled()
     }
 }
 
 impl AccessControl {
-    /// The key that clients without a key of their own must send; `None` if none is required.
+    /// The key that clients without a key of their own must send; `None` if no key is required.
     pub fn key(&self) -> Option<Secret> {
         self.current().0
     }
@@ -153,7 +153,7 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why there is no usable token. The server must not start then.
+/// Why there is no usable token. Without one, the server must not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Other users can read the file, so they may know the token.

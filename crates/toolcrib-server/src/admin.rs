@@ -18,7 +18,7 @@ use crate::access::is_strong;
 use crate::guard::Guard;
 use crate::metrics::{self, Registry};
 
-/// Alternative to `Authorization` for the token: the header of the proxy's keys.
+/// The header in which the token can be sent instead of in `Authorization`. The proxy's keys use the same header.
 const KEY_HEADER: &str = "x-toolcrib-key";
 
 /// What to do if the token is missing or wrong.
@@ -31,7 +31,7 @@ pub struct AdminAccess(RwLock<Rules>);
 #[derive(Debug, Default)]
 struct Rules {
     token: Option<Secret>,
-    /// Former tokens since the process started.
+    /// Tokens that were replaced since the process started.
     revoked: Vec<Secret>,
     has_callers: bool,
 }

@@ -2,7 +2,7 @@
 //!
 //! A limit for each body is not enough, because many clients can send large bodies at the same time. A byte counts
 //! from when it is received until the service releases the body. Bytes that a client only announces do not count:
-//! announcing costs nothing, so a client could lock out the others with it.
+//! announcing costs nothing, so a client could lock out all others by announcing large bodies.
 
 use axum::http::header;
 use axum::response::Response;
@@ -17,12 +17,12 @@ pub struct BodyBudget(MemoryBudget);
 /// Why there is no memory for a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyRejected {
-    /// The bodies of other requests take up the total.
+    /// The bodies of other requests take up all of the memory.
     #[error(
         "the bodies of other requests in flight take up all memory for bodies: try again later (`body_bytes` of `[http]`)"
     )]
     Busy,
-    /// The body is larger than the total.
+    /// The body is larger than the memory for all bodies together.
     #[error(
         "the body is larger than the total for all bodies, {0} bytes (`body_bytes` of `[http]`)"
     )]
@@ -54,7 +54,7 @@ impl BodyBudget {
     }
 }
 
-/// The bytes that one body takes. Dropping it releases them.
+/// The bytes that one body takes. Dropping the permit releases them.
 #[derive(Debug)]
 pub struct BodyPermit {
     share: MemoryShare,

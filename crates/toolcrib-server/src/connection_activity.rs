@@ -1,7 +1,7 @@
 //! What one connection is doing, and since when: the input of timeouts and eviction.
 //!
 //! The stream reports bytes, the HTTP service reports requests. Each phase has its own timeout, except a request in
-//! flight: an event stream may be silent for any time.
+//! flight: an event stream may be silent for any length of time.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -74,7 +74,8 @@ impl ConnectionActivity {
         InFlight(Arc::clone(self))
     }
 
-    /// Since when no request is in flight; `None` while one is, and for an evicted connection.
+    /// The time since which no request is in flight; `None` while a request is in flight, and for an evicted
+    /// connection.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let progress = self.lock();
         (progress.phase != Phase::InFlight && !progress.is_evicted).then_some(progress.since)
@@ -101,7 +102,7 @@ impl ConnectionActivity {
         self.evicted.notified().await;
     }
 
-    /// When to check the connection next; `None` if it has timed out and must be closed.
+    /// Returns when to check the connection next; `None` if it has timed out and must be closed.
     ///
     /// The next check is never later than the shortest timeout, so a phase that starts after this call is checked in
     /// time. Rejected: a timer that every request resets, which would slow down every request.
@@ -148,7 +149,8 @@ mod tests {
         body: Duration::from_secs(30),
     };
 
-    /// Whether the connection is still open after so many seconds, checked only at the times that it names.
+    /// Whether the connection is still open after this many seconds, if it is checked only at the times that
+    /// `next_check` returns.
     async fn survives(activity: &ConnectionActivity, seconds: u64) -> bool {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {

@@ -28,8 +28,8 @@ fn limits(files: usize, total: Option<usize>, per_address: Option<usize>) -> Con
         );
     }
     let total = total.unwrap_or(default).min(max);
-    // One address must not take all connections. It gets half of them, because a reverse proxy on another machine is
-    // a single address.
+    // One address must not take all connections. It may take half of them, because all clients of a reverse proxy on
+    // another machine have the same address.
     ConnectionLimits { total, per_address: per_address.unwrap_or((total / 2).max(1)) }
 }
 

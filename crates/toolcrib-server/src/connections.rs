@@ -1,9 +1,9 @@
 //! Limits the number of connections, in total and for each remote address, and evicts one when there are too many.
 //!
 //! Anyone can open connections without a token. So a full table never turns a new connection away while any other is
-//! idle: the longest idle one is evicted. A connection with a request in flight is never evicted. If all of them are
-//! busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the health check is served and every
-//! other request gets 503.
+//! idle: the longest idle one is evicted. A connection with a request in flight is never evicted. If all connections
+//! are busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the health check is served and
+//! every other request gets 503.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -59,11 +59,12 @@ struct OpenConnection {
 }
 
 impl ConnectionTable {
-    /// Evicts the longest idle connection, of `client` if given. Returns whether there was one.
+    /// Evicts the connection that has been idle longest; only those of `client` count if it is given. Returns whether a
+    /// connection was evicted.
     fn evict_longest_idle(&self, client: Option<IpAddr>) -> bool {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
         let idle = of_client.filter_map(|open| Some((open.activity.idle_since()?, open)));
-        // A request may start between the two checks. Then nothing is evicted, and the result is `false`.
+        // A request may start after the connection was selected. Then nothing is evicted, and the result is `false`.
         idle.min_by_key(|(since, _)| *since).is_some_and(|(_, open)| open.activity.evict())
     }
 
@@ -152,7 +153,8 @@ impl Connections {
         self.closed.notified().await;
     }
 
-    /// Evicts a connection if one more would exceed a limit. Returns the limit if every connection is busy.
+    /// Evicts a connection if one more would exceed a limit. Returns the limit that is reached if every connection is
+    /// busy.
     fn make_room(&self, client: Option<IpAddr>) -> Option<Overload> {
         let ConnectionLimits { total, per_address } = self.limits;
         let table = self.lock();

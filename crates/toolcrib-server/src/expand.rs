@@ -1,8 +1,8 @@
 //! Expands references in a config, such as `${NAME}`.
 //!
-//! Pure: the lookup is a function argument, and [`from_system`] is the real one. A reference without a value is an
-//! error that names it, because a program that is started with an incomplete token fails in ways that are hard to
-//! understand. Values are not expanded again.
+//! The functions are pure: the lookup is an argument, and [`from_system`] is the one that reads from the system. A
+//! reference without a value is an error that names it, because a program that is started with an incomplete token
+//! fails in ways that are hard to understand. Values are not expanded again.
 //!
 //! | reference | value |
 //! |---|---|
@@ -38,7 +38,7 @@ pub enum Reference<'a> {
     Folder,
 }
 
-/// A reference that has no value. Contains names, never values.
+/// A reference that has no value. The error contains names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReferenceError {
     /// An environment variable that is not set.

@@ -25,12 +25,13 @@ pub struct GracefulShutdown {
 }
 
 impl GracefulShutdown {
-    /// Makes shutdown wait until the returned token is dropped. For requests that end without help.
+    /// Makes shutdown wait until the returned token is dropped. For requests that end on their own.
     pub fn track_request(&self) -> TaskTrackerToken {
         self.in_flight.token()
     }
 
-    /// Cancelled when shutdown stops waiting. Streams that last as long as their client listens must end then.
+    /// Returns a token that is cancelled when shutdown stops waiting. Streams that last as long as their client
+    /// listens must end then.
     pub fn streams_closed(&self) -> &CancellationToken {
         &self.streams_closed
     }

@@ -80,7 +80,7 @@ impl AccessDenied {
         }
     }
 
-    /// 401 if a token would help, 405 for a method that is not allowed, 403 otherwise.
+    /// Returns 401 if a token would help, 405 for a method that is not allowed, and 403 otherwise.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
@@ -195,7 +195,7 @@ impl Guard {
         let header =
             single_value(headers, &HOST, AccessDenied::ManyHosts, AccessDenied::MalformedHost)?;
         let hosts = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
-        // If both are present, both must be allowed: other software may use either.
+        // If both a `Host` header and an authority are present, both must be allowed: other software may use either.
         let mut hosts = hosts.into_iter().flatten().peekable();
         if hosts.peek().is_none() {
             return Err(AccessDenied::NoHost);

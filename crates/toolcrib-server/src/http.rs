@@ -126,7 +126,7 @@ impl HttpServer {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Sets who may see the metrics. Without this, every client that may send requests.
+    /// Sets who may see the metrics. By default, every client that may send requests may see them.
     #[must_use]
     pub fn with_admin(self, admin: Arc<AdminAccess>) -> Self {
         Self { admin, ..self }

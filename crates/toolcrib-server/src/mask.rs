@@ -29,7 +29,8 @@ const PREFIXES: [&str; 12] = [
     "npm_",
 ];
 
-/// Returns a URL without its secrets. One that begins with a reference is masked unless it is only a reference.
+/// Returns a URL without its secrets. A URL that begins with a reference is masked, unless it consists of nothing but
+/// that reference.
 pub fn url(url: &str) -> String {
     let shown = redact(url);
     let is_all_reference = url.contains("${") && is_reference(url);

@@ -32,7 +32,7 @@ impl MemoryBudget {
     }
 }
 
-/// The bytes that one request takes. Dropping it releases them.
+/// The bytes that one request takes. Dropping the share releases them.
 #[derive(Debug)]
 pub struct MemoryShare {
     total: Arc<Total>,
@@ -40,18 +40,18 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Its size, in bytes.
+    /// The size of this share, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes more bytes if that many are left. Returns whether it did.
+    /// Takes more bytes if that many are left. Returns whether it took them.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.take(bytes, |left| left >= bytes)
     }
 
-    /// Changes the size to `bytes`. Returns `false`, and keeps the old size, if less than the new size would be left
-    /// for others. So a few large shares never use up the budget, and small ones can still grow.
+    /// Changes the size to `bytes`. If growing would leave less than the new size for others, keeps the old size and
+    /// returns `false`. So a few large shares never use up the budget, and small ones can still grow.
     pub fn resize_fairly(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {
             let more = bytes - self.bytes;

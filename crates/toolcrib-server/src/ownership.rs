@@ -55,10 +55,10 @@ impl UntrustedPath {
 /// Whether a path's group may write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupWrite {
-    /// Never. For what Toolcrib creates itself.
+    /// The group may not write. For files and folders that Toolcrib creates itself.
     AccessDenied,
-    /// Only the owner's private group, whose id equals the owner's. Distributions that give every user such a group
-    /// set the umask 002, so most of their users' folders are writable by it.
+    /// The group may write if it is the owner's private group, whose id equals the owner's. Distributions that give
+    /// every user such a group set the umask 002, so most of their users' folders are writable by it.
     PrivateGroup,
 }
 
@@ -72,7 +72,7 @@ pub fn check(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(), 
         return Err(UntrustedPath::Owner { path: path.to_owned(), owner });
     }
     let mode = metadata.mode() & 0o7777;
-    // On some systems several users are in root's group.
+    // On some systems several users are in root's group, so it does not count as private.
     let is_private = metadata.gid() == owner && owner != 0;
     let forbidden = if group == GroupWrite::PrivateGroup && is_private { 0o002 } else { 0o022 };
     if mode & forbidden != 0 {
@@ -110,7 +110,7 @@ pub enum SymlinkPolicy {
 }
 
 /// Opens a regular file for reading, and returns its metadata as well. Fails for anything else, without waiting for a
-/// named pipe. The metadata are those of the open file, since the path may meanwhile lead to another one.
+/// named pipe. The metadata are those of the open file, because the path may lead to another file by then.
 pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);

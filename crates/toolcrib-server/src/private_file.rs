@@ -93,7 +93,7 @@ pub struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Refers to the folder at `path`, which need not exist yet, of a user with the home folder `home`.
+    /// Refers to the folder at `path`, which need not exist yet. `home` is the user's home folder.
     pub fn new(path: impl Into<PathBuf>, home: Option<PathBuf>) -> Self {
         let path = path.into();
         Self { root: path.clone(), path, home }
@@ -288,7 +288,7 @@ fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
 fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<(), PrivateFileError> {
     use std::os::unix::fs::MetadataExt as _;
     ownership::check(path, metadata, GroupWrite::PrivateGroup).or_else(|error| match error {
-        // Reported below as readable by others.
+        // Such a file is reported below as readable by others.
         UntrustedPath::Writable { .. } => Ok(()),
         error => Err(error),
     })?;
@@ -318,13 +318,13 @@ fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// Renames a draft unless the file exists. Another process may create it at the same time.
+/// Renames a draft to `path` without replacing a file. Another process may create that file at the same time.
 fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-            // Not every file system supports this.
+            // Not every file system supports this flag.
             Err(
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
             ) => {}

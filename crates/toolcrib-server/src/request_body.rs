@@ -17,7 +17,7 @@ use tokio::time::{Sleep, timeout};
 const MAX_DISCARDED: usize = 64 << 20;
 /// Maximum time to receive that rest.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
-/// Maximum time without receiving any byte of it.
+/// Maximum time without receiving any byte of that rest.
 const DISCARD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a request body ended early.
@@ -81,7 +81,7 @@ async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::E
 /// A request body that fails if no byte arrives for `timeout`. The time counts only while the service is waiting for
 /// bytes: if the service reads slowly, because its upstream is slow, the client is not to blame.
 pub(crate) struct TimedBody {
-    /// `None` once it has ended.
+    /// `None` once the body has ended.
     body: Option<Incoming>,
     timeout: Duration,
     /// Runs while the service waits for the next bytes.

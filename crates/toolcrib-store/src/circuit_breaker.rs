@@ -1,7 +1,7 @@
 //! A circuit breaker: after a failure Redis is not tried for a moment, so that requests do not queue up behind it.
 //!
 //! After a failure every request is denied until the pause is over. Then one is admitted as a probe, and the others
-//! are denied until its result is known. Reads no clock: callers pass the time.
+//! are denied until its result is known. The circuit breaker reads no clock: callers pass the time.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
 //! State of the proxy that must outlive a request.
 //!
-//! The state consists of small records. A later request of the same conversation is recognised by them and its
-//! history is restored from them: which tools were revealed, and which messages the model saw but the client never
-//! did. A record is stored under a [`Key`], which is a hash, and never changes: the same key always means the same
-//! bytes. So there is no read-modify-write and nothing to lock, replicas that write at the same time write the
-//! same bytes, and an old copy is as good as a new one.
+//! The state consists of small records. From them, the proxy recognises a later request of the same conversation and
+//! restores its history: which tools were revealed, and which messages the model saw but the client never did. A
+//! record is stored under a [`Key`], which is a hash, and never changes: the same key always means the same bytes. So
+//! there is no read-modify-write and nothing to lock, replicas that write at the same time write the same bytes, and
+//! an old copy is as good as a new one.
 //!
 //! Records expire when they have not been read for a while. Any of them can be lost at any time: because they
 //! expired, because memory is full, or because Redis is unavailable ([`StoreError`]). Conversations continue without

@@ -8,9 +8,9 @@ use moka::sync::Cache;
 
 use crate::{Key, Store, StoreError, record_limits};
 
-/// Memory that one record takes in addition to its bytes: its key, the links of the orders by use and by time, its
-/// entry in the table, and what the allocator rounds up. Measured as growth of the process over 300,000 records:
-/// 390 to 550 bytes.
+/// Memory that one record takes in addition to its bytes: its key, the links in the lists that order records by use
+/// and by time, its entry in the table, and what the allocator rounds up. Measured as growth of the process over
+/// 300,000 records: 390 to 550 bytes.
 const OVERHEAD: usize = 512;
 
 /// How many bytes of records are kept, and for how long.
@@ -71,7 +71,8 @@ impl Store for MemoryStore {
     async fn put(&self, records: Vec<(Key, Bytes)>) -> Result<usize, StoreError> {
         let (records, oversized) = record_limits::without_oversized(self.max_record_bytes, records);
         for (key, value) in records {
-            // Copied, because the bytes may be a slice of a complete body, which would stay in memory with them.
+            // The bytes are copied, because they may be a slice of a complete body, which would then stay in memory as
+            // well.
             self.cache.insert(key, Bytes::copy_from_slice(&value));
         }
         // The cache evicts lazily, but the limit must hold at once.
@@ -102,7 +103,7 @@ mod tests {
         let memory = MemoryStore::new(MemoryLimits { total_bytes, ..MemoryLimits::default() });
         for number in 0..10_000 {
             memory.put(vec![(key(number), value(10_000))]).await.unwrap();
-            // Counted here, because the cache's own sum lags behind.
+            // The sum is computed here, because the cache's own sum lags behind.
             let held: usize = memory.cache.iter().map(|(_, value)| value.len() + OVERHEAD).sum();
             assert!(held <= total_bytes, "{held} after {number}");
         }

@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 use crate::Key;
 
-/// Default maximum size of a record, in bytes: hundreds of times what one turn stores, and still a single write.
+/// Default maximum size of a record, in bytes: hundreds of times what one turn stores, but still small enough for a
+/// single write.
 pub(crate) const DEFAULT_MAX_BYTES: usize = 4 << 20;
 
 /// Default time after which a record that is not read expires. A conversation without a request for a day is over.
 pub(crate) const DEFAULT_IDLE_EXPIRY: Duration = Duration::from_hours(24);
 
-/// Splits off the records larger than `limit` and logs them. Leaving one out does not fail the request that made it.
+/// Splits off the records larger than `limit` and logs them. A request does not fail if its record is left out.
 /// Returns the records to store, and how many are too large.
 pub(crate) fn without_oversized(
     limit: usize,
@@ -26,7 +27,7 @@ pub(crate) fn without_oversized(
     (stored, oversized.len())
 }
 
-/// Clamps an expiry to what every store accepts: zero and centuries are not.
+/// Clamps an expiry to a range that every store accepts. Stores do not accept zero or centuries.
 pub(crate) fn clamp_expiry(idle: Duration) -> Duration {
     const MAX_EXPIRY: Duration = Duration::from_hours(100 * 365 * 24);
     idle.clamp(Duration::from_millis(1), MAX_EXPIRY)

@@ -141,7 +141,7 @@ impl Inner {
     fn read(&self, response: RedisResult<Option<Bytes>>) -> Result<Option<Bytes>, StoreError> {
         match response {
             Ok(stored) => Ok(stored.as_ref().and_then(versioned_value::decode)),
-            // Another program keeps a list or a set under our key: there is no record of ours.
+            // Another program stores a list or a set under this key, so there is no record.
             Err(error) if error.code() == Some("WRONGTYPE") => Ok(None),
             Err(error) => Err(self.rejected(&error)),
         }
@@ -187,7 +187,7 @@ impl Inner {
         if self.breaker.has_failed_since(permit) {
             return Err(StoreError::Paused);
         }
-        // The client's own timeouts are off: ours also cover name lookup, TLS and login.
+        // The client's own timeouts are off, because the timeouts of this store also cover name lookup, TLS and login.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let limit = self.options.connect_timeout;
@@ -215,10 +215,10 @@ impl Inner {
         error
     }
 
-    /// Handles an error that Redis responded with. It took no time, so there is no pause.
+    /// Handles an error response of Redis. Such a response costs no time, so no pause follows.
     fn rejected(&self, error: &redis::RedisError) -> StoreError {
         if error.code() == Some("READONLY") {
-            // This server is no longer the primary. A new connection looks the name up again.
+            // This server is no longer the primary. A new connection looks up the host name again.
             self.connection().take();
         }
         StoreError::from_redis(error)

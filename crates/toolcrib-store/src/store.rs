@@ -7,14 +7,14 @@ use crate::{Key, StoreError};
 /// Stores immutable records until they have not been read for a while.
 pub trait Store {
     /// Returns the records under these keys, in the same order; `None` for a key without a record. Reading a record
-    /// restarts its expiry. One round trip for any number of keys.
+    /// restarts its expiry. Takes one round trip for any number of keys.
     fn get(
         &self,
         keys: &[Key],
     ) -> impl Future<Output = Result<Vec<Option<Bytes>>, StoreError>> + Send;
 
-    /// Stores records. Two records with the same key must be equal, so either may be kept. One round trip for any
-    /// number of records.
+    /// Stores records. Two records with the same key must be equal, so either may be kept. Takes one round trip for
+    /// any number of records.
     ///
     /// Returns how many were not stored because they are too large.
     fn put(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The store is unavailable. The caller continues without it, as if nothing had been stored.
 ///
-/// Safe to log: it contains nothing of the URL, and of Redis' own error only the code.
+/// Safe to log: it contains no part of the URL, and only the code of Redis' own error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Redis failed a moment ago, so no request was sent.

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-/// Marks a record as ours and gives its version. A later version will change the last byte, and this one then reads
-/// its records as absent.
+/// Marks a record as ours and gives its version. A later version will change the last byte, and this version then
+/// treats such records as absent.
 const HEADER: [u8; 3] = *b"tc\x01";
 
-/// Returns the value after the header.
+/// Prepends the header to the value.
 pub(crate) fn encode(value: &[u8]) -> Vec<u8> {
     [&HEADER, value].concat()
 }

@@ -1,7 +1,7 @@
 //! Features that upstreams were found not to support.
 //!
-//! What was learned expires: providers add features, and a wrong conclusion should not last. The number of entries is
-//! bounded.
+//! Entries expire, because providers add features, and because a wrong conclusion should not last. The number of
+//! entries is bounded.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ struct LearnedEntry {
 }
 
 impl LearnedEntry {
-    /// Whether both say the same, apart from the time.
+    /// Whether both entries are about the same upstream, model and feature. Their times may differ.
     fn is_same(&self, other: &Self) -> bool {
         (self.api, &self.host, &self.model, self.feature)
             == (other.api, &other.host, &other.model, other.feature)
@@ -48,12 +48,12 @@ impl LearnedUnsupported {
     /// Maximum number of entries. The oldest is dropped first.
     pub const MAX_ENTRIES: usize = 1_024;
 
-    /// Creates an empty value whose entries are valid for this many hours.
+    /// Creates an empty list whose entries are valid for this many hours.
     pub fn new(hours: u64) -> Self {
         Self { entries: VecDeque::new(), valid_for: hours.saturating_mul(3_600) }
     }
 
-    /// Adds an unsupported feature. `now` is in seconds, on a clock that all users of this value share.
+    /// Adds an unsupported feature. `now` is in seconds, on a clock that all users of this list share.
     pub fn learn(
         &mut self,
         api: Api,
@@ -75,7 +75,8 @@ impl LearnedUnsupported {
         now: u64,
     ) -> impl Iterator<Item = UnsupportedFeature> {
         let (host, model) = (normalise_host(host), normalise_model(model));
-        // A time far in the future comes from a broken clock; such an entry would never expire.
+        // An entry from far in the future comes from a broken clock. It is not valid either, because it would never
+        // expire.
         let is_valid = move |entry: &&LearnedEntry| now.abs_diff(entry.learned_at) < self.valid_for;
         let applies = move |entry: &&LearnedEntry| {
             entry.api == api && entry.host == host && entry.model == model.id()
@@ -83,7 +84,7 @@ impl LearnedUnsupported {
         self.entries.iter().filter(applies).filter(is_valid).map(|entry| entry.feature)
     }
 
-    /// Adds all entries of another value.
+    /// Adds all entries of another list.
     pub fn merge(&mut self, other: Self) {
         for entry in other.entries {
             self.add(entry);

@@ -8,7 +8,7 @@
 //! 3. Features that the upstream rejected ([`LearnedUnsupported`], `unsupported_feature`). If the configuration took
 //!    precedence over these, every request would be sent twice.
 //!
-//! For everything else no native feature is used, which always works.
+//! For every other upstream, no native feature is used, which always works.
 
 mod learned;
 mod model;
@@ -45,7 +45,7 @@ pub enum HostedSupport {
     OpenAi,
 }
 
-/// The native features that an upstream supports for a model, and the reason for that.
+/// The native features that an upstream supports for a model, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capability {
@@ -53,7 +53,7 @@ pub struct Capability {
     pub hosted: HostedSupport,
     /// Whether Anthropic's `defer_loading` on tools and `tool_reference` in results are supported.
     pub references: bool,
-    /// Whether OpenAI's `tool_search` that the client executes is supported.
+    /// Whether OpenAI's `tool_search` is supported in the form that the client executes.
     pub client_search: bool,
     /// Whether OpenAI's `additional_tools` items are supported.
     pub additional_tools: bool,
@@ -63,7 +63,7 @@ pub struct Capability {
     pub reason: CapabilityReason,
 }
 
-/// Why an upstream has its capability.
+/// Why an upstream supports certain native features, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CapabilityReason {
@@ -71,19 +71,19 @@ pub enum CapabilityReason {
     Configured,
     /// The upstream rejected this feature.
     Unsupported(UnsupportedFeature),
-    /// The provider's own host, and a model with these features.
+    /// The host is the provider's own, and the model has these features.
     FirstParty,
-    /// A cloud that serves a model with these features.
+    /// The host is a cloud that serves a model with these features.
     Cloud,
     /// The API has no such features.
     Api,
     /// The host is unknown.
     Host,
-    /// On this host, names are those of deployments and do not identify a model.
+    /// On this host, requests name deployments, and the name of a deployment does not identify a model.
     Deployment,
     /// The model has no such features, or is unknown.
     Model,
-    /// The settings do not allow it: with `reveals = false`, search results must not load tools.
+    /// The settings do not allow references: with `reveals = false`, search results must not load tools.
     NoReveals,
 }
 
@@ -132,8 +132,8 @@ pub struct CapabilityOverrides {
     pub additional_tools: Option<bool>,
 }
 
-/// Returns the native features of an upstream: configured ones, else those of the built-in rules, without features
-/// that are known to be unsupported. `now` is in seconds, on the clock of [`LearnedUnsupported::learn`].
+/// Returns the native features of an upstream: the configured ones, or else those of the built-in rules, except
+/// features that are known to be unsupported. `now` is in seconds, on the clock of [`LearnedUnsupported::learn`].
 pub fn resolve_capability(
     api: Api,
     host: &str,

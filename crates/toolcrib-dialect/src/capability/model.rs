@@ -36,7 +36,7 @@ impl ModelFamily {
     }
 }
 
-/// A normalised model id. Two ids with the same normal form mean the same model.
+/// A normalised model id. Two ids with the same normal form refer to the same model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ModelId {
     id: String,
@@ -81,7 +81,7 @@ pub(crate) fn normalise_model(model: &str) -> ModelId {
     parse_claude(&id).or_else(|| parse_gpt(&id)).unwrap_or_else(|| ModelId::other(&id))
 }
 
-/// Prefixes that clouds and gateways add, each with its dot.
+/// Prefixes that clouds and gateways add, each including its dot.
 const PREFIXES: [&str; 10] =
     ["anthropic.", "openai.", "global.", "us.", "eu.", "apac.", "jp.", "au.", "ca.", "us-gov."];
 
@@ -114,7 +114,7 @@ fn shorter(id: &str) -> Option<&str> {
     if let Some((_, last)) = id.rsplit_once('/') {
         return Some(last);
     }
-    // A revision, a service tier or a context window.
+    // The rest is a revision, a service tier or a context window.
     if let Some(at) = id.find(['@', ':', '[']) {
         return Some(&id[..at]);
     }

@@ -4,7 +4,7 @@ use super::model::{ModelFamily, ModelId};
 use super::{Capability, CapabilityReason, HostedSupport};
 use crate::api::Api;
 
-/// Enables tool search on hosts where it is still a beta feature.
+/// The name of the beta feature that enables tool search, for hosts on which it is still in beta.
 const SEARCH_BETA: &str = "tool-search-tool-2025-10-19";
 
 /// The kinds of hosts with rules of their own.
@@ -12,7 +12,8 @@ const SEARCH_BETA: &str = "tool-search-tool-2025-10-19";
 enum Host {
     Anthropic,
     OpenAi,
-    /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so that one counts as unknown.
+    /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so a host with that endpoint counts as
+    /// unknown.
     Bedrock,
     Vertex,
     Azure,
@@ -60,7 +61,7 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Returns the capability according to the rules. `is_stated`: whether the configuration names the model.
+/// Returns the capability according to the rules. `is_stated` says whether the configuration names the model.
 pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_stated: bool) -> Capability {
     let host = Host::from_name(host);
     match api {
@@ -96,7 +97,7 @@ fn responses(host: Host, model: &ModelId, is_stated: bool) -> Capability {
         Host::Azure => return Capability::none(CapabilityReason::Deployment),
         _ => return Capability::none(CapabilityReason::Host),
     };
-    // No report says that it works for the smallest models.
+    // No report says that search works for the smallest models.
     let searches =
         model.family() == ModelFamily::Gpt && model.is_at_least(5, 4) && !model.has_word("nano");
     if !searches && host == Host::Azure {
@@ -105,7 +106,7 @@ fn responses(host: Host, model: &ModelId, is_stated: bool) -> Capability {
     Capability {
         hosted: if searches { HostedSupport::OpenAi } else { HostedSupport::None },
         client_search: searches,
-        // OpenAI's own host accepts them for every model.
+        // OpenAI's own host accepts `additional_tools` items for every model.
         additional_tools: host == Host::OpenAi,
         ..Capability::none(reason)
     }

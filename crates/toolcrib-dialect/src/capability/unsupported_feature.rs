@@ -62,7 +62,7 @@ pub(crate) fn is_feature_misused(api: Api, status: u16, body: &[u8]) -> bool {
     }
 }
 
-/// Whether an error says that a thinking block was signed for another conversation than the one that was sent.
+/// Whether an error says that a thinking block was signed for a different conversation from the one that was sent.
 pub(crate) fn is_thinking_rejected(body: &[u8]) -> bool {
     let bound =
         "invalid signature in thinking block. the block is bound to a different conversation";

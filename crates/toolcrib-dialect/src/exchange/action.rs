@@ -1,4 +1,4 @@
-//! What an [`Exchange`](super::Exchange) is configured with, and the actions that it asks its driver to do.
+//! The configuration of an [`Exchange`](super::Exchange), and the actions that it asks its driver to perform.
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl ExchangeConfig {
 pub struct UpstreamDescription {
     /// The host name. Together with the model, it determines the native features.
     pub host: String,
-    /// The upstream's API, if it is not the client's: requests and responses are then translated.
+    /// The upstream's API, if it differs from the client's. Requests and responses are then translated.
     pub other_api: Option<Api>,
     /// Configured capabilities, which take precedence over the built-in rules.
     pub overrides: Option<CapabilityOverrides>,
@@ -121,7 +121,7 @@ pub struct OutgoingRequest {
     pub path: Option<&'static str>,
     /// Beta features to request with the provider's beta header.
     pub betas: &'static [&'static str],
-    /// Whether the exchange reads the response. It must not be compressed then.
+    /// Whether the exchange reads the response. If it does, the response must not be compressed.
     pub is_read: bool,
     /// Parts of the client's request that the upstream's API cannot express. For logs.
     pub dropped: Vec<String>,
@@ -150,7 +150,8 @@ pub enum ResponseBody {
     Complete(Bytes),
     /// The body follows in [`Action::Forward`] actions, until [`Action::Done`].
     Forwarded,
-    /// The body of the upstream's last response, unchanged. It need not be given to the exchange.
+    /// The client gets the body of the upstream's last response, unchanged. The driver need not pass it to the
+    /// exchange.
     Passthrough,
 }
 
@@ -160,7 +161,7 @@ pub struct ModeFallback {
     /// The mode that failed.
     pub from: Mode,
     /// The feature that the upstream does not support; `None` if the request misused a feature, or if the upstream
-    /// rejected its thinking blocks.
+    /// rejected the request's thinking blocks.
     pub unsupported: Option<UnsupportedFeature>,
 }
 

@@ -1,7 +1,7 @@
-//! Chooses the mode in which a request is sent, and another one if the upstream does not support it.
+//! Chooses the mode in which a request is sent, and another mode if the upstream does not support the first one.
 //!
-//! An upstream rejects an unsupported feature the first time it receives it: in the first round, or with
-//! the first answer to a search. The request is then sent again in another mode. The client does not notice, and the
+//! An upstream rejects an unsupported feature the first time that a request uses it: in the first round, or with the
+//! first answer to a search. The request is then sent again in another mode. The client does not notice, and the
 //! unsupported feature is remembered once the other mode has worked.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(super) struct Fallback {
     conversation_mode: Option<Mode>,
     /// Unsupported features, including those that this request ran into.
     learned: LearnedUnsupported,
-    /// Whether `learned` has a feature that is not confirmed yet.
+    /// Whether `learned` contains a feature that is not yet confirmed to be unsupported.
     has_unconfirmed: bool,
     /// Whether thinking blocks are removed.
     strips_thinking: bool,
@@ -107,7 +107,7 @@ impl Fallback {
     /// Returns how to send the request, given what is known now; `None` if nothing is to be deferred.
     pub(super) fn next_attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        // A hosted search always loads what it finds, so the setting `reveals` concerns only references.
+        // A hosted search always loads what it finds, so the setting `reveals` applies only to references.
         let capability = match self.requested {
             RequestedMode::Defer(DisclosureSetting::Hosted) => capability,
             _ => capability.allowed_by(&self.settings),
@@ -173,7 +173,7 @@ pub(super) fn supports_client_deferral(
     }
 }
 
-/// Reports the decision about a request that is sent in this way.
+/// Returns the report about a request that is sent with this attempt.
 pub(super) fn decision_report(toolset: &Toolset, attempt: &Attempt) -> DecisionReport {
     let deferral = toolset.deferral_reason();
     let (mode, reason) = if toolset.passes_through() {

@@ -49,7 +49,7 @@ use crate::turn::{Turn, TurnSummary};
 enum State {
     /// The records of the conversation.
     LoadingRecords,
-    /// A toolset. `is_second`: the first toolset deferred a tool that must be sent in full.
+    /// A toolset. `is_second` is set if the first toolset deferred a tool that must be sent in full.
     PreparingToolset { attempt: Attempt, is_second: bool },
     /// The head of a response.
     AwaitingResponse,
@@ -70,7 +70,7 @@ pub struct Exchange {
     caller: [u8; 32],
     max_hidden_rounds: usize,
     limits: ResponseLimits,
-    /// Bytes of all responses that were read completely.
+    /// The total size of all responses that were read completely, in bytes.
     collected: usize,
     /// The memory that the response in [`State::Collecting`] takes once it is parsed, in bytes.
     collected_memory: usize,
@@ -84,7 +84,7 @@ pub struct Exchange {
     request: Option<Arc<Request>>,
     record_keys: Option<RecordKeys>,
     records: Records,
-    /// The toolset of the last attempt. It has the text of the tools, which is removed from the request.
+    /// The toolset of the last attempt. It keeps the text of the tools, which is removed from the request.
     toolset: Option<Arc<Toolset>>,
     /// `None` until the first round is sent, and if the response is forwarded unchanged.
     turn: Option<Turn>,

@@ -1,9 +1,8 @@
-//! From the upstream's response to the client.
+//! Handles the upstream's response, and decides what the client gets.
 //!
-//! A response is read completely before anything is forwarded if that is necessary: if it is not streamed, if it is an
-//! error that may lead to another mode, or if its status depends on its translation. Everything else is forwarded as
-//! it arrives. For a caller with a limited scope, everything that the client gets is checked here, in `start` and
-//! `forward`.
+//! A response is read completely before any of it is forwarded if it is not streamed, if it is an error that may lead
+//! to another mode, or if its status depends on its translation. Everything else is forwarded as it arrives. For a
+//! caller with a limited scope, everything that the client gets is checked here, in `start` and `forward`.
 
 use bytes::Bytes;
 
@@ -25,7 +24,7 @@ impl Exchange {
         }
     }
 
-    /// Handles a hidden round without a response, after part of the stream was forwarded.
+    /// Handles a hidden round that gets no response after part of the stream was forwarded.
     fn hidden_round_lost(&mut self) {
         self.status = 502;
         self.round_failed(&[]);
@@ -94,7 +93,7 @@ impl Exchange {
             }
             None if self.check.is_some() && self.is_success() => {
                 if self.is_events {
-                    // The check may end it early, so its length is unknown.
+                    // The check may end the stream early, so the length of the body is unknown.
                     self.start(ResponseBody::Forwarded, false, None);
                     self.state = State::Streaming;
                 } else {
@@ -153,7 +152,7 @@ impl Exchange {
                 turn.exceed(exceeded, &mut out);
                 self.forward(out.into());
             }
-            // A response without hidden rounds cannot report why it ends.
+            // Without a turn, no error event can be written, so the client's response is cut off.
             None if self.has_started => return self.end(Ending::CutOff, 502),
             None => {}
         }
@@ -205,7 +204,7 @@ impl Exchange {
     /// Reports that a response was cut off.
     pub fn response_cut_off(&mut self) {
         match &self.state {
-            // The stream already had its final event.
+            // The final event has already arrived, so nothing is missing.
             State::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
                 self.end_stream();
             }
@@ -260,8 +259,8 @@ impl Exchange {
         }
     }
 
-    /// Handles an error, or something that is not a response of this API. If no other mode can be tried, the client gets
-    /// it.
+    /// Handles an error, or something that is not a response of this API. If no other mode can be tried, the body is
+    /// sent to the client.
     fn round_failed(&mut self, body: &[u8]) {
         if let (Some(toolset), Some(request), None) = (&self.toolset, &self.request, self.passes)
             && let Some(fell_back) =
@@ -321,7 +320,7 @@ impl Exchange {
         }
     }
 
-    /// Forwards what the check still holds when a stream ends.
+    /// Forwards the bytes that the check still holds when a stream ends.
     fn forward_rest(&mut self) {
         let check = self.check.as_mut().filter(|_| !matches!(self.state, State::Over));
         match check.map(ResponseCheck::rest) {
@@ -353,7 +352,7 @@ impl Exchange {
     }
 
     fn end_with(&mut self, ending: Ending, status: u16, summary: TurnSummary) {
-        // If the response was withheld, that is how the exchange ended.
+        // If the response was withheld, the exchange has already ended.
         if self.is_over() {
             return;
         }

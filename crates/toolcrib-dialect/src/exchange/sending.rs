@@ -1,4 +1,4 @@
-//! From the client's request to the upstream: records, toolset, and the body of each round.
+//! Handles the client's request, up to what is sent to the upstream: records, toolset, and the body of each round.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Exchange {
                 let body = self.without_client_deferral(request);
                 return self.pass_through(reason, body);
             }
-            // With a limited scope, calls are checked, because a model may call a tool that it was not sent.
+            // If the scope is limited, calls are checked, because a model may call a tool that it was not sent.
             Some(reason @ (PassthroughReason::Off | PassthroughReason::ClientHasSearch))
                 if self.check.is_some() =>
             {
@@ -79,7 +79,8 @@ impl Exchange {
     /// Returns a body without the client's own deferral, for an upstream that does not support it.
     fn without_client_deferral(&mut self, request: Request) -> Vec<u8> {
         if request.api == Api::Responses {
-            // The response must be translated back as well, so this happens when the request is sent.
+            // The response must be translated back as well, so the translator removes the deferral when the request is
+            // sent.
             self.translator.emulates_deferral = true;
             return request.text.into_bytes();
         }
@@ -149,7 +150,7 @@ impl Exchange {
                 return self.request_toolset(attempt, send_in_full, true);
             }
         }
-        // Only possible as long as no turn shares the request.
+        // This is possible only as long as no turn shares the request.
         if let Some(request) = Arc::get_mut(request) {
             request.drop_tools();
         }
@@ -243,7 +244,7 @@ impl Exchange {
     }
 
     fn send(&mut self, request: OutgoingRequest) {
-        // The response of an earlier round may have been withheld.
+        // If the response of an earlier round was withheld, nothing more is sent.
         if self.is_over() {
             return;
         }

@@ -48,7 +48,7 @@ impl Translator {
         Self { api, other_api, emulates_deferral: false, strips_thinking: false, limits }
     }
 
-    /// Whether the upstream has another API than the client.
+    /// Whether the upstream's API differs from the client's.
     pub(super) fn has_other_api(self) -> bool {
         self.other_api.is_some()
     }
@@ -58,7 +58,7 @@ impl Translator {
         self.other_api.is_some() || self.emulates_deferral || self.strips_thinking
     }
 
-    /// Translates a request, and returns what translates its response.
+    /// Translates a request, and also returns the translation for its response.
     pub(super) fn translate_request(
         self,
         body: String,
@@ -151,7 +151,8 @@ impl ResponseTranslation {
             match self.decoder.next_event() {
                 Ok(Some(event)) => emulation.restore_event(&event, out),
                 Ok(None) => return,
-                // The event is too large to translate and is forwarded unchanged. If there is a turn, it reports the error.
+                // The event is too large to translate and is forwarded unchanged. The turn, if there is one, reports
+                // the error.
                 Err(_) => return out.extend_from_slice(&self.decoder.take_rest()),
             }
         }

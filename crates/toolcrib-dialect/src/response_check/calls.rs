@@ -27,7 +27,7 @@ use crate::tool_list;
 /// Maximum nesting depth of a value that is searched. Responses of the four APIs have about twelve levels.
 const MAX_DEPTH: usize = 32;
 
-/// Keys whose values are not searched, folded.
+/// Folded keys whose values are not searched.
 const FREE_FORM_KEYS: [&str; 12] = [
     "arguments",
     "args",
@@ -38,14 +38,14 @@ const FREE_FORM_KEYS: [&str; 12] = [
     "responseschema",
     "properties",
     "metadata",
-    // Attributes of files that were found, set by their owner.
+    // Attributes of files that were found. The files' owner sets them.
     "attributes",
     // The Responses API repeats the tools and the tool choice of the request.
     "tools",
     "toolchoice",
 ];
 
-/// Keys that are read, folded. Two spellings of one of them in the same object count as a key that occurs twice.
+/// Folded keys that are read. If an object has two spellings of the same key, the key counts as occurring twice.
 const READ_KEYS: [&str; 22] = [
     "candidates",
     "choices",
@@ -71,10 +71,11 @@ const READ_KEYS: [&str; 22] = [
     "type",
 ];
 
-/// Maximum number of calls that arrive in pieces. It is above the limit for a turn, whose error names that limit.
+/// Maximum number of calls that arrive in pieces. It is higher than the limit for a turn, so that the turn reports its
+/// error first, which names that limit.
 const MAX_STREAMED_CALLS: usize = 4 * MAX_CALLS;
 
-/// Suffixes of types, folded, that may be calls in an unknown form.
+/// Folded suffixes of types that may be calls in an unknown form.
 const SUSPICIOUS_SUFFIXES: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
 
 /// The kind of response that a value belongs to.
@@ -148,7 +149,8 @@ impl CallSearch<'_> {
                     let calls = json::items(raw).ok_or(WithheldReason::UnknownForm)?;
                     calls.iter().try_for_each(|call| self.call(call.get(), index, None))?;
                 }
-                // The legacy form of Chat Completions comes in pieces and has no index. Gemini's is complete.
+                // `function_call`, the legacy form of Chat Completions, arrives in pieces and has no index. Gemini's
+                // `functionCall` is complete.
                 "functioncall" => self.call(raw, index, (key == "function_call").then_some(""))?,
                 "toolcall" => {
                     let kind =
@@ -163,8 +165,8 @@ impl CallSearch<'_> {
         Ok(())
     }
 
-    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it. `at` is the place of
-    /// a piece that has no index.
+    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it. `at` is used as the
+    /// index of a piece that has none.
     fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), WithheldReason> {
         let call = object(raw)?;
         let words_of_call = folded_keys(&call)?;
@@ -229,8 +231,8 @@ impl CallSearch<'_> {
 }
 
 impl StreamedCallNames {
-    /// Records the name of a call. Clients concatenate the names in its pieces, so a later piece may only repeat it.
-    /// Servers that use one index for several calls distinguish them by id.
+    /// Records the name of a call. Clients concatenate the names in the pieces of a call, so a later piece may repeat
+    /// the name but not extend it. Servers that use one index for several calls distinguish them by id.
     fn begin(
         &mut self,
         place: (String, String),
@@ -293,7 +295,7 @@ fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     read.sort_unstable();
     let is_double = sorted.windows(2).any(|two| two[0] == two[1])
         || read.windows(2).any(|two| two[0] == two[1]);
-    // A client that ignores case would read such a key, but this check would not.
+    // A client that ignores case would read a key in a different spelling, but this check would not.
     let is_variant = |(key, word): (&&str, &String)| {
         key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
             && !is_gemini_key(key)
@@ -305,7 +307,7 @@ fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     Ok(words)
 }
 
-/// Whether a key is one of Gemini's that is read and has capital letters.
+/// Whether a key is one of the keys of Gemini that are read and contain capital letters.
 fn is_gemini_key(key: &str) -> bool {
     matches!(key, "functionCall" | "toolCall" | "toolType" | "executableCode")
 }

@@ -18,9 +18,9 @@ pub(super) struct DeclaredTools {
     names: HashSet<String>,
     /// Namespaces and hosted servers, with the names of their tools.
     members: HashSet<(String, String)>,
-    /// Types of tools that are not functions, and names of tools of such a type.
+    /// Types of tools that are not functions, and the names of those tools.
     types: BTreeSet<String>,
-    /// Keys of Gemini's tools that are not functions, folded.
+    /// Folded keys of Gemini's tools that are not functions.
     hosted: BTreeSet<String>,
 }
 
@@ -115,7 +115,7 @@ impl DeclaredTools {
         self.members.extend(names.into_iter().map(|name| (label.to_owned(), name)));
     }
 
-    /// Whether there is a tool of this name, in this namespace if there is one. The Responses API reports a tool
+    /// Whether there is a tool of this name, in this namespace if one is given. The Responses API reports a tool
     /// without a namespace under a namespace with the tool's own name.
     pub(super) fn has(&self, namespace: Option<&str>, name: &str) -> bool {
         match namespace {
@@ -169,12 +169,12 @@ impl DeclaredTools {
     }
 }
 
-/// A type without the date of its version.
+/// Returns a type without the date of its version.
 fn undated(kind: &str) -> &str {
     kind.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_')
 }
 
-/// The objects in a list.
+/// Returns the objects in a list.
 fn objects(raw: &str) -> impl Iterator<Item = Fields<'_>> {
     json::items(raw).unwrap_or_default().into_iter().filter_map(|item| Fields::read(item.get()))
 }

@@ -30,10 +30,10 @@ pub enum WithheldReason {
     /// A stream that is not made of events with JSON objects as their data.
     #[error("it is not a stream of events with JSON objects")]
     NotEventStream,
-    /// Parsers disagree on which of the two keys counts.
+    /// A key occurs twice, and parsers disagree on which of the two counts.
     #[error("a key occurs twice in one object, or in an unusual spelling")]
     DuplicateKey,
-    /// Nested deeper than any response of these APIs, or with more calls than a turn may have.
+    /// It is nested deeper than any response of these APIs, or has more calls than a turn may have.
     #[error("it is nested too deeply or has too many calls")]
     TooComplex,
     /// A call whose tool cannot be determined.
@@ -76,7 +76,8 @@ impl ResponseCheck {
         calls::check(text, ResponseKind::Complete, &self.declared, &mut self.names)
     }
 
-    /// Checks bytes of a stream. Complete events are appended to `out`, up to the first with a call that is not allowed.
+    /// Checks bytes of a stream. Complete events are appended to `out`, up to the first event with a call that is not
+    /// allowed.
     pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WithheldReason> {
         self.decoder.push(bytes);
         loop {

@@ -1,8 +1,8 @@
 //! Narrows the entries of a history that load tools.
 //!
-//! A conversation may load tools: with items of the Responses API that contain definitions, and with blocks
-//! of Messages that refer to tools or define them. Tools outside the scope are removed, and so is an
-//! entry with no tools left. Calls and results are the caller's own text and stay.
+//! A conversation may load tools: with items of the Responses API that contain definitions, and with blocks of
+//! Messages that refer to tools or define them. Tools outside the scope are removed, and so is an entry with no tools
+//! left. Calls and results are the caller's own text, and are kept.
 //!
 //! Such entries and blocks are accepted only in the positions and forms of the API's reference.
 
@@ -18,7 +18,7 @@ use crate::api::Api;
 const NO_TOOLS_LEFT: &str =
     r#"{"type":"text","text":"The tools that were found are not available."}"#;
 
-/// Prefixes of the types of blocks that load tools, folded.
+/// Folded prefixes of the types of blocks that load tools.
 const LOADING_BLOCK_PREFIXES: [&str; 7] = [
     "tooladdition",
     "toolremoval",
@@ -61,7 +61,7 @@ fn require_no_loading_blocks_except(
     others.try_for_each(|(_, raw)| require_no_loading_blocks(of, raw))
 }
 
-/// Returns the blocks of a content, or the entries of a history; `None` if it is only text.
+/// Returns the blocks in the content of an entry, or the entries of a history; `None` if the value is only text.
 fn blocks<'a>(key: &'static str, raw: &'a str) -> Result<Option<Vec<&'a str>>, ScopeViolation> {
     if raw.starts_with('"') || raw == "null" { Ok(None) } else { items(key, raw).map(Some) }
 }

@@ -19,14 +19,14 @@ use crate::api::Api;
 const MAX_DEPTH: usize = 128;
 /// Maximum number of keys in one object.
 const MAX_KEYS: usize = 100_000;
-/// Number of keys from which on an object's keys are looked up in a set.
+/// From this number of keys on, the keys of an object are looked up in a set.
 const SET_THRESHOLD: usize = 32;
 
 /// What a value is, according to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     Body,
-    /// A list of tools; `inner` inside a group.
+    /// A list of tools. `inner` is set if the list is inside a group.
     Tools {
         inner: bool,
     },
@@ -51,15 +51,15 @@ enum Position {
 struct Frame<'a> {
     position: Position,
     is_object: bool,
-    /// The index of its first key in the list of all open keys.
+    /// The index of this object's first key in the list of the keys of all open objects.
     start: usize,
-    /// The same keys, if there are many.
+    /// The keys of this object as a set, if there are many.
     key_set: HashSet<Cow<'a, str>>,
-    /// The known keys among them that have several spellings.
+    /// The keys of this object that are known and have several accepted spellings.
     known: Vec<&'static str>,
     /// Whether the next string is a key.
     at_key: bool,
-    /// What the value of the current key is.
+    /// The position of the current key's value.
     child: Position,
 }
 
@@ -130,7 +130,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Returns what an element of an array is.
+/// Returns the position of an element of an array.
 fn element_of(position: Position) -> Position {
     match position {
         Position::Tools { inner } => Position::Tool { inner },
@@ -176,7 +176,7 @@ fn add_key<'a>(
     Ok(())
 }
 
-/// Returns what the value of a key is.
+/// Returns the position of a key's value.
 fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, ScopeViolation> {
     let position = match frame.position {
         Position::Free => return Ok(Position::Free),
@@ -231,7 +231,7 @@ fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, Scop
     })
 }
 
-/// Returns what the value of a key that can carry tools is; `None` if the API has no such key there.
+/// Returns the position of the value of a key that can carry tools; `None` if the API has no such key there.
 fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
     match (api, position, key) {
         (_, Position::Body, "tools") | (Api::Chat, Position::Body, "functions") => {
@@ -250,7 +250,7 @@ fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
         (Api::Chat | Api::Responses, Position::Choice, "tools" | "allowed_tools") => {
             Some(Position::Choice)
         }
-        // Names of a hosted server's tools. In APIs without such servers, an entry that has them is removed.
+        // Names of a hosted server's tools. In APIs without such servers, an entry with this key is removed.
         (_, Position::Tool { .. }, "allowed_tools")
         | (Api::Messages, Position::Part, "allowed_tools") => Some(Position::Part),
         // Names of tools whose results stay in the context.

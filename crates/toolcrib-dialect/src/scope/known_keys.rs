@@ -74,11 +74,11 @@ pub(super) const FREE_FORM_KEYS: [&str; 21] = [
     "env",
 ];
 
-/// Those of the free-form keys that hold a schema in any position.
+/// Free-form keys whose values are schemas in any position.
 pub(super) const SCHEMA_KEYS: [&str; 4] =
     ["schema", "responseschema", "responsejsonschema", "guidedjson"];
 
-/// Whether the value of a key may be tools, according to its name. `word` is the folded key.
+/// Whether a key may carry tools, judging by its name. `word` is the folded key.
 pub(super) fn can_carry_tools(word: &str) -> bool {
     word == "tool"
         || ["tools", "functions", "toollist"].iter().any(|end| word.ends_with(end))

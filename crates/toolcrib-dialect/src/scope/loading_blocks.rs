@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for HasLoadingBlock {
     }
 }
 
-/// Scans one value. A string counts only as the value of `type`.
+/// Scans one value. A string matters only if it is the value of `type`.
 struct BlockVisitor {
     is_type: bool,
 }

@@ -26,8 +26,8 @@ use self::tool_entries::{NarrowedEntry, Narrowing, filter, items, list};
 pub use self::violation::ScopeViolation;
 use crate::api::Api;
 
-/// Whether a tool is in the caller's scope, given all of its names. It is if at least one of the names is allowed and
-/// none is hidden.
+/// Whether a tool is in the caller's scope, given all of its names. It is in the scope if at least one of the names is
+/// allowed and none is hidden.
 pub type ToolFilter<'a> = &'a dyn Fn(&[&str]) -> bool;
 
 /// Fields that make the provider run a tool, and the names by which they are matched.
@@ -40,8 +40,9 @@ const HOSTED_TOOL_FIELDS: [(&str, &[&str]); 6] = [
     ("dataSources", &["data_sources"]),
 ];
 
-/// Fields that refer to a stored object of the provider that may contain tools. A previous response is not among
-/// them: tools are sent again with each request, and the tools that it loaded were narrowed in its own request.
+/// Fields that refer to a stored object of the provider that may contain tools. A previous response is not among them:
+/// tools are sent again with each request, and the tools that the previous response loaded were narrowed in the
+/// request for that response.
 const STORED_FIELDS: [&str; 5] =
     ["conversation", "prompt", "container", "cachedContent", "cached_content"];
 
@@ -54,7 +55,7 @@ pub(crate) struct Changes {
     pub(crate) others: Vec<(&'static str, Option<String>)>,
 }
 
-/// Returns the changes that remove everything from a body that is not `visible`. `body` is the top level of `text`.
+/// Returns the changes that remove every tool that is not `visible` from a body. `body` is the top level of `text`.
 pub(crate) fn narrow(
     api: Api,
     text: &str,

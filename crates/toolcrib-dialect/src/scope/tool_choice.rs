@@ -35,7 +35,7 @@ const TOOL_CONFIG_KEYS: [&str; 6] = [
     "includeServerSideToolInvocations",
     "include_server_side_tool_invocations",
 ];
-/// The keys of its `functionCallingConfig`.
+/// The keys of `functionCallingConfig` in Gemini's `toolConfig`.
 const CALLING_CONFIG_KEYS: [&str; 5] = [
     "mode",
     "allowedFunctionNames",

@@ -250,7 +250,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Narrows a list of the names of a group's tools. Returns `None` if it does not change. An empty list counts as
+    /// Narrows a list with the names of a group's tools. Returns `None` if it does not change. An empty list counts as
     /// narrowed, because some servers take it as no limit.
     pub(super) fn members(
         self,
@@ -307,7 +307,7 @@ impl Narrowing<'_> {
             let is_list = matches!(key, "functionDeclarations" | "function_declarations");
             let members =
                 if is_list { self.tools("functionDeclarations", raw, None)? } else { None };
-            // A server has no list of tools.
+            // A hosted server has no list of tools here, so it is always removed.
             let is_server = matches!(key, "mcpServers" | "mcp_servers");
             let is_kept = match &members {
                 Some(members) => !members.is_empty(),

@@ -7,13 +7,13 @@ const MAX_KEY_CHARS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeViolation {
-    /// Another program might be able to read it.
+    /// The body cannot be read here, but another program might be able to read it.
     #[error("the body is not a JSON object in UTF-8")]
     NotAnObject,
-    /// Programs disagree on which of the two counts.
+    /// A key occurs twice, and programs disagree on which of the two counts.
     #[error("the key `{0}` occurs twice in one object")]
     DuplicateKey(String),
-    /// Some servers ignore the case of keys.
+    /// A key differs from a known key only in its spelling. Some servers ignore the case of keys.
     #[error("the key `{0}` is a variant of `{1}`")]
     KeySpelling(String, &'static str),
     /// A key that can carry tools, in a position where the API does not have it.
@@ -31,19 +31,19 @@ pub enum ScopeViolation {
     /// The client forces a tool that is outside the scope.
     #[error("`{0}` names a tool that this caller does not have")]
     HiddenToolChosen(&'static str),
-    /// The stored object may contain tools.
+    /// The body refers to a stored object, which may contain tools.
     #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
     StoredReference(&'static str),
-    /// Calls in such a response are not checked.
+    /// The response would be a JSON array, in which calls are not checked.
     #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
     JsonArrayStream,
-    /// Calls whose arguments arrive in pieces are not checked.
+    /// The arguments of calls would arrive in pieces. Such calls are not checked.
     #[error("the response would have the arguments of calls in pieces, which cannot be checked")]
     StreamedArguments,
-    /// The response is fetched later, at a path where calls are not checked.
+    /// The response would be fetched later, at a path where calls are not checked.
     #[error("the response would be fetched later, where calls cannot be checked")]
     Background,
-    /// Parsers disagree on which other values are true.
+    /// The value is neither `true` nor `false`, and parsers disagree on which other values count as true.
     #[error("the value of `{0}` is not `true` or `false`")]
     NotABoolean(&'static str),
     /// The body is not a request of the API.
@@ -52,16 +52,16 @@ pub enum ScopeViolation {
     /// The body is not a request of the API.
     #[error("`{0}` is missing or not a conversation of this API")]
     NoHistory(&'static str),
-    /// Nested deeper than any parser needs.
+    /// The body is nested deeper than any request needs.
     #[error("the body is nested too deeply")]
     TooDeep,
-    /// More values than are read.
+    /// The body has more values than are read.
     #[error("the body has more than {} values", crate::limits::MAX_VALUES)]
     TooManyValues,
-    /// More tools than are rewritten.
+    /// The body has more tools than are rewritten.
     #[error("the body has more than {} tools", crate::limits::MAX_TOOLS)]
     TooManyTools,
-    /// More keys than any request needs.
+    /// An object has more keys than any request needs.
     #[error("an object in the body has too many keys")]
     TooManyKeys,
 }

@@ -67,7 +67,7 @@ pub(crate) struct Turn {
     router: CallRouter,
     /// The history as the upstream knows it, up to this turn.
     base: String,
-    /// Entries after that: those that load tools again, and hidden rounds.
+    /// Entries after `base`: those that load tools again, and hidden rounds.
     hidden: Vec<String>,
     /// The stored response to continue, if it is not the one that the client names.
     previous: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Turn {
     has_previous_record: bool,
     /// Tools that were shown before this turn.
     revealed: Vec<String>,
-    /// Those of them that are loaded again in this turn.
+    /// The tools in `revealed` that are loaded again in this turn.
     reloaded: Vec<String>,
     /// Tools that were already sent in full before this turn.
     loaded_before: Vec<String>,
@@ -113,8 +113,8 @@ impl Turn {
             if lost.is_empty() { None } else { reload_entries(dialect, &request, &toolset, &lost) };
         let mut revealed = records.revealed();
         let mut reloaded = Vec::new();
-        // A tool that is loaded again counts as revealed. In modes where a found tool is added to `tools`, so does
-        // every tool that was called.
+        // A tool that is loaded again counts as revealed. So does every tool that was called, in modes that add a
+        // found tool to `tools`.
         let is_reloaded = |name: &String| reload.is_some() && lost.contains(name);
         for name in
             called_tools(&request).filter(|name| toolset.mode().grows() || is_reloaded(name))
@@ -154,8 +154,8 @@ impl Turn {
         }
     }
 
-    /// Starts again with another toolset, after the upstream has rejected a native feature in a hidden round. Searches
-    /// are forgotten; what the client has seen stays.
+    /// Starts again with another toolset, after the upstream has rejected a native feature in a hidden round. The
+    /// searches so far are forgotten; what the client has seen is kept.
     pub(crate) fn restart(&mut self, records: Records, toolset: Arc<Toolset>) {
         let (request, keys) = (Arc::clone(&self.request), self.record_keys.clone());
         let mut restarted =
@@ -227,7 +227,8 @@ impl Turn {
         step
     }
 
-    /// Reads a complete response. Returns `None` if it is not a response of this API: the client gets it unchanged.
+    /// Reads a complete response. Returns `None` if it is not a response of this API; the client then gets it
+    /// unchanged.
     pub(crate) fn complete_response(&mut self, body: &[u8]) -> Option<TurnStep> {
         let text = std::str::from_utf8(body).ok()?;
         // Some servers send a complete response although the request asks for events.
@@ -278,7 +279,7 @@ impl Turn {
         self.stream.as_ref().is_some_and(|stream| stream.has_ended())
     }
 
-    /// Returns the limit that the response exceeded, if it did: nothing more is read from it.
+    /// Returns the limit that the response exceeded, if any. After that, nothing more is read from the response.
     pub(crate) fn exceeded(&self) -> Option<LimitExceeded> {
         let oversized = self.has_oversized_event.then_some(LimitExceeded::Event);
         self.router.budget.exceeded().or(oversized)
@@ -307,7 +308,8 @@ impl Turn {
         let is_hidden = end == RoundEnd::Complete
             && !answers.is_empty()
             && self.router.forwarded_ids().is_empty();
-        // If the provider pauses before the model has said anything, the same request would be sent again.
+        // If the provider pauses before the model has produced anything, continuing would only repeat the same
+        // request.
         let is_paused = end == RoundEnd::Paused && !entries.is_empty();
         let continues = (is_hidden || is_paused) && self.summary.rounds <= self.max_hidden_rounds;
         if continues && self.router.budget.is_full() {

@@ -1,4 +1,4 @@
-//! Decides what is stored of a turn when it ends.
+//! Decides whether a turn is recorded when it ends, and what is stored.
 
 use serde_json::value::RawValue;
 
@@ -8,8 +8,9 @@ use crate::record_keys::RecordKey;
 use crate::upstream_history::announcement_hash;
 
 impl Turn {
-    /// Returns the records to store. `last` are the entries of the last round, `answers` the answers to its hidden
-    /// calls. Nothing is stored if the client's next request will contain everything that the upstream must see.
+    /// Returns the records to store. `last` are the entries of the last round, and `answers` are the answers to its
+    /// hidden calls. Nothing is stored if the client's next request will contain everything that the upstream must
+    /// see.
     pub(super) fn records_to_store(
         &mut self,
         last: Vec<String>,
@@ -21,8 +22,8 @@ impl Turn {
             || !hidden.is_empty()
             || !self.reloaded.is_empty()
             || loaded != self.loaded_before;
-        // A client that continues a stored response does not send the turns before it, so what is known of them is
-        // passed on from record to record.
+        // A client that continues a stored response does not send the turns before it, so each record repeats what is
+        // known about those turns.
         let announced = self.toolset.announcement().map(announcement_hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.has_previous_record && !announces {
@@ -60,7 +61,8 @@ impl Turn {
             records.push((strict, bytes));
         }
         if let Some(stored) = self.responses.last() {
-            // The API has stored the entries; only what the client must not see is missing.
+            // The API itself has stored the entries, so the record contains only the parts that the client must not
+            // see.
             record.entries.clear();
             record.calls.clear();
             record.made_ids.clear();

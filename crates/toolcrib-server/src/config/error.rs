@@ -96,7 +96,8 @@ fn without_values(message: &str) -> String {
     let Some(lead) = lead.into_iter().find(|lead| message.starts_with(lead)) else {
         return message.trim_end().to_owned();
     };
-    // The value may contain this separator, too. The last one is the real one, because the text after it is ours.
+    // The value may contain this separator as well. The last occurrence is the real one, because the text after it
+    // does not come from the file.
     let end = message.rfind(", expected ").unwrap_or(message.len());
     let kind = message[lead.len()..end].split(['"', '`']).next().unwrap_or_default();
     format!("{}{}", format!("{lead}{}", kind.trim()).trim_end_matches([' ', ':']), &message[end..])

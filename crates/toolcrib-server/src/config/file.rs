@@ -10,8 +10,8 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::{ConfigError, InvalidSetting};
 
-/// Maximum size of a config file, in bytes, ours or another client's. The largest known ones are Claude Code's, with
-/// its history of projects: a few hundred kilobytes.
+/// Maximum size in bytes of a config file, either Toolcrib's or a client's. The largest known files are Claude Code's,
+/// which contain its history of projects: a few hundred kilobytes.
 pub const MAX_CONFIG_BYTES: usize = 4 << 20;
 
 /// The documentation of the file.
@@ -49,7 +49,8 @@ impl<'t> ConfigFile<'t> {
         self.text
     }
 
-    /// Reads the section `name`; its default if the file has none. `docs` is the page that lists its keys.
+    /// Reads the section `name`, or returns its default if the file has no such section. `docs` is the page that lists
+    /// its keys.
     pub fn section<T>(&self, name: &str, docs: &str) -> Result<T, ConfigError>
     where
         T: DeserializeOwned + Default,

@@ -98,7 +98,7 @@ fn learned_features_override_the_configuration_which_overrides_the_rules() {
         got(Some(&CapabilityOverrides::default())).1,
         CapabilityReason::Unsupported(UnsupportedFeature::Search)
     );
-    // The configuration says which model a deployment is.
+    // The configuration names the model that a deployment runs.
     let stated =
         CapabilityOverrides { model: Some("gpt-5.4".into()), ..CapabilityOverrides::default() };
     let azure = |model, configured| {
@@ -124,7 +124,7 @@ fn an_unsupported_feature_is_removed_with_those_that_depend_on_it() {
         learned.learn(api, host, model, missing, 0);
         let got = resolve_capability(api, host, model, None, &learned, 0);
         assert_eq!(short(&got), left, "{host} {missing:?}");
-        // If the feature was never supported, the reason stays.
+        // If the feature was not supported before either, the reason does not change.
         let before = plain(api, host, model);
         let was_removed = short(&before) != left;
         let reason =

@@ -84,7 +84,7 @@ fn an_ordinary_error_reports_no_feature_even_if_it_quotes_a_known_text() {
             );
         }
     }
-    // In the tool choice, it is the client's own mistake.
+    // An error about the tool choice is the client's own mistake.
     let choice =
         r#"{"error":{"message":"Invalid value: 'tool_search'.","param":"tool_choice.type"}}"#;
     assert_eq!(detect_unsupported_feature(Api::Responses, 400, choice.as_bytes()), None);
