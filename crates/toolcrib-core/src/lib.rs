@@ -83,3 +83,8 @@ pub use turn_context::TurnContext;
 #[cfg(all(doctest, feature = "vectors", feature = "presets"))]
 #[doc = include_str!("../../../docs/harness.md")]
 struct HarnessPage;
+
+/// The README of the package, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
