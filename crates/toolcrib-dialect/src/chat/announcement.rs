@@ -7,7 +7,7 @@ use toolcrib_text::json;
 
 use super::message::ChatMessage;
 
-/// Returns the message with the text before the user's own.
+/// Returns the message with `text` inserted before the user's own text.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let message = ChatMessage::read(entry).filter(|message| message.role == "user")?;
     let content = message.fields().get("content")?;
@@ -23,7 +23,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(message.fields().with(&[("content", Some(content))]))
 }
 
-/// Returns a user message that consists of the text.
+/// Returns a user message whose only content is `text`.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"role":"user","content":{}}}"#, json::quote(text))
 }

@@ -9,7 +9,7 @@ use crate::call_ids::{self, GeneratedId};
 use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::HiddenAnswer;
 
-/// Rewrites a message so that its calls of deferred tools go through the bridge tool `call`.
+/// Rewrites a message so that its calls to deferred tools go through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -35,13 +35,13 @@ pub(super) fn wrap_deferred_calls(
     wrapped.then(|| message.fields().with(&[("tool_calls", Some(list))]))
 }
 
-/// Returns the arguments of the bridge call that wraps a call of `name`.
+/// Returns the arguments of the bridge call that wraps a call to `name`.
 fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
     let arguments = arguments.filter(|text| Fields::read(text).is_some()).unwrap_or("{}");
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
 }
 
-/// Inserts hidden answers directly after the calls, before the client's messages.
+/// Inserts hidden answers directly after the turn's calls, before the client's next messages.
 pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -71,7 +71,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// Adds the generated ids to the calls of a message that have none.
+/// Adds generated ids to those calls of a message that have no id.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let message = ChatMessage::read(entry)?;
     let calls = json::items(message.fields().get("tool_calls")?)?;

@@ -1,11 +1,11 @@
-//! Reads the fields of a Chat Completions message that the proxy needs.
+//! Reads the fields that the proxy needs from a Chat Completions message.
 
 use toolcrib_text::json::{self, Fields};
 
 pub(super) struct ChatMessage<'a> {
     fields: Fields<'a>,
     pub(super) role: String,
-    /// The call that a tool message answers.
+    /// The id of the call that a tool message answers.
     pub(super) tool_call_id: Option<String>,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct ChatCall<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) id: Option<String>,
     pub(super) name: String,
-    /// The arguments as JSON text, without the string encoding of the API. `None` for a call of a custom tool.
+    /// The arguments as JSON text, without the string encoding of the API. `None` for a call to a custom tool.
     pub(super) arguments: Option<String>,
 }
 

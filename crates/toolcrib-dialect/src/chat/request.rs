@@ -1,4 +1,4 @@
-//! Reads a request of Chat Completions.
+//! Reads a Chat Completions request.
 
 use toolcrib_text::json::{self, Fields};
 

@@ -98,7 +98,7 @@ impl ChatResponseMerger {
             return true;
         };
         let id = call.id.as_deref();
-        // A call of a custom tool has no JSON arguments, and is forwarded if the client declared the tool.
+        // A call to a custom tool has no JSON arguments, and is forwarded if the client declared the tool.
         let custom = call.arguments.is_none() && router.toolset().is_declared(&call.name);
         let arguments = call.arguments.clone().unwrap_or_default();
         if custom || router.route(&call.name) == CallRoute::Forward {
@@ -144,7 +144,8 @@ impl ChatResponseMerger {
 /// Separates the texts of two rounds.
 pub(super) const TEXT_SEPARATOR: &str = "\n\n";
 
-/// Returns how a round ended, by its `finish_reason`. Some servers send `stop` for a message with calls.
+/// Returns how a round ended, according to its `finish_reason`. `stop` does not mean that there are no calls:
+/// some servers send it for a message with calls.
 pub(super) fn round_end(finish: &str) -> RoundEnd {
     match finish {
         "length" | "content_filter" => RoundEnd::Truncated,

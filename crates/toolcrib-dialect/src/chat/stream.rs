@@ -14,7 +14,8 @@ use crate::limits::{MAX_CALLS, PART_BYTES};
 use crate::sse::{self, Event};
 use crate::usage;
 
-/// Maximum size of one field, and of all fields, that written chunks repeat from a received chunk, in bytes.
+/// Limits on the fields that written chunks repeat from a received chunk, in bytes: the maximum size of one
+/// field, and of all fields together.
 const MAX_REPEATED_FIELD_BYTES: usize = 1 << 10;
 const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
@@ -31,7 +32,7 @@ pub(super) struct ChatStreamMerger {
     /// Whether an earlier round had text.
     had_text_before: bool,
     round: StreamedRound,
-    /// The chunk that ends the message, held back.
+    /// The chunk that ends the message. It is held back.
     finish: Option<String>,
     usage_chunk: Option<String>,
     usage: Option<Value>,
@@ -69,8 +70,8 @@ impl StreamMerger for ChatStreamMerger {
                 out.extend_from_slice(event.raw());
             }
             Some([first, more @ ..]) => {
-                // Only one choice was requested, and only its calls are checked, so the client does not get the
-                // others.
+                // Only one choice was requested and only its calls are checked, so the client does not get any
+                // other choice.
                 self.unchanged &= more.is_empty();
                 match Fields::read(first.get()) {
                     Some(choice) => self.add_chunk(event, &fields, &choice, router, out),
@@ -196,7 +197,7 @@ impl ChatStreamMerger {
         if self.is_unchanged() {
             out.extend_from_slice(event.raw());
         } else {
-            // Whatever was forwarded before a held call stays before it.
+            // Forwarded content is written before any held call, so that the order is kept.
             if let Some(delta) = delta {
                 self.forward_delta(fields, choice, &delta, &forwarded, has_text, out);
             }
@@ -292,9 +293,10 @@ impl ChatStreamMerger {
         let calls = &self.round.calls;
         let found = match (index, &id) {
             (Some(_), None) => calls.iter().rposition(|call| call.index == index),
-            // Servers that repeat an index distinguish calls by id.
+            // Some servers use the same index for several calls, and distinguish the calls by id.
             (Some(_), Some(_)) => {
-                // Other servers change the id of a call halfway; only the first piece of a call has a name.
+                // Other servers change a call's id in later pieces. Those pieces have no name: only the first
+                // piece of a call has one.
                 let is_first_piece = is_first_piece(piece);
                 let is_same =
                     |call: &StreamedCall| call.id.is_none() || call.id == id || !is_first_piece;
@@ -324,7 +326,8 @@ impl ChatStreamMerger {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                 }
                 CallState::Held if truncated => self.unchanged = false,
-                // The name came in pieces, or the call waited for an earlier one.
+                // The call was held only because its name came in pieces, or because it waited for an earlier
+                // call.
                 CallState::Held if call.sort(router) == CallRoute::Forward => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));
@@ -401,8 +404,8 @@ impl ChatStreamMerger {
     }
 }
 
-/// Returns the template for chunks that are written here: a received chunk without its choices. Every held call
-/// repeats it, so fields that are too large are left out.
+/// Returns the template for chunks that are written here: a received chunk without its choices. The template is
+/// repeated for every held call, so fields that are too large are left out.
 fn template(fields: &Fields<'_>) -> String {
     let bare = fields.with(&[("choices", Some("[]".to_owned()))]);
     if bare.len() <= MAX_TEMPLATE_BYTES {

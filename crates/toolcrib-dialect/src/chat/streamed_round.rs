@@ -47,7 +47,7 @@ pub(super) struct StreamedCall {
 pub(super) enum CallState {
     #[default]
     Held,
-    /// Forwarded under this index.
+    /// Forwarded to the client under this index.
     Forwarded(usize),
     Decided,
     /// Held in a truncated round. It will not be answered, so it is removed from the message.
@@ -62,7 +62,7 @@ impl StreamedRound {
     /// Adds the fields of a delta to the message.
     pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter() {
-            // A parsed value takes many times its text.
+            // A parsed value takes many times the memory of its text.
             let weight = if raw.starts_with('"') { raw.len() } else { 16 * raw.len() };
             match key {
                 "role" | "tool_calls" => {}
@@ -155,7 +155,7 @@ impl StreamedCall {
         }
     }
 
-    /// Returns its JSON arguments; empty for a custom tool.
+    /// Returns the call's JSON arguments, or an empty string for a custom tool.
     pub(super) fn json_arguments(&self) -> &str {
         if self.custom { "" } else { &self.arguments }
     }

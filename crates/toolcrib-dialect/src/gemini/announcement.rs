@@ -4,7 +4,7 @@ use toolcrib_text::json;
 
 use super::content::{GeminiContent, GeminiPart, PartKind};
 
-/// Returns the content with the text before the user's own, but after function responses.
+/// Returns the content with `text` inserted before the user's own text, but after function responses.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let content = GeminiContent::read(entry).filter(|content| !content.is_model)?;
     let is_result = |raw: &&&str| {
@@ -16,7 +16,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(content.with(&parts))
 }
 
-/// Returns a user content that consists of the text.
+/// Returns a user content whose only part is `text`.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"role":"user","parts":[{}]}}"#, part(text))
 }

@@ -1,4 +1,4 @@
-//! Reads the fields of a Gemini content and its parts that the proxy needs.
+//! Reads the fields that the proxy needs from a Gemini content and its parts.
 //!
 //! The API accepts every key in camel case and in snake case. The client's spelling is kept.
 
@@ -20,7 +20,7 @@ pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
 /// A content: an entry of the history, or the content of a candidate.
 pub(super) struct GeminiContent<'a> {
     pub(super) fields: Fields<'a>,
-    /// Whether its role is the model. A content without a role is the user's.
+    /// Whether the content's role is `model`. A content without a role is the user's.
     pub(super) is_model: bool,
     pub(super) parts: Vec<&'a str>,
 }
@@ -93,7 +93,8 @@ impl<'a> GeminiPart<'a> {
         self.edited(name, args.map(|args| ("args", Some(args.to_owned()))))
     }
 
-    /// Returns the part as the response to the call with this name and id; without an id if the call has none.
+    /// Returns the part as the response to the call with this name and id. If the call has no id, the response
+    /// has none.
     pub(super) fn as_result_of(&self, name: &str, id: Option<&str>) -> Option<String> {
         self.edited(name, Some(("id", id.map(json::quote))))
     }

@@ -11,11 +11,11 @@ use super::content::{GeminiContent, GeminiPart, PartKind, signature};
 use crate::dialect::ForwardedCall;
 use crate::hidden_rounds::HiddenAnswer;
 
-/// Replaces a lost signature. The API defines this value for calls that the model did not make.
+/// Placeholder for a lost signature. The API defines this value for calls that the model did not make.
 const SKIP_SIGNATURE_CHECK: &str = r#""skip_thought_signature_validator""#;
 
-/// Rewrites a content so that its calls of deferred tools go through the bridge tool `call`. The first call of
-/// a turn carries the signature; if that call was hidden, the signature was lost with the record.
+/// Rewrites a content so that its calls to deferred tools go through the bridge tool `call`. The first call of a
+/// turn carries the signature; if that call was hidden, the signature was lost with the record.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -46,7 +46,7 @@ pub(super) fn wrap_deferred_calls(
     wrapped.then(|| content.with(&parts))
 }
 
-/// Adds the placeholder signature to a rewritten call if it is the first and has none.
+/// Adds the placeholder signature to a rewritten call, if it is the first call and has no signature.
 fn with_signature(part: String, is_later: bool) -> String {
     match Fields::read(&part) {
         Some(fields) if !is_later && signature(&fields).is_none() => {
@@ -58,13 +58,13 @@ fn with_signature(part: String, is_later: bool) -> String {
 
 /// A call that awaits its result.
 struct AwaitedCall {
-    /// The upstream's id, and the client's.
+    /// The upstream's id for the call, and the client's.
     id: Option<String>,
     client_id: Option<String>,
     /// The upstream's name for the tool, and the client's.
     name: String,
     client_name: Option<String>,
-    /// Whether it is a call of the bridge tool.
+    /// Whether the call goes through the bridge tool.
     is_bridge_call: bool,
     has_result: bool,
 }
@@ -96,9 +96,9 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     calls.collect()
 }
 
-/// Returns the call that a client's result belongs to: by id, by name, by the id of a call that already has a
-/// result (some clients send one twice), or, if the model misspelled the name, the next call of the bridge
-/// tool.
+/// Returns the call that a client's result belongs to. The call is found by id, then by name, then by the id of
+/// a call that already has a result (some clients send a result twice). If the model misspelled the name, it is
+/// the next call to the bridge tool.
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))
@@ -112,8 +112,8 @@ fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usiz
         .or_else(|| find(&|call| call.is_bridge_call))
 }
 
-/// Returns the entries after a turn: the client's results under the upstream's names, and the hidden answers
-/// among them, in the order of the calls.
+/// Returns the entries after a turn: the client's results under the upstream's names, with the hidden answers
+/// inserted among them in the order of the calls.
 pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -129,11 +129,11 @@ pub(super) fn insert_hidden_answers<'a>(
         }
         ordered.add(answer.at, hidden_answer(answer));
     }
-    // The remaining calls are those that were forwarded, in the same order.
+    // The calls that still have no result are those that were forwarded, in the same order.
     for (call, known) in calls.iter_mut().filter(|call| !call.has_result).zip(forwarded) {
         call.client_id = known.client_id.map(str::to_owned);
     }
-    // If invented ids are removed, results must be in the order of the calls.
+    // If the client invented ids, they are removed, so the results must be in the order of the calls.
     let has_invented_ids = calls.iter().any(|call| call.id.is_none() && call.client_id.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<GeminiContent<'a>> = None;
@@ -176,10 +176,10 @@ pub(super) fn insert_hidden_answers<'a>(
 struct OrderedResults {
     /// Parts before the client's first result.
     before: Vec<String>,
-    /// Results by the position of their call, each with the parts between it and the client's next result.
+    /// Each result with the position of its call, followed by the parts between it and the client's next result.
     results: Vec<(usize, Vec<String>)>,
-    /// The client's last result so far, and the parts after it. Those stay last, since they may be the user's
-    /// next message.
+    /// The client's last result so far, and the parts after it. These parts stay last, since they may be the
+    /// user's next message.
     last: Option<usize>,
     after: Vec<String>,
 }
@@ -189,7 +189,7 @@ impl OrderedResults {
         self.results.push((at, vec![part]));
     }
 
-    /// Adds parts of the client: results with the position of their call, and others.
+    /// Adds the client's parts: results with the position of their call, and other parts with `None`.
     fn with(mut self, parts: Vec<(Option<usize>, String)>) -> Self {
         for (at, part) in parts {
             match (at, self.last) {
@@ -221,8 +221,8 @@ fn has_results(content: &GeminiContent<'_>) -> bool {
     content.parts.iter().any(is_result)
 }
 
-/// Returns the position of the call that a part is the result of (`None` for any other part), and the part's
-/// new text if the upstream has another name or id for the call.
+/// Returns the position of the call that a part answers, or `None` if the part is not a result. Also returns the
+/// part's new text if the upstream has another name or id for the call.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
     let Some(part) = GeminiPart::read(raw) else { return (None, None) };
     let PartKind::Result(result) = &part.kind else { return (None, None) };

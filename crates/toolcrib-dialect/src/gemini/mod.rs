@@ -61,7 +61,7 @@ impl Dialect for GeminiDialect {
         history::insert_hidden_answers(turn, entries, answers, calls, toolset.names().call)
     }
 
-    /// Ids are optional in this API, so calls without one stay as they are.
+    /// Returns the turn unchanged: ids are optional in this API, so calls need no generated ones.
     fn with_generated_ids(&self, turn: Vec<String>, _generated: Vec<GeneratedId>) -> Vec<String> {
         turn
     }
@@ -95,7 +95,7 @@ impl Dialect for GeminiDialect {
         Box::new(response::GeminiResponseMerger::default())
     }
 
-    /// Empty: clients of this API parse every line as data and fail on a comment.
+    /// Returns nothing, because clients of this API parse every line as data and fail on a comment.
     fn keep_alive(&self) -> &'static [u8] {
         b""
     }

@@ -26,7 +26,7 @@ pub(super) struct PartMerger {
     parts: Vec<String>,
     /// The text part that is still being received: whether it is a thought, and its text so far.
     open_text: Option<(bool, String)>,
-    /// Whether the client got text in an earlier round, and whether in this one.
+    /// Whether the client got text in an earlier round, and whether it got text in this round.
     had_text_before: bool,
     has_text: bool,
     /// Whether any part was hidden from the client or rewritten.
@@ -38,7 +38,7 @@ pub(super) struct PartMerger {
 
 impl PartMerger {
     /// Adds a part and returns what the client gets for it. Calls always arrive complete, even in a round that
-    /// is truncated later, so they are decided about at once.
+    /// is truncated later, so they are decided about immediately.
     pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         let part = GeminiPart::read(raw);
         if router.budget.copy(raw.len()) {
@@ -113,7 +113,7 @@ impl PartMerger {
     /// Records the id and the token usage of a response.
     pub(super) fn record_head(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
-            // Every rewritten event repeats the id.
+            // A longer id is ignored, because every rewritten event repeats the id.
             let id = response.get("responseId").filter(|raw| raw.len() <= MAX_ID_BYTES);
             self.id = id.map(str::to_owned);
         }
@@ -121,8 +121,8 @@ impl PartMerger {
         self.round_usage = round_usage.or(self.round_usage.take());
     }
 
-    /// Returns the fields that are the same in all responses of the turn: the first response's id, and the
-    /// token usage of all rounds so far.
+    /// Returns the fields that describe the turn as a whole: the first response's id, and the token usage of all
+    /// rounds so far.
     pub(super) fn turn_fields(
         &self,
         response: &Fields<'_>,

@@ -1,4 +1,4 @@
-//! Reads a request of Gemini.
+//! Reads a Gemini request.
 
 use toolcrib_text::json::{self, Fields};
 

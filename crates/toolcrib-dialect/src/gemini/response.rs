@@ -45,7 +45,7 @@ impl<'a> GeminiResponse<'a> {
         self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
     }
 
-    /// Whether it has fields for the client other than its parts, finish reason and usage.
+    /// Whether the response has fields for the client besides its parts, finish reason and usage.
     pub(super) fn has_other_fields(&self) -> bool {
         let usual = ["content", "finishReason", "finishMessage", "index"];
         let more = |it: &Fields<'_>| it.iter().any(|(key, _)| !usual.contains(&key));
@@ -54,8 +54,8 @@ impl<'a> GeminiResponse<'a> {
             || self.fields.iter().any(|(key, _)| !around.contains(&key))
     }
 
-    /// Returns the response with these parts. If all parts were removed, an empty text remains, as at the end
-    /// of the API's own streams: clients discard a turn whose content has no parts.
+    /// Returns the response with these parts. If all parts were removed, an empty text remains, as at the end of
+    /// the API's own streams, because clients discard a turn whose content has no parts.
     pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
         let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
         let content =
@@ -63,7 +63,7 @@ impl<'a> GeminiResponse<'a> {
         self.with_candidate(&candidate.with(&[("content", content)]), edits)
     }
 
-    /// Returns a response with only these parts, which does not end the turn.
+    /// Returns a response that has only these parts and does not end the turn.
     pub(super) fn with_parts_only(
         &self,
         parts: &[String],
@@ -101,7 +101,7 @@ pub(super) struct GeminiResponseMerger {
     body: String,
     rounds: usize,
     merger: PartMerger,
-    /// The client's parts, of all rounds.
+    /// The parts for the client, from all rounds.
     parts: Vec<String>,
 }
 

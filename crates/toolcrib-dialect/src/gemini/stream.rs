@@ -16,11 +16,11 @@ use crate::sse::{self, Event};
 #[derive(Debug, Default)]
 pub(super) struct GeminiStreamMerger {
     merger: PartMerger,
-    /// Whether the round has ended, so that the next event belongs to another.
+    /// Whether the round has ended, so that the next event belongs to the next round.
     is_round_over: bool,
     /// How the round ended, once it has.
     end: Option<RoundEnd>,
-    /// The event that ends the response, held back.
+    /// The event that ends the response. It is held back.
     end_event: Option<String>,
     failed: bool,
 }
@@ -88,7 +88,7 @@ impl StreamMerger for GeminiStreamMerger {
     }
 }
 
-/// Writes an event with its data on one line, because clients of this API do not join several.
+/// Writes an event with its data on one line, because clients of this API do not join several lines.
 fn write(data: &str, out: &mut Vec<u8>) {
     sse::write_event(None, &json::compact(data), out);
 }

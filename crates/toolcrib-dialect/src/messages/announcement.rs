@@ -1,13 +1,13 @@
 //! Inserts the announcement into a user message.
 //!
 //! It goes into the user's own message, since the API joins consecutive messages of one role anyway. Tool
-//! results must come first in a message, so the text is inserted after those.
+//! results must come first in a message, so the text is inserted after them.
 
 use toolcrib_text::json;
 
 use super::content::{self, ContentBlock, Message, MessageContent, write_message};
 
-/// Returns the message with the text before the user's own.
+/// Returns the message with `text` inserted before the user's own text.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let user = Message::read(entry).filter(|message| message.role == "user")?;
     match user.content()? {
@@ -27,7 +27,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Returns a user message that consists of the text.
+/// Returns a user message whose only content is `text`.
 pub(super) fn user_message(text: &str) -> String {
     write_message("user", &[content::text_block(text)])
 }

@@ -1,4 +1,4 @@
-//! Reads the fields of a message and its blocks that the proxy needs.
+//! Reads the fields that the proxy needs from a message and its blocks.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -28,7 +28,7 @@ impl<'a> Message<'a> {
         Some(Self { fields, role })
     }
 
-    /// Returns its content; `None` if it is neither a string nor blocks.
+    /// Returns the message's content; `None` if it is neither a string nor a list of blocks.
     pub(super) fn content(&self) -> Option<MessageContent<'a>> {
         if let Some(text) = self.fields.string("content") {
             return Some(MessageContent::Text(text));
@@ -36,7 +36,7 @@ impl<'a> Message<'a> {
         Some(MessageContent::Blocks(items(self.fields.get("content")?)?))
     }
 
-    /// Returns its parsed blocks; none if the content is a string.
+    /// Returns the message's parsed blocks. If the content is a string, there are none.
     pub(super) fn blocks(&self) -> Vec<ContentBlock<'a>> {
         match self.content() {
             Some(MessageContent::Blocks(blocks)) => {
@@ -63,12 +63,12 @@ impl<'a> ContentBlock<'a> {
         matches!(self.kind.as_str(), "thinking" | "redacted_thinking")
     }
 
-    /// Whether it is an empty text block. The API returns such blocks, but rejects them in requests.
+    /// Whether the block is an empty text block. The API returns such blocks, but rejects them in requests.
     pub(super) fn is_blank(&self) -> bool {
         self.kind == "text" && self.fields.string("text").is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Whether it belongs to the provider's own tool search: a call of it, or its result.
+    /// Whether the block belongs to the provider's own tool search, as a call or as its result.
     pub(super) fn is_search(&self) -> bool {
         match self.kind.as_str() {
             "server_tool_use" => {
@@ -103,7 +103,7 @@ pub(super) fn referenced_tool(text: &str) -> Option<String> {
     block.fields.string("tool_name")
 }
 
-/// Whether a tool name or type is that of a provider's tool search. Two gateways have their own.
+/// Whether a tool name or type denotes a provider's tool search. Two gateways have names of their own.
 pub(super) fn is_search_name(name: &str) -> bool {
     name.starts_with("tool_search_tool_")
         || matches!(name, "openrouter:tool_search" | "orq:tool_search")
@@ -129,7 +129,7 @@ pub(super) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))
 }
 
-/// Changes items, or removes them (`Some(None)`). Returns `None` if `change` changed nothing.
+/// Applies `change` to each item. `Some(None)` removes the item. Returns `None` if no item changed.
 pub(super) fn edit_items(
     items: &[&str],
     mut change: impl FnMut(&str) -> Option<Option<String>>,

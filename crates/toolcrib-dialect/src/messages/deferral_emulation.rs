@@ -1,4 +1,4 @@
-//! Rewrites requests of clients that defer tools themselves, for a backend that does not support it.
+//! Rewrites requests of clients that defer tools themselves, for a backend that does not support deferral.
 //!
 //! Some clients declare the provider's search and mark their tools with `defer_loading`; others search
 //! themselves and return `tool_reference` blocks. A backend without support rejects such a request, or silently
@@ -16,22 +16,22 @@ use crate::splice::{range_of, splice};
 /// Replaces a turn that consisted only of the provider's search.
 const SEARCH_PLACEHOLDER: &str = "I searched for tools.";
 
-/// Rewrites a request so that it does not use deferral. Returns `None` if it does not use any.
+/// Rewrites a request so that it does not use deferral. Returns `None` if the request does not use deferral.
 ///
-/// With the provider's search, all tools are kept, so that they can be deferred in another way. With
-/// references, only tools that were loaded so far are kept, in the order in which they were loaded, so that
-/// `tools` only grows.
+/// If the client uses the provider's search, all tools are kept, so that they can be deferred in another way. If
+/// it uses references, only the tools that were loaded so far are kept, in the order in which they were loaded,
+/// so that `tools` only grows.
 pub fn without_deferral(text: &str) -> Option<String> {
     let body = Fields::read(text)?;
     rewrite(text, body.get("tools"), body.get("messages")?)
 }
 
-/// The same for a parsed request, so that its body need not be parsed again.
+/// Like [`without_deferral`], but takes a parsed request, so that its body need not be parsed again.
 pub(crate) fn without_deferral_in(request: &Request) -> Option<String> {
     rewrite(&request.text, Some(request.tools()), request.history())
 }
 
-/// `tools` and `messages` are slices of `text`.
+/// Rewrites the request in `text`. `tools` and `messages` are slices of `text`.
 fn rewrite(text: &str, tools: Option<&str>, messages: &str) -> Option<String> {
     let kind = client_deferral(tools.unwrap_or("[]"), messages)?;
     let entries = items(messages)?;

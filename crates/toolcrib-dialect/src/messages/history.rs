@@ -1,7 +1,7 @@
 //! Restores hidden calls and answers in the messages.
 //!
 //! The API requires all results of a turn at the beginning of the next user message. So hidden answers are put
-//! at the front of the client's message, or into a message of their own if there is none.
+//! at the front of the client's message, or into a message of their own if the client sent none.
 
 use std::borrow::Cow;
 
@@ -17,10 +17,10 @@ use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::HiddenAnswer;
 use crate::toolset::Toolset;
 
-/// Replaces a result if all tools that it loaded are gone.
+/// Replaces a result if none of the tools that it loaded exists any more.
 const TOOLS_UNAVAILABLE: &str = "The tools that were found are no longer available.";
 
-/// Rewrites a message so that its calls of deferred tools go through the bridge tool `call`.
+/// Rewrites a message so that its calls to deferred tools go through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -38,7 +38,7 @@ pub(super) fn wrap_deferred_calls(
     edit_items(&blocks, |raw| wrapped(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// Inserts hidden answers at the front of the message after the calls.
+/// Inserts hidden answers at the front of the message that follows the calls.
 pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -87,7 +87,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     edit_blocks(entry, renamed).map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// Adds the generated ids to the calls of a message that have none.
+/// Adds generated ids to those calls of a message that have no id.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     edit_blocks(entry, |raw| {
         let block = ContentBlock::read(raw)?;
@@ -100,7 +100,7 @@ pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) 
     })
 }
 
-/// Returns the message with some blocks changed; `None` if none is.
+/// Returns the message with `change` applied to its blocks, or `None` if no block changed.
 fn edit_blocks(entry: &str, change: impl FnMut(&str) -> Option<Option<String>>) -> Option<String> {
     let message = Message::read(entry)?;
     let MessageContent::Blocks(blocks) = message.content()? else { return None };
@@ -129,7 +129,7 @@ pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{error}}}"#)
 }
 
-/// Adapts a stored turn to what the client sends back of it, and to the tools that still exist.
+/// Adapts a stored turn to the copy that the client sends back, and to the tools that still exist.
 pub(super) fn adapt_to_echo(
     stored: Vec<String>,
     echoed: &[&str],
@@ -157,8 +157,8 @@ pub(super) fn adapt_to_echo(
     stored
 }
 
-/// Returns the message without references to tools that no longer exist, since a single one would make the API
-/// reject the request.
+/// Returns the message without references to tools that no longer exist, since the API rejects a request with
+/// even one such reference.
 fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
     let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let is_missing =
@@ -175,7 +175,7 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
                 }
                 json_list(&left)
             }
-            // The provider's result may be empty.
+            // The provider's result may list no tools, so it needs no replacement text.
             "tool_search_tool_result" => {
                 let inner = Fields::read(inner)?;
                 let found = content::items(inner.get("tool_references")?)?;

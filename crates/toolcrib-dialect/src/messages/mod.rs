@@ -1,8 +1,8 @@
 //! Anthropic Messages.
 //!
-//! The strictest of the four APIs: results must be in the message after their calls, thinking is signed, and a
-//! signature may cover everything before it. It also supports deferral: `defer_loading`, `tool_reference`, and
-//! a hosted tool search.
+//! This is the strictest of the four APIs: results must be in the message after their calls, thinking is signed,
+//! and a signature may cover everything before it. The API also supports deferral: `defer_loading`,
+//! `tool_reference`, and a hosted tool search.
 
 mod announcement;
 mod content;

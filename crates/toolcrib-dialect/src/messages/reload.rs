@@ -1,8 +1,8 @@
 //! Loads tools again at the end of a history.
 //!
-//! If a tool was called in the history but its record is lost, it must be loaded again. Changing old turns or
-//! `tools` would invalidate the prompt cache. So a search call and its result are appended, which costs only a
-//! few tokens.
+//! If a tool was called in the history but the record of that turn is lost, the tool must be loaded again.
+//! Changing old turns or `tools` would invalidate the prompt cache. So a search call and its result are
+//! appended, which costs only a few tokens.
 
 use toolcrib_text::json;
 
@@ -15,8 +15,8 @@ use crate::toolset::Toolset;
 
 /// Returns a search for these tools by name, and its results.
 ///
-/// Returns `None` if the model thinks, since its calls must then begin with a signed thought; and if the
-/// history ends with an assistant message, since the model is to continue that message.
+/// Returns `None` if thinking is enabled, since a turn with calls must then begin with a signed thought. Also
+/// returns `None` if the history ends with an assistant message, since the model must continue that message.
 pub(super) fn reload_tools(
     request: &Request,
     toolset: &Toolset,

@@ -1,4 +1,4 @@
-//! Reads a request of Messages, or one that only counts its tokens.
+//! Reads a Messages request, or a request that only counts tokens.
 
 use toolcrib_text::json::Fields;
 
@@ -37,7 +37,7 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
     Some(rows.finish())
 }
 
-/// Adds a message to the fingerprint. Thinking is not part of it, since clients may drop it.
+/// Adds a message to the fingerprint, without its thinking, since clients may drop thinking.
 fn add_to_fingerprint(message: &Message<'_>, has_text: bool, segment: &mut SegmentBuilder) {
     if let (Some(MessageContent::Text(text)), true) = (message.content(), has_text) {
         segment.fingerprint.text(&text);
@@ -70,9 +70,9 @@ fn choice(text: &str) -> ToolChoice {
     }
 }
 
-/// Returns how the client defers tools itself, according to its tools and its history.
+/// Returns how the client defers tools itself, judging by its tool list and its history.
 pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<ClientDeferral> {
-    // Few clients do, so the tools of all others are not parsed for this.
+    // Few clients defer tools themselves, so the tools of all others are not parsed for this check.
     let may_defer = tools.contains("tool_search") || tools.contains("defer_loading");
     let tools = if may_defer { items(tools).unwrap_or_default() } else { Vec::new() };
     let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();

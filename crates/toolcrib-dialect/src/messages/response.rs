@@ -16,7 +16,7 @@ pub(super) struct MessagesResponseMerger {
     rounds: usize,
     /// `id` of the first response.
     id: Option<String>,
-    /// The client's blocks, of all rounds.
+    /// The blocks for the client, from all rounds.
     content: Vec<String>,
     usage: Option<Value>,
     /// Whether any block was hidden or rewritten.
@@ -114,8 +114,8 @@ pub(super) fn entry(blocks: &[String]) -> Vec<String> {
     if blocks.is_empty() { Vec::new() } else { vec![content::write_message("assistant", blocks)] }
 }
 
-/// Returns how a round ended, by its `stop_reason`. With the provider's search, the client does not know of the
-/// search, so a paused turn is continued here.
+/// Returns how a round ended, according to its `stop_reason`. If the provider's search is used, a paused turn is
+/// continued here, because the client does not know of the search.
 pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,

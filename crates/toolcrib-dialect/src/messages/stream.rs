@@ -26,7 +26,7 @@ pub(super) struct MessagesStreamMerger {
     /// Number of blocks that were forwarded to the client.
     forwarded_blocks: usize,
     round: StreamedRound,
-    /// The `message_delta` that ends the message, held back.
+    /// The `message_delta` that ends the message. It is held back.
     held_delta: Option<String>,
     /// Token usage of the rounds that have ended.
     usage: Option<Value>,
@@ -121,7 +121,7 @@ impl StreamMerger for MessagesStreamMerger {
 }
 
 impl MessagesStreamMerger {
-    /// Forwards the start of the message in the first round only.
+    /// Forwards the start of the message, but only in the first round.
     fn on_message_start(&mut self, event: &Event, fields: &Fields<'_>, out: &mut Vec<u8>) {
         let message = fields.get("message").and_then(Fields::read);
         self.record_usage(message.as_ref().and_then(|message| message.get("usage")));
@@ -191,7 +191,7 @@ impl MessagesStreamMerger {
     ) {
         let index = index(fields);
         let Some(block) = self.round.blocks.iter_mut().rfind(|block| block.index == index) else {
-            // The block was never started.
+            // The upstream never started this block, so the event is forwarded unchanged.
             out.extend_from_slice(event.raw());
             return;
         };
@@ -255,7 +255,7 @@ impl MessagesStreamMerger {
             }
             block.state = BlockState::Decided;
             let resolved = if router.route(&name) == CallRoute::Forward {
-                // It waited for an earlier call.
+                // The call was held only because it waited for an earlier one.
                 router.note_forwarded_call(id, &name, &input);
                 ResolvedCall::Forward { name, arguments: input }
             } else {
@@ -271,7 +271,7 @@ impl MessagesStreamMerger {
     fn record_usage(&mut self, used: Option<&str>) {
         let used = used.and_then(usage::parse);
         match (&mut self.round.usage, used) {
-            // New keys in every event would add up.
+            // The number of keys is limited, because a server could add new keys in every event.
             (Some(Value::Object(known)), Some(Value::Object(later)))
                 if known.len() < MAX_USAGE_KEYS =>
             {
@@ -282,8 +282,8 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Returns the token usage of all rounds. It has the keys of the last round's final usage, and those that a
-    /// client knows from the start of the message.
+    /// Returns the token usage of all rounds. The result has the keys of the last round's final usage, and the
+    /// input token counts that the client knows from the start of the message.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);

@@ -27,20 +27,20 @@ pub(super) struct StreamedRound {
 pub(super) struct StreamedBlock {
     /// The upstream's index.
     pub(super) index: Option<u64>,
-    /// The block as it was started.
+    /// The block as it was in its first event.
     start: String,
-    /// Text that was appended to a field.
+    /// Text that deltas appended to a field, by field.
     texts: Vec<(String, String)>,
-    /// Other values that were sent for a field; the last one counts.
+    /// Other values that deltas sent for a field, by field. The last value counts.
     values: Vec<(String, String)>,
     citations: Vec<String>,
     /// The input of a call, as far as it was received.
     input: String,
     /// The id and name of a call.
     pub(super) call: Option<(Option<String>, String)>,
-    /// Whether its end was received.
+    /// Whether the end of the block was received.
     pub(super) complete: bool,
-    /// Whether the router was told of a call that is forwarded as it is received.
+    /// Whether the router was notified of the call, if the call is forwarded while it is received.
     pub(super) recorded: bool,
     pub(super) state: BlockState,
 }
@@ -48,7 +48,7 @@ pub(super) struct StreamedBlock {
 /// What happens to a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockState {
-    /// Forwarded under this index.
+    /// Forwarded to the client under this index.
     Forwarded(usize),
     /// A call that is held until it is complete.
     Held,
@@ -76,8 +76,8 @@ impl StreamedBlock {
         }
     }
 
-    /// Counts the start of the block, or discards it if the limit for copies is reached. The record is then
-    /// incomplete and is not stored.
+    /// Counts the start of the block towards the limits. If the limit for copies is reached, the start is
+    /// discarded; the record is then incomplete and is not stored.
     pub(super) fn count_start(&mut self, budget: &mut ResponseBudget) {
         budget.hold(PART_BYTES);
         match self.state {
@@ -94,7 +94,7 @@ impl StreamedBlock {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
             let size = key.len() + raw.len();
             if let BlockState::Forwarded(_) = self.state {
-                // The client already has it; this copy is only for the record.
+                // The client already has this data; the copy is only for the record.
                 if !budget.copy(size) {
                     continue;
                 }
@@ -117,7 +117,7 @@ impl StreamedBlock {
         }
     }
 
-    /// Returns the input of a call: the received pieces, or the input in its start.
+    /// Returns the input of a call: the received pieces, or the input in the block's start.
     pub(super) fn input(&self) -> String {
         if !self.input.trim().is_empty() {
             return self.input.clone();
@@ -142,7 +142,7 @@ impl StreamedBlock {
             edits.push(("citations", Some(content::json_list(&all))));
         }
         if !self.input.trim().is_empty() {
-            // An incomplete input is replaced by an empty one.
+            // An incomplete input is replaced by an empty object.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&self.input).is_ok();
             edits.push(("input", Some(if is_json { self.input.clone() } else { "{}".into() })));
         }

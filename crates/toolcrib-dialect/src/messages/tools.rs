@@ -1,8 +1,8 @@
 //! Writes `tools` for Messages: deferred tools, our own tools, and the cache breakpoint.
 //!
-//! The API rejects a cache breakpoint on a deferred tool, and dropping it would lose the client's cache. So it
-//! moves to the last tool that is sent in full. Breakpoints never become more than the client set, so the API's
-//! limit of four per request remains the client's responsibility.
+//! The API rejects a cache breakpoint on a deferred tool, and dropping the breakpoint would lose the client's
+//! cache. So the breakpoint moves to the last tool that is sent in full. A request never gets more breakpoints
+//! than the client set, so the API's limit of four per request remains the client's responsibility.
 
 use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
@@ -11,7 +11,7 @@ use super::content::{items, json_list};
 use crate::mode::{HostedSearch, Mode};
 use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
-/// Writes the client's tools, then ours, then those that were found.
+/// Writes the client's tools, then our own, then those that a search found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let defer = |fields: &Fields<'_>| {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])

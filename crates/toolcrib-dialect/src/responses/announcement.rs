@@ -4,7 +4,7 @@ use toolcrib_text::json;
 
 use super::item::Item;
 
-/// Returns the message with the text before the user's own.
+/// Returns the message with `text` inserted before the user's own text.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let item = Item::read(entry).filter(|item| item.kind == "message")?;
     if item.fields.string("role").as_deref() != Some("user") {
@@ -23,7 +23,7 @@ pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     Some(item.fields.with(&[("content", Some(content))]))
 }
 
-/// Returns a user message that consists of the text.
+/// Returns a user message whose only content is `text`.
 pub(super) fn user_message(text: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":[{}]}}"#, part(text))
 }

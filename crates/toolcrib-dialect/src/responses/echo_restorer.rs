@@ -2,7 +2,7 @@
 //!
 //! The API repeats much of the request in every response. The upstream's request is not the client's, so these
 //! parts are replaced: the tools, the id of the previous response, and the namespace of a called tool. The
-//! client's tools are parsed only when they are first needed, which most turns never do.
+//! client's tools are parsed only when they are first needed, and most turns never need them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,10 +25,10 @@ pub(super) struct EchoRestorer {
     declared: OnceLock<DeclaredNamespaces>,
 }
 
-/// What the client's tools declare.
+/// The namespaces that the client's tools declare.
 #[derive(Debug, Default)]
 struct DeclaredNamespaces {
-    /// The namespace of each tool. Names that are declared twice are left out.
+    /// The namespace of each tool. A name that is declared twice is left out.
     namespaces: HashMap<String, Option<String>>,
 }
 
@@ -65,7 +65,8 @@ impl EchoRestorer {
         changes
     }
 
-    /// Returns the edits that give a call of this tool the client's namespace, or none.
+    /// Returns the edits that give a call to this tool the namespace that the client declared, or that remove
+    /// the namespace if the client declared none.
     pub(super) fn restore_namespace(
         &self,
         call: &Fields<'_>,

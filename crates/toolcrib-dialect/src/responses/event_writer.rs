@@ -1,7 +1,7 @@
 //! Writes the events of one response.
 //!
-//! As long as all of the upstream's events are forwarded, their sequence numbers and indices are the
-//! upstream's. From the first hidden event on, they are counted here.
+//! As long as every event of the upstream is forwarded, the upstream's sequence numbers and indices are kept.
+//! From the first hidden event on, they are assigned here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use crate::sse::{self, Event};
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamEvent<'a> {
     pub(super) event: &'a Event,
-    /// Its data, and the fields of the object in it.
+    /// The event's data, and the fields of the JSON object in the data.
     pub(super) data: &'a str,
     pub(super) fields: &'a Fields<'a>,
 }
 
 impl<'a> UpstreamEvent<'a> {
-    /// Returns the response object in it.
+    /// Returns the response object in the event.
     pub(super) fn response(&self) -> Option<Fields<'a>> {
         self.fields.get("response").and_then(Fields::read)
     }
@@ -31,7 +31,7 @@ impl<'a> UpstreamEvent<'a> {
 /// Writes events, and numbers them and their items.
 #[derive(Debug, Default)]
 pub(super) struct EventWriter {
-    /// Whether numbers and indices are counted here, because something was hidden or added.
+    /// Whether sequence numbers and indices are assigned here, because something was hidden or added.
     renumbers: bool,
     /// The next sequence number. `None` for a server that does not number its events.
     sequence: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Counts numbers and indices here from now on.
+    /// Assigns sequence numbers and indices here from now on.
     pub(super) fn renumber(&mut self) {
         self.renumbers = true;
     }
@@ -51,7 +51,7 @@ impl EventWriter {
         self.renumbers
     }
 
-    /// Returns the client's index for the next item, whose index upstream is `upstream_index`.
+    /// Returns the client's index for the next item, whose upstream index is `upstream_index`.
     pub(super) fn next_index(&mut self, upstream_index: u64) -> u64 {
         let index = if self.renumbers { self.index } else { upstream_index };
         self.index = index.saturating_add(1);
@@ -64,8 +64,8 @@ impl EventWriter {
         number
     }
 
-    /// Writes an event of the upstream with edits in its data. All other bytes are kept. `index` is the
-    /// client's index of its item.
+    /// Writes an event of the upstream with `changes` applied to its data. All other bytes are kept. `index` is
+    /// the client's index for the event's item.
     pub(super) fn write_edited(
         &mut self,
         upstream: UpstreamEvent<'_>,

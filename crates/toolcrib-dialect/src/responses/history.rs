@@ -12,7 +12,7 @@ use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
 use crate::mode::{Mode, ReferenceKind};
 use crate::toolset::Toolset;
 
-/// Rewrites a call of a deferred tool so that it goes through the bridge tool `call`.
+/// Rewrites a call to a deferred tool so that it goes through the bridge tool `call`.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -30,14 +30,14 @@ pub(super) fn wrap_deferred_calls(
     ]))
 }
 
-/// Adds the namespace that a deferred tool has once an item has loaded it.
+/// Sets the namespace of a call to a deferred tool to the namespace into which an item loads the tool.
 pub(super) fn qualify_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
     let has_namespace = item.fields.string("namespace").is_some_and(|space| space == name);
-    // The client's own namespace is not the one that the tool is loaded into.
+    // A namespace of the client is replaced, because the tool is loaded into a different one.
     (!has_namespace).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
 }
 
@@ -50,7 +50,7 @@ fn deferred_call<'a>(
     Some((item, name))
 }
 
-/// Inserts hidden answers directly after the calls, before the client's items.
+/// Inserts hidden answers directly after the turn's calls, before the client's next items.
 pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -78,7 +78,7 @@ pub(super) fn insert_hidden_answers<'a>(
             continue;
         }
         let text = match (answer.text.as_str(), answer.references.is_empty()) {
-            // The tools are loaded by an item below. An empty result looks like a failure to the model.
+            // The tools are loaded by an item below. To the model, an empty result would look like a failure.
             ("", false) => Cow::Borrowed("The tools are loaded."),
             (text, _) => Cow::Borrowed(text),
         };
@@ -116,7 +116,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// Adds the generated id to a call that has none.
+/// Adds the generated id to a call that has no id.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let item = Item::read(entry)?;
     let call = item.client_call().filter(|call| call.id.is_none())?;
@@ -130,8 +130,8 @@ pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
-/// Returns the type of the call that a result belongs to: a function call, a custom tool call, or a call of the
-/// API's own tool search. If only the provider has the call, the mode decides.
+/// Returns the type of the call that a result belongs to: a function call, a custom tool call, or a call to the
+/// API's own tool search. If only the provider stores the call, the mode determines its type.
 fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) -> &'static str {
     let call = turn.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
@@ -146,8 +146,8 @@ fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) ->
     }
 }
 
-/// Removes the reasoning from a stored turn if the client removed it, because reasoning of another model is
-/// rejected. Item ids are removed too, since they tie reasoning to the item after it.
+/// Removes the reasoning from a stored turn if the client removed it, because the API rejects reasoning of
+/// another model. Item ids are removed too, since they tie reasoning to the item after it.
 pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String> {
     let is_reasoning = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
     let is_reference =

@@ -1,7 +1,7 @@
-//! Reads the fields of a Responses item that the proxy needs.
+//! Reads the fields that the proxy needs from a Responses item.
 //!
-//! Items in `input` and in `output` have the same form, so one reader serves both, and the fingerprint of a
-//! turn is the same whether it is computed from the response or from the client's next request.
+//! Items in `input` and in `output` have the same form, so one reader serves both, and the fingerprint of a turn
+//! is the same whether it is computed from the response or from the client's next request.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -10,7 +10,7 @@ use crate::request::Speaker;
 /// An item.
 pub(super) struct Item<'a> {
     pub(super) fields: Fields<'a>,
-    /// Its type. A message may omit it.
+    /// The item's type, which a message may omit.
     pub(super) kind: String,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the call in it, if it is one that the client must answer.
+    /// Returns the item's call, if the client must answer it.
     pub(super) fn client_call(&self) -> Option<ItemCall> {
         let text = |key: &str| {
             let raw = || self.fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
@@ -91,7 +91,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the id of the call that it answers.
+    /// Returns the id of the call that this item answers.
     pub(super) fn answered_call_id(&self) -> Option<String> {
         match self.kind.as_str() {
             "mcp_approval_response" => self.fields.string("approval_request_id"),

@@ -1,8 +1,8 @@
 //! Decides what happens to an item of a response.
 //!
-//! The same for streams and complete responses: a call of one of our tools is answered and hidden, a call of a
-//! deferred tool is forwarded under its real name, and everything else is forwarded unchanged. The upstream's
-//! history gets the original item.
+//! The rules are the same for streams and complete responses: a call to one of our tools is answered and hidden,
+//! a call to a deferred tool is forwarded under its real name, and everything else is forwarded unchanged. The
+//! upstream's history gets the original item.
 
 use toolcrib_text::json;
 
@@ -16,7 +16,7 @@ use crate::toolset::Toolset;
 /// What happens to an item.
 #[derive(Debug)]
 pub(super) struct ItemDecision {
-    /// The history entry for the upstream. `None` for an item that the API would reject.
+    /// The history entry for the upstream. `None` if the API would reject the item.
     pub(super) entry: Option<String>,
     pub(super) client: ClientItem,
 }
@@ -29,21 +29,22 @@ pub(super) enum ClientItem {
     Hidden,
 }
 
-/// Returns how an item is treated from its first event on.
+/// Returns whether an item is forwarded from its first event on, or held.
 pub(super) fn item_routing(raw: &str, router: &CallRouter) -> CallRoute {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(CallRoute::Hold, |name| router.route(&name))
         }
         Some(item) if is_undeclared_custom_call(&item, router) => CallRoute::Hold,
-        // Either ours or the provider's: requests of clients with a tool search of their own are not rewritten.
+        // The search is either ours or the provider's: if a client has a tool search of its own, its requests
+        // are not rewritten.
         Some(item) if is_tool_search(&item) => CallRoute::Hold,
         _ => CallRoute::Forward,
     }
 }
 
-/// Decides about a complete item. If `is_forwarded`, the client already has part of it, and it is always
-/// forwarded.
+/// Decides about a complete item. If `is_forwarded`, the client already has part of the item, so the item is
+/// always forwarded.
 pub(super) fn decide_item(
     raw: &str,
     is_forwarded: bool,
@@ -131,7 +132,7 @@ fn decide_call(
     ItemDecision { entry, client }
 }
 
-/// Returns the call as the client sees it, if that is different.
+/// Returns the call in the client's form, or `None` if it is the same.
 pub(super) fn call_for_client(
     item: &Item<'_>,
     name: &str,
@@ -142,8 +143,8 @@ pub(super) fn call_for_client(
     (!edits.is_empty()).then(|| item.fields.with(&edits))
 }
 
-/// Returns the call as a history entry. An item loads a tool into a namespace of the tool's name, and the API
-/// looks for the tool there, also for a call from before it was loaded.
+/// Returns the call as a history entry. An item loads a tool into a namespace that has the tool's name. The API
+/// looks for the tool in that namespace even if the call was made before the tool was loaded.
 fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter) -> String {
     let toolset = router.toolset();
     let loads = matches!(toolset.mode(), Mode::Reference(_)) && toolset.is_deferred(name);
@@ -154,7 +155,7 @@ fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter
     }
 }
 
-/// Whether it is a call of a custom tool that the client did not declare.
+/// Whether the item is a call to a custom tool that the client did not declare.
 fn is_undeclared_custom_call(item: &Item<'_>, router: &CallRouter) -> bool {
     item.kind == "custom_tool_call"
         && item.name().is_none_or(|name| !router.toolset().is_declared(&name))
@@ -164,7 +165,7 @@ fn is_tool_search(item: &Item<'_>) -> bool {
     matches!(item.kind.as_str(), "tool_search_call" | "tool_search_output")
 }
 
-/// Whether reasoning can be read by an API that did not store it.
+/// Whether reasoning has encrypted content, which an API that did not store the reasoning can read.
 fn has_encrypted_content(item: &Item<'_>) -> bool {
     item.fields.get("encrypted_content").is_some_and(|raw| raw != "null")
 }

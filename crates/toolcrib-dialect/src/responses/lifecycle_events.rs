@@ -1,4 +1,4 @@
-//! Events that contain the whole response: its beginning and its end.
+//! Events that contain the response object: those that begin and those that end a response.
 //!
 //! The client gets one response for all rounds. It begins with the first round. Its end is held back until the
 //! last round, and then contains all items that the client got and the token usage of all rounds.
@@ -44,8 +44,8 @@ impl ResponsesStreamMerger {
         self.writer.write_edited(upstream, None, changes, out);
     }
 
-    /// Counts a lifecycle event and returns whether there were too many. Each repeats the client's tools, so a
-    /// small event becomes a large one.
+    /// Counts a lifecycle event and returns whether there were too many. Each of these events repeats the
+    /// client's tools, so a small upstream event becomes a large one.
     fn has_too_many_lifecycle_events(&mut self, router: &mut CallRouter) -> bool {
         self.lifecycle_events += 1;
         if self.lifecycle_events > MAX_LIFECYCLE_EVENTS {
@@ -64,8 +64,8 @@ impl ResponsesStreamMerger {
         response.map(restore).unwrap_or_default()
     }
 
-    /// Processes the end of a round. It is held back unless the round failed, because nothing follows a
-    /// failure.
+    /// Processes the end of a round. The end is held back, unless the round failed: no round follows a failed
+    /// one.
     pub(super) fn on_response_end(
         &mut self,
         kind: &str,
@@ -83,7 +83,7 @@ impl ResponsesStreamMerger {
             // The output must be assembled from the items that the client got.
             self.writer.renumber();
         }
-        // If as many items had events, none is missing, whatever their indices.
+        // If at least as many items had events of their own, none is missing, whatever their indices.
         let done = self.round.items.iter().filter(|item| item.done).count();
         let output = if done < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {
@@ -106,7 +106,7 @@ impl ResponsesStreamMerger {
             self.round.response = response.string("id").filter(|_| self.echo.is_stored);
         }
         if self.writer.is_renumbering() && router.budget.is_full() {
-            // The last event repeats all items that the client got, but not all of them were recorded.
+            // The last event must repeat all items that the client got, but some of them were not recorded.
             router.budget.exceed();
         }
         let end = round_end(kind.strip_prefix("response.").unwrap_or_default());

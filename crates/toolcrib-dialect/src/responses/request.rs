@@ -81,9 +81,9 @@ fn choice(text: &str) -> ToolChoice {
     callable_name(text).map_or(ToolChoice::Auto, |name| ToolChoice::Named(vec![name]))
 }
 
-/// Returns how the client defers tools itself, according to its tools.
+/// Returns how the client defers tools itself, judging by its tool list.
 pub(super) fn client_deferral(tools: &str) -> Option<ClientDeferral> {
-    // Few clients do, so the tools of all others are not parsed for this.
+    // Few clients defer tools themselves, so the tools of all others are not parsed for this check.
     if !tools.contains("tool_search") {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Merges the complete responses of several rounds into one.
 //!
-//! The client gets the id of the last response: the API stores the whole turn under it, so a client that
+//! The client gets the id of the last response: the API stores the whole turn under that id, so a client that
 //! continues from it needs no record.
 
 use serde_json::Value;
@@ -19,9 +19,9 @@ pub(super) struct ResponsesResponseMerger {
     /// The last response, as it was received.
     body: String,
     rounds: usize,
-    /// The client's items, of all rounds.
+    /// The items for the client, from all rounds.
     output: Vec<String>,
-    /// Whether any of them was hidden or rewritten.
+    /// Whether any item was hidden or rewritten.
     altered: bool,
     usage: Option<Value>,
 }
@@ -80,7 +80,7 @@ impl ResponseMerger for ResponsesResponseMerger {
     }
 }
 
-/// Returns how a response ended, by its `status`.
+/// Returns how a response ended, according to its `status`.
 pub(super) fn round_end(status: &str) -> RoundEnd {
     match status {
         "incomplete" => RoundEnd::Truncated,

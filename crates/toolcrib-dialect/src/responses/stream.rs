@@ -1,8 +1,8 @@
 //! Merges the streams of several Responses rounds into the stream of one response.
 //!
-//! An event is forwarded unchanged unless something in it must change: a number after something was hidden, the
-//! repeated tools, the namespace of a call. Events of later items wait while a call is held, so that the order
-//! is kept.
+//! Events are forwarded unchanged, with three exceptions: sequence numbers and indices change once something was
+//! hidden, and the repeated tools and the namespace of a call are those of the client. While a call is held,
+//! events of later items wait, so that the order is kept.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -173,8 +173,8 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Processes waiting events in order, as far as no held item blocks them. This is a loop and not a
-    /// recursion from the end of an item, because a server may end a thousand items in reverse order.
+    /// Processes waiting events in order, until a held item blocks them. This is a loop, and not a recursive
+    /// call at the end of each item, because a server may end a thousand items in reverse order.
     pub(super) fn process_waiting(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
@@ -192,7 +192,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Whether another item is held and not yet decided about.
+    /// Whether an event of this item must wait, because another item is held and not yet decided about.
     fn must_wait(&self, index: u64) -> bool {
         self.round.held.is_some_and(|held| held != index)
     }
@@ -207,7 +207,8 @@ impl ResponsesStreamMerger {
     ) {
         let item = self.round.items.iter().rfind(|item| item.index == index).copied();
         match (kind, upstream.fields.get("item")) {
-            // Always a new item: some servers give every item the same index.
+            // This is always a new item, even if the index is known: some servers give every item the same
+            // index.
             ("response.output_item.added", Some(raw)) => {
                 let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
                 let client_index = self.add_item(index, is_forwarded, router);
@@ -220,7 +221,7 @@ impl ResponsesStreamMerger {
                 self.on_item_done(index, raw, Some(upstream), router, out);
             }
             _ => {
-                // The server omitted the start of the item. Arguments may belong to a call that must be held.
+                // If the server omitted the start of the item, arguments may belong to a call that must be held.
                 let is_forwarded = !kind.starts_with("response.function_call_arguments");
                 let client_index = match item {
                     Some(item) => item.client_index,
@@ -229,7 +230,8 @@ impl ResponsesStreamMerger {
                 if client_index.is_some() {
                     self.writer.write_edited(upstream, client_index, Vec::new(), out);
                 } else {
-                    // The complete item repeats this text, so it is not kept; counting it bounds the stream.
+                    // The text is not kept, because the complete item repeats it. It is counted so that the
+                    // stream is bounded.
                     let more = upstream.fields.get("delta").unwrap_or_default().len();
                     router.budget.hold(more);
                 }
@@ -249,7 +251,7 @@ impl ResponsesStreamMerger {
         client_index
     }
 
-    /// Returns the edits that give a call the client's namespace in its first event.
+    /// Returns the edits that restore the client's namespace in the first event of a call.
     fn restored_call(
         &self,
         data: &str,
@@ -275,7 +277,8 @@ impl ResponsesStreamMerger {
     ) {
         let known = self.round.items.iter().rfind(|item| item.index == index).copied();
         let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
-        // An item that the client has part of is never held, so this is another item with the same index.
+        // If the client has part of an item, that item is never held. So an item that must be held is another
+        // one with the same index.
         let known = known.filter(|item| item.client_index.is_none() || is_forwarded);
         if known.is_some_and(|item| item.done) {
             return;
@@ -286,7 +289,8 @@ impl ResponsesStreamMerger {
         };
         let ItemDecision { entry, client } =
             decide_item(raw, client_index.is_some(), &self.echo, router);
-        // What the client already has is only needed for the record, unless the end must be rewritten.
+        // The client already has a forwarded item, so its copy is only for the record, unless the end must be
+        // rewritten.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_recorded = if client_index.is_some() && !self.writer.is_renumbering() {
             router.budget.copy(size)
@@ -311,7 +315,7 @@ impl ResponsesStreamMerger {
                     self.writer.write_edited(upstream, client_index, changes, out);
                 }
                 (None, _) => self.writer.write_item(at, &text, out),
-                // It had no events of its own; the last event contains it.
+                // The item had no events of its own; the client gets it in the last event.
                 (Some(_), None) => {}
             }
             if is_recorded {

@@ -4,14 +4,14 @@ use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
 
-/// Maximum length of an error text that is not JSON, in bytes. Enough for a sentence, too little for a web
+/// Maximum length of an error text that is not JSON, in bytes. This is enough for a sentence, but not for a web
 /// page.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// An error of the backend.
+/// An error from the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BackendError {
-    /// The HTTP status, or the matching one if the error came in a stream.
+    /// The HTTP status, or an equivalent status if the error arrived in a stream.
     pub(super) status: u16,
     pub(super) message: String,
     /// The backend's error code.
@@ -70,7 +70,8 @@ impl BackendError {
     }
 }
 
-/// Returns the status of an error. If the response had a success status, the error's code may be a status.
+/// Returns the status of an error. If the response had a success status, the error's code is used, provided that
+/// it is an HTTP error status.
 fn error_status(status: u16, code: Option<u16>) -> u16 {
     match code {
         _ if status >= 400 => status,

@@ -75,7 +75,7 @@ pub(super) struct ChatRequest {
 impl ChatRequest {
     /// Returns the body as JSON.
     pub(super) fn write(mut self) -> String {
-        // Without tools, servers reject both fields.
+        // Servers reject these two fields in a request without tools.
         if self.tools.is_empty() {
             (self.tool_choice, self.parallel_tool_calls) = (None, None);
         }
@@ -147,7 +147,7 @@ pub(super) enum ChatToolChoice {
     Some(AllowedToolsChoice),
 }
 
-/// One function, by name.
+/// Requires one function, by name.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum FunctionChoice {
@@ -165,7 +165,7 @@ pub(super) struct FunctionName {
     name: String,
 }
 
-/// A subset of the functions.
+/// Restricts the model to a subset of the functions.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AllowedToolsChoice {
@@ -207,8 +207,8 @@ pub(super) enum UserContent {
 }
 
 impl UserContent {
-    /// Returns the simplest content for these parts, because many backends accept only a string if there is
-    /// only text. `None` if there are no parts.
+    /// Returns the simplest content for these parts: a string if there is only text, because many backends
+    /// accept nothing else then. `None` if there are no parts.
     pub(super) fn of(parts: Vec<ContentPart>) -> Option<Self> {
         if parts.is_empty() {
             return None;

@@ -5,7 +5,7 @@ use toolcrib_text::json::{self, Fields};
 use super::lenient;
 use crate::usage;
 
-/// Maximum size of a response id, in bytes. The ids of its items begin with it.
+/// Maximum size of a response id, in bytes. It is limited because the ids of the response's items begin with it.
 const MAX_ID_BYTES: usize = 256;
 
 /// A complete response.
@@ -28,12 +28,12 @@ pub(super) struct ResponseHead {
     pub(super) created: u64,
 }
 
-/// A call of the model.
+/// A call from the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON text, but not validated.
+    /// The arguments as JSON text. They are not validated.
     pub(super) arguments: String,
 }
 
@@ -100,7 +100,7 @@ impl ChatUsage {
 }
 
 impl ResponseHead {
-    /// Reads the metadata of a response or a chunk; `fallback` is its id if it has none.
+    /// Reads the metadata of a response or a chunk; `fallback` is used if there is no id.
     pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
         let id = lenient::text(fields, "id").filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()));
         Self {
@@ -117,7 +117,7 @@ impl ResponseHead {
 }
 
 impl ChatResponse {
-    /// Reads a response; `None` if it is not one.
+    /// Reads a response. Returns `None` if the body is not a response.
     pub(super) fn read(body: &[u8], fallback: &str) -> Option<Self> {
         let fields = Fields::read(std::str::from_utf8(body).ok()?)?;
         let choices = json::items(fields.get("choices")?)?;

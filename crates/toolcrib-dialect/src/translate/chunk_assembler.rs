@@ -46,7 +46,7 @@ pub(super) struct ChunkAssembler {
     finish: Option<String>,
     usage: ChatUsage,
     ended: bool,
-    /// Limits the parts that wait.
+    /// Limits the size of the parts that wait.
     budget: ResponseBudget,
 }
 
@@ -63,7 +63,7 @@ struct AssembledCall {
     id: Option<String>,
     name: String,
     arguments: String,
-    /// Number of bytes of the arguments that were emitted; `None` before the call itself was.
+    /// Number of argument bytes that were emitted; `None` until the start of the call was emitted.
     emitted: Option<usize>,
     /// Length of the arguments when they were last checked for completeness.
     checked: usize,
@@ -79,7 +79,7 @@ impl ChunkAssembler {
         self.budget.exceeded()
     }
 
-    /// Number of bytes of the response that are held.
+    /// Returns the number of response bytes that are held.
     pub(super) fn held_bytes(&self) -> usize {
         self.budget.held_bytes()
     }
@@ -214,7 +214,7 @@ impl ChunkAssembler {
         });
         let found = match (index, id) {
             (Some(_), None) => calls.find(|(_, call)| call.index == index),
-            // Servers that repeat an index distinguish calls by id.
+            // Some servers use the same index for several calls, and distinguish the calls by id.
             (Some(_), Some(_)) => calls.find(|(_, call)| {
                 call.index == index && (call.id.is_none() || call.id.as_deref() == id)
             }),
@@ -224,7 +224,7 @@ impl ChunkAssembler {
         found.map(|(at, _)| at)
     }
 
-    /// Emits what can be emitted in order.
+    /// Emits as much as possible without changing the order of the parts.
     fn emit(&mut self, steps: &mut Vec<StreamStep>) {
         let finished = self.finish.is_some();
         let truncated = finished && self.finish_reason().is_truncated();
@@ -274,8 +274,8 @@ impl AssembledCall {
         is_complete
     }
 
-    /// Emits what is new. The call itself is emitted with its first argument bytes, because only then is its
-    /// name complete.
+    /// Emits the new part of the call. The start of the call is emitted with its first argument bytes, because
+    /// only then is its name complete.
     fn emit(&mut self, ended: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<StreamStep>) {
         if self.emitted.is_none() && (ended || !self.arguments.is_empty()) {
             let id = self.id.clone().or_else(id).unwrap_or_default();

@@ -6,7 +6,7 @@
 use serde::de::{Deserializer, Error, Visitor};
 use toolcrib_text::json::Fields;
 
-/// What was left out of a request: each name once, in order.
+/// The content that was left out of a request. Each name is listed once, in order.
 #[derive(Debug, Default)]
 pub(super) struct DroppedContent(Vec<String>);
 

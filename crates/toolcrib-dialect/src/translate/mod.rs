@@ -45,7 +45,7 @@ pub struct AdaptedRequest {
 /// A response in the client's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedResponse {
-    /// The backend's status, or an error status if a success was not a valid response.
+    /// The backend's status, or an error status if the backend reported success but the response was invalid.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
@@ -57,7 +57,7 @@ pub enum Untranslatable {
     /// The body is not a JSON object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// A field that refers to state on the API's own servers.
+    /// The request has a field that refers to state on the API's own servers.
     #[error(
         "`{0}` refers to state on a server, but this backend stores none: send the complete history"
     )]
@@ -65,7 +65,7 @@ pub enum Untranslatable {
 }
 
 impl Untranslatable {
-    /// Returns the field at fault, which is `param` in an OpenAI error.
+    /// Returns the field that caused the error. OpenAI's errors report it as `param`.
     pub fn param(self) -> Option<&'static str> {
         match self {
             Self::NotAnObject => None,
@@ -107,7 +107,7 @@ trait ClientApi: Send {
     /// Translates an error body.
     fn translate_error(&self, error: &BackendError) -> String;
 
-    /// Number of bytes that are held for the end of a streamed response.
+    /// Returns the number of bytes that are held for the end of a streamed response.
     fn held_bytes(&self) -> usize;
 
     /// Writes the events for one step of a streamed response.
@@ -144,7 +144,7 @@ impl Adapter {
         self.exceeded
     }
 
-    /// Number of bytes of the response that are held.
+    /// Returns the number of response bytes that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         self.assembler.held_bytes() + self.decoder.held_bytes()
     }
@@ -162,7 +162,7 @@ impl Adapter {
         Ok(AdaptedRequest { path: "/v1/chat/completions", body: chat_body })
     }
 
-    /// Returns what the last request left out, each once: tools, kinds of content, fields.
+    /// Returns the tools, kinds of content and fields that were left out of the last request, each once.
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }

@@ -23,7 +23,7 @@ pub(crate) struct TestConversation {
     pub(crate) records: HashMap<RecordKey, Vec<u8>>,
     /// The bodies that were sent upstream, over all requests.
     pub(crate) sent: Vec<Value>,
-    /// The same as raw text.
+    /// The same bodies as raw text.
     pub(crate) sent_bodies: Vec<String>,
     pub(crate) caller: [u8; 32],
     pub(crate) rounds: usize,
@@ -66,7 +66,7 @@ impl TestConversation {
         }
     }
 
-    /// Returns the exchange of a request after its first request was sent.
+    /// Returns the exchange of a client's request, after its first upstream request was sent.
     pub(crate) fn turn(&self, target: &str, body: &str) -> DrivenTurn {
         let (requested, native) = forcing(self.mode);
         let mut config = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -101,7 +101,7 @@ impl TestConversation {
             self.sent_bodies.push(sent);
             let response = responses.next().expect("another response of the upstream");
             let next = if stream {
-                // In pieces of an odd size, so that events are split anywhere.
+                // The response is fed in pieces of an odd size, so that events are split anywhere.
                 response.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));
                 turn.end(&mut out)
             } else {
@@ -119,7 +119,8 @@ impl TestConversation {
     }
 }
 
-/// Feeds a turn its rounds, split into pieces of these sizes in turn. Returns all bytes that the client gets.
+/// Feeds rounds to a turn, split into pieces whose sizes cycle through `pieces`. Returns all bytes that the
+/// client gets.
 pub(crate) fn feed(mut turn: DrivenTurn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sizes = pieces.iter().copied().cycle();

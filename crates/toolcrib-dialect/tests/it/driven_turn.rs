@@ -40,7 +40,7 @@ pub(crate) struct DrivenTurn {
     make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     /// The body that was sent last.
     sent: String,
-    /// Whether a response to it has begun.
+    /// Whether a response to that body has begun.
     is_answered: bool,
 }
 
@@ -84,7 +84,7 @@ impl DrivenTurn {
                     ResponseBody::Complete(body) if !start.is_unmodified => {
                         done.body = Some(String::from_utf8(body.to_vec()).unwrap());
                     }
-                    // Not a response of this API.
+                    // The response is not one of this API.
                     ResponseBody::Complete(_) | ResponseBody::Passthrough => return None,
                     ResponseBody::Forwarded => {}
                 },
@@ -146,7 +146,7 @@ impl DrivenTurn {
     }
 }
 
-/// Returns a setting and capabilities with which requests are sent in this mode.
+/// Returns a setting and capabilities that make requests use this mode.
 pub(crate) fn forcing(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
     // Without capabilities, a request that uses deferral would be translated.
     let capable =

@@ -1,6 +1,6 @@
 //! Complete exchanges without sockets: the actions, their order, and what the client gets.
 //!
-//! The driving loop is here, with a map as the store and a list of answers as the upstream.
+//! The loop that drives an exchange is here. It uses a map as the store and a list of answers as the upstream.
 
 mod errors;
 mod passthrough;

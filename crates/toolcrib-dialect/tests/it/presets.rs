@@ -84,7 +84,7 @@ fn sent(
     (serde_json::from_str(&sent).unwrap(), report)
 }
 
-/// The same as raw bytes, with an upstream that supports deferral natively.
+/// Like `sent`, but returns raw bytes, and the upstream supports deferral natively.
 fn bytes_sent(
     (api, target): (Api, &str),
     body: &Value,
@@ -147,7 +147,7 @@ fn claude_code_lists_names_in_the_first_message_in_every_mode() {
     }
 }
 
-/// With an upstream that supports references, in both APIs that have them, and without reveals.
+/// The upstream supports references, in each of the two APIs that have them. Reveals are enabled or disabled.
 #[test]
 fn claude_code_lists_names_in_the_first_message_with_references() {
     let searches =
@@ -264,8 +264,8 @@ fn a_client_with_its_own_search_is_passed_through() {
             assert_eq!(sent, body.to_string());
         }
     }
-    // A single one of these names may be an ordinary tool, and the bridge of one of the client's servers is
-    // sent in full.
+    // A single tool with one of these names may be an ordinary tool, and the bridge tools of one of the client's
+    // servers are sent in full.
     let mut tools = tools(Api::Chat, 40);
     let list = tools.as_array_mut().unwrap();
     for name in ["gate__tool_search", "gate__tool_call", "tool_call"] {

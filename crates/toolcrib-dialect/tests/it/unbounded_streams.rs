@@ -10,7 +10,7 @@ use toolcrib_dialect::{LimitExceeded, ResponseLimits};
 
 const LIMITS: ResponseLimits = ResponseLimits { response: 100_000, turn: 50_000, call: 20_000 };
 
-/// A stream of an upstream: its first events, and an event that it repeats, with a counter for `@`.
+/// A stream of an upstream: its first events, and an event that it repeats with `@` replaced by a counter.
 struct UpstreamStream {
     api: Api,
     speaks: Option<Api>,
@@ -91,7 +91,7 @@ fn own(api: Api, start: &[&str], again: &str) -> UpstreamStream {
     UpstreamStream { api, speaks: None, start, again: again.to_owned() }
 }
 
-/// Streams that hold more and more, and the limit that ends each.
+/// Streams that make the exchange hold more and more data, and the limit that ends each.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn streams_over_a_limit() -> Vec<(&'static str, UpstreamStream, LimitExceeded)> {
     let (turn, call) = (LimitExceeded::Turn(LIMITS.turn), LimitExceeded::Call(LIMITS.call));
@@ -232,7 +232,7 @@ fn a_limit_that_is_reached_is_not_exceeded() {
     assert_eq!(done.unwrap().ending, Ending::LimitExceeded(LimitExceeded::Call(LIMITS.call)));
 }
 
-/// Everything that was forwarded already: text, thinking, calls of the client's own tools.
+/// This applies to text, thinking, and calls to the client's own tools.
 #[test]
 fn forwarded_data_is_unbounded_and_not_recorded() {
     let x = "x".repeat(500);
@@ -274,7 +274,7 @@ fn forwarded_data_is_unbounded_and_not_recorded() {
     }
 }
 
-/// Some steps look at all calls for every piece, so the number of calls is limited in addition to their size.
+/// For every piece, some steps look at all calls, so the number of calls is limited in addition to their size.
 #[test]
 fn a_turn_with_too_many_calls_ends() {
     let call =

@@ -25,7 +25,7 @@ impl FlatNames {
         self.used.insert(name);
     }
 
-    /// Returns the name, or a similar one if it is taken, and reserves it.
+    /// Reserves the name, or a similar one if it is taken, and returns the reserved name.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let free = !self.used.contains(name);
         let name = if free { name.to_owned() } else { wire_name::distinct("client", name) };
@@ -33,8 +33,8 @@ impl FlatNames {
         name
     }
 
-    /// Returns the flat name of a tool. The API puts a tool without a namespace into a namespace of the tool's
-    /// name.
+    /// Returns the flat name of a tool. The API gives a tool without a namespace one that equals the tool's
+    /// name; such a tool keeps its name.
     pub(super) fn flatten(&mut self, namespace: &str, name: &str) -> String {
         if namespace == name {
             return name.to_owned();
@@ -43,7 +43,7 @@ impl FlatNames {
         if let Some(known) = self.flat.get(&tool) {
             return known.clone();
         }
-        // Some namespaces end with the separator.
+        // Some namespaces already end with the separator.
         let separator = if namespace.ends_with("__") { "" } else { "__" };
         let mut flat = format!("{namespace}{separator}{name}");
         if !wire_name::is_valid(&flat) || self.used.contains(&flat) {
@@ -55,7 +55,7 @@ impl FlatNames {
         flat
     }
 
-    /// Returns the tool behind a flat name; `None` for a tool without a namespace.
+    /// Returns the tool that a flat name stands for, or `None` if the tool has no namespace.
     pub(super) fn original(&self, flat: &str) -> Option<&NamespacedTool> {
         self.originals.get(flat)
     }

@@ -1,8 +1,8 @@
-//! Emulates deferral for a client that defers tools itself, if the backend does not support it.
+//! Emulates deferral for a client that defers tools itself, if the backend does not support deferral.
 //!
 //! Codex sends its tools in namespaces, has a `tool_search` of its own, and loads found tools with items in the
-//! history. Most servers that are compatible with the API silently drop all of this. Here it is translated into
-//! functions and function calls, which every server supports, and translated back in the response.
+//! history. Most servers that are compatible with the API silently drop all of this. Here, the request is
+//! translated to functions and function calls, which every server supports, and the response is translated back.
 
 mod flat_names;
 mod request_flattener;
@@ -24,7 +24,7 @@ const MAX_SEARCHES: usize = 1024;
 pub struct DeferralEmulation {
     request: String,
     flattener: RequestFlattener,
-    /// Fields that a response repeats from the request, with the client's value of each.
+    /// Request fields that a response repeats, each with the client's value.
     echoed: Vec<(&'static str, String)>,
     writer: EventWriter,
     /// Indices of items that are searches.
@@ -104,12 +104,12 @@ impl DeferralEmulation {
                     changes.push((range_of(data, raw), new));
                 }
             }
-            // A search call has no argument events in the client's form.
+            // In the client's form, a search call has no argument events.
             (None, Some(index)) if self.searches.contains(&index) => {
                 self.writer.renumber();
                 return;
             }
-            // The event that ends a call's arguments repeats the name.
+            // The event that ends a call's arguments repeats the tool's name.
             (None, _) => {
                 let named =
                     fields.string("name").and_then(|name| self.flattener.names.original(&name));
@@ -150,7 +150,8 @@ impl DeferralEmulation {
         item.is_some_and(|item| item.name().is_some() && item.name() == self.flattener.search)
     }
 
-    /// Returns the item as the client declared its tool; `None` if it is unchanged.
+    /// Translates an item back to the form in which the client declared its tool. Returns `None` if nothing
+    /// changes.
     fn restore_item(&self, raw: &str) -> Option<String> {
         let item = Item::read(raw).filter(|item| item.kind == "function_call")?;
         let name = item.name()?;

@@ -7,7 +7,7 @@ use crate::responses::item::Item;
 use crate::responses::request::is_tool_search;
 use crate::tool_list;
 
-/// Name, description and parameters of the search function, if the client does not specify them.
+/// Name, description and parameters of the search function, used if the client does not specify them.
 const SEARCH_NAME: &str = "tool_search";
 const SEARCH_DESCRIPTION: &str = "Finds tools and loads them.";
 const SEARCH_PARAMETERS: &str =
@@ -19,7 +19,7 @@ pub(super) struct RequestFlattener {
     pub(super) names: FlatNames,
     /// The name of the function that replaces the client's search.
     pub(super) search: Option<String>,
-    /// Whether the client uses the provider's hosted search. All tools are then declared, since it is unknown
+    /// Whether the client uses the provider's hosted search. If so, all tools are declared, since it is unknown
     /// which of them the search would have found.
     hosted: bool,
     tools: Vec<String>,
@@ -68,8 +68,8 @@ impl RequestFlattener {
         self.search = Some(name);
     }
 
-    /// Declares a tool, or the tools of a namespace, under flat names and each once. A deferred tool is
-    /// declared when it is loaded.
+    /// Declares a tool, or every tool of a namespace, under its flat name. No tool is declared twice, and a
+    /// deferred tool is declared only when it is loaded.
     fn declare(&mut self, text: &str, fields: &Fields<'_>, loaded: bool) {
         let Some((_, members)) = tool_list::members(fields) else {
             let name = tool_list::name(fields);
@@ -120,8 +120,8 @@ impl RequestFlattener {
         let Some(item) = Item::read(text) else { return Some(text.to_owned()) };
         let listed = item.fields.get("tools");
         match (item.kind.as_str(), item.call_id()) {
-            // Items that only load tools, and the provider's hosted search: the tools in them are declared, and
-            // the item is removed.
+            // Items that only load tools, and items of the provider's hosted search, are removed after the tools
+            // in them have been declared.
             ("additional_tools", _) | ("tool_search_call" | "tool_search_output", None) => {
                 self.changed = true;
                 self.load(listed.unwrap_or_default());
@@ -151,7 +151,8 @@ impl RequestFlattener {
         }
     }
 
-    /// Moves the namespace of a call, an output or a choice into its name. Returns `None` if it has none.
+    /// Moves the namespace of a call, an output or a choice into its name. Returns `None` if there is no
+    /// namespace.
     pub(super) fn flatten_namespace(&mut self, fields: &Fields<'_>) -> Option<String> {
         let namespace = fields.string("namespace")?;
         self.changed = true;

@@ -75,7 +75,7 @@ pub(super) fn translate(
 fn format(fields: &Fields<'_>) -> Option<ChatResponseFormat> {
     let within = lenient::object(fields, "output_config");
     let format = within.and_then(|config| lenient::object(&config, "format"));
-    // The field's earlier name.
+    // `output_format` is the field's earlier name.
     let format = format.or_else(|| lenient::object(fields, "output_format"))?;
     let schema = RawJson::of(&format, "schema")?;
     let json_schema = NamedSchema {
@@ -137,7 +137,7 @@ fn translate_message(
     }
 }
 
-/// Returns the blocks of a content, each with its type; none if the content is a string.
+/// Returns the blocks of a content, each with its type. If the content is a string, there are none.
 fn blocks(content: &str) -> Vec<(String, Fields<'_>)> {
     let items = json::items(content).unwrap_or_default().into_iter();
     let blocks = items.filter_map(|raw| Fields::read(raw.get()));
@@ -162,8 +162,8 @@ fn texts(content: &str, dropped: &mut DroppedContent) -> String {
 fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<RequestMessage> {
     let mut text = lenient::string(content).unwrap_or_default();
     let mut tool_calls = Vec::new();
-    // Consecutive text blocks are one text, split at citations. Texts with another block between them are
-    // separate.
+    // Consecutive text blocks are one text that was split at citations. Texts with another block between them
+    // are separate texts.
     let mut apart = false;
     for (kind, block) in blocks(content) {
         match kind.as_str() {

@@ -9,7 +9,7 @@ use crate::translate::chat_response::{
     self, ChatResponse, FinishReason, ResponseCall, ResponseHead,
 };
 
-/// A message, complete or at its start.
+/// A message, either complete or as it is at the start of a stream.
 #[derive(Debug, Serialize)]
 pub(super) struct OutputMessage<'a> {
     id: String,
@@ -22,7 +22,7 @@ pub(super) struct OutputMessage<'a> {
     usage: MessagesUsage,
 }
 
-/// A block of its content.
+/// A block of a message's content.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum OutputBlock<'a> {
@@ -52,7 +52,8 @@ impl From<chat_response::ChatUsage> for MessagesUsage {
 }
 
 impl<'a> OutputMessage<'a> {
-    /// Returns a message at its start. `model` is the model that the client requested.
+    /// Returns a message without content, as it is at the start of a stream. `model` is the model that the
+    /// client requested, used if the backend reports none.
     pub(super) fn begin(head: &'a ResponseHead, model: &'a str) -> Self {
         Self {
             id: format!("msg_{}", head.id),

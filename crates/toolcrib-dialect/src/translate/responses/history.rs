@@ -1,10 +1,10 @@
 //! Translates the items of Responses to messages of Chat Completions.
 //!
-//! Responses has separate items for the model's text and its calls, which Chat Completions has in one message.
-//! Images of results must not stand between a call and its results, so they are sent after the last result.
-//! Both are flushed when the other side speaks, which includes the end of every request, so the translation of
-//! a longer history begins with that of the shorter one. Reasoning is left out without a note, since another
-//! model produced it.
+//! Responses has separate items for the model's text and its calls, but Chat Completions has them in one
+//! message. Images in results must not come between a call and its results, so they are sent after the last
+//! result. Collected text and calls are written before the client's next item, collected images before the
+//! model's next item, and both at the end of every request. So the translation of a longer history begins with
+//! that of the shorter one. Reasoning is left out without a note, since another model produced it.
 
 use serde::Serialize;
 use toolcrib_text::json::{self, Fields};
@@ -120,7 +120,7 @@ impl MessageBuilder {
         self.calls.push(RequestCall::new(id, name, arguments));
     }
 
-    /// Called before anything from the model: sends the images of the results before it.
+    /// Called before anything from the model is added: writes the images of the results that precede it.
     fn flush_result_images(&mut self) {
         self.flush_system();
         let result_images = std::mem::take(&mut self.result_images);
@@ -128,7 +128,7 @@ impl MessageBuilder {
             .extend(UserContent::of(result_images).map(|content| RequestMessage::User { content }));
     }
 
-    /// Called before anything from the client: the model's text and calls become one message.
+    /// Called before anything from the client is added: writes the model's text and calls as one message.
     fn flush_assistant(&mut self) {
         self.flush_system();
         let (text, tool_calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
@@ -143,7 +143,7 @@ impl MessageBuilder {
         self.flush_result_images();
     }
 
-    /// Called before the first message of any role but system: writes the system message.
+    /// Called before the first message of any role but system is added: writes the system message.
     fn flush_system(&mut self) {
         let system = self.system.take().unwrap_or_default();
         if !system.is_empty() {
@@ -165,7 +165,7 @@ fn tool_result(output: &str, dropped: &mut DroppedContent) -> ChatToolResult {
     if let Some(text) = lenient::string(output) {
         result.text(text);
     } else if json::items(output).is_none() && output != "null" {
-        // Neither text nor parts: some clients send an object.
+        // The output is neither text nor a list of parts: some clients send an object.
         result.text(json::compact(output).into_owned());
     }
     let mut parts = Vec::new();
@@ -196,7 +196,7 @@ fn add_content(
         "input_image" => match lenient::text(part, "image_url") {
             Some(url) => {
                 let detail = lenient::text(part, "detail");
-                // Chat Completions has no other values.
+                // Chat Completions supports only these values.
                 let detail = detail.filter(|word| ["low", "high", "auto"].contains(&word.as_str()));
                 out.push(ContentPart::ImageUrl { image_url: ImageUrl { url, detail } });
             }

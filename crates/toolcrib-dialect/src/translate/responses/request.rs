@@ -31,7 +31,7 @@ const TRANSLATED_FIELDS: [&str; 13] = [
 /// Fields that refer to state on OpenAI's servers. A request cannot be answered without that state.
 const STATEFUL_FIELDS: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-/// Returns what the response repeats of the request, and the translated request.
+/// Returns the parts of the request that the response repeats, and the translated request.
 pub(super) fn translate(
     body: &str,
     dropped: &mut DroppedContent,
@@ -132,7 +132,7 @@ fn tools(
     tools
 }
 
-/// The schema with the one argument that holds the input of a custom tool.
+/// The schema of the function that replaces a custom tool. Its only argument is the input of the custom tool.
 const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}"#;
 
 /// Returns the description of a custom tool. It includes the grammar, which no backend enforces, so that the

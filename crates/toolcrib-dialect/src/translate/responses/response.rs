@@ -10,7 +10,7 @@ use crate::translate::chat_response::{
 };
 use crate::translate::lenient;
 
-/// What a response repeats of its request, and the names of the custom tools.
+/// The parts of a request that its response repeats, and the names of the custom tools.
 #[derive(Debug, Default)]
 pub(super) struct RequestEcho {
     model: String,
@@ -18,7 +18,7 @@ pub(super) struct RequestEcho {
     fields: EchoedFields,
 }
 
-/// The repeated fields: as the client sent them, or with OpenAI's default.
+/// The repeated fields, with the client's values or OpenAI's defaults.
 #[derive(Debug, Default, Serialize)]
 struct EchoedFields {
     instructions: Option<RawJson>,
@@ -57,7 +57,7 @@ impl RequestEcho {
         }
     }
 
-    /// Returns the item for a call of the model.
+    /// Returns the item for a call from the model.
     pub(super) fn call(
         &self,
         call: &ResponseCall,
@@ -198,7 +198,7 @@ impl From<chat_response::ChatUsage> for ResponsesUsage {
 }
 
 impl<'a> ResponseObject<'a> {
-    /// Returns a response at its start.
+    /// Returns a response without output, as it is at the start of a stream.
     pub(super) fn begin(head: &'a ResponseHead, echo: &'a RequestEcho) -> Self {
         Self {
             id: format!("resp_{}", head.id),
@@ -217,7 +217,7 @@ impl<'a> ResponseObject<'a> {
         }
     }
 
-    /// Returns the response at its end.
+    /// Returns the response as it is at the end, complete or truncated.
     pub(super) fn end(
         self,
         output: &'a [ResponsesItem],
@@ -238,7 +238,7 @@ impl<'a> ResponseObject<'a> {
         }
     }
 
-    /// Returns the response after a failure.
+    /// Returns the response as it is after a failure.
     pub(super) fn fail(self, output: &'a [ResponsesItem], error: &'a BackendError) -> Self {
         let code = error.code.as_deref().unwrap_or(match error.status {
             429 => "rate_limit_exceeded",
@@ -274,7 +274,7 @@ pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
 }
 
 /// Returns the input of a custom tool from the arguments of its function. If these are not the expected object,
-/// the model probably wrote the input itself.
+/// the model probably wrote the input directly.
 pub(super) fn input(arguments: &str) -> String {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

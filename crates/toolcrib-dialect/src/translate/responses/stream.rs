@@ -16,7 +16,7 @@ pub(super) struct ItemWriter {
     sequence_number: u64,
     done: Vec<ResponsesItem>,
     open: Option<OpenItem>,
-    /// Size of text and arguments so far, in bytes. The last event repeats all of them.
+    /// Size of text and arguments so far, in bytes. They are held because the last event repeats all of them.
     held: usize,
 }
 

@@ -67,7 +67,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
     let got = send(&[whole[..whole.len() / 3].to_owned()]);
     assert_eq!(got.text, whole[..whole.len() / 3], "unchanged");
     assert!(got.done.records.is_empty());
-    // A search in a stream that never ended is neither answered nor forwarded.
+    // If the stream is cut off, a search in it is neither answered nor forwarded.
     let search = answer(1, &SEARCH, true);
     let cut = search.find(r#""finish_reason":"tool_calls""#).unwrap();
     let cut = search[..cut].rfind("data: ").unwrap();

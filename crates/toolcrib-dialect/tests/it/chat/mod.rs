@@ -34,7 +34,7 @@ fn request(messages: &Value, stream: bool) -> Value {
 /// The model's output in one round.
 struct ModelOutput<'a> {
     text: &'a str,
-    /// Id, name, arguments.
+    /// Id, name and arguments of each call.
     calls: &'a [(&'a str, &'a str, &'a str)],
     finish: &'a str,
 }
@@ -161,7 +161,7 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
 }
 
 impl ReceivedMessage {
-    /// Checks all fields, for a turn with this number of rounds, whose usage is added up.
+    /// Checks all fields. The usage must be the sum over this number of rounds.
     fn assert_is(&self, text: &str, calls: &[(&str, &str, &str)], finish: &str, rounds: u32) {
         let mut message = json!({"role": "assistant", "content": text, "refusal": null});
         if text.is_empty() {
@@ -205,8 +205,8 @@ impl ChatConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request: what it received, and its new messages. Checks that the upstream's
-    /// history begins with the earlier one, and returns the rest.
+    /// Sends the client's next request, with the message that it received and its new messages. Checks that the
+    /// history sent upstream begins with the previous one, and returns the entries after that.
     fn reply(&mut self, received: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
         let before = self.inner.sent.last().unwrap().clone();
         self.messages.push(received.message.clone());

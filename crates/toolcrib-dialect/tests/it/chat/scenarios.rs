@@ -69,14 +69,14 @@ fn one_search() {
         assert_eq!(client.usage["prompt_tokens"], 300);
         assert_eq!(client.usage["prompt_tokens_details"]["cached_tokens"], 10);
 
-        // The hidden round was sent with the search and its result.
+        // The request of the hidden round contains the search and its result.
         let hidden = &conversation.sent[1]["messages"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(hidden[1]["tool_calls"][0]["function"]["name"], "tool_search");
         assert_eq!(hidden[2]["tool_call_id"], "call_search00001");
         assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
 
-        // The client's next request has what it received; the upstream's history begins with the earlier one.
+        // The client sends back what it received, and the history sent upstream begins with the previous one.
         messages.as_array_mut().unwrap().push(client.message.clone());
         messages
             .as_array_mut()
@@ -187,7 +187,7 @@ fn a_search_and_a_real_call_in_one_turn() {
     }
 }
 
-/// A tool that is never deferred is called live, but still waits for an earlier call that is held.
+/// A call to a tool that is never deferred is forwarded live, but still waits for an earlier call that is held.
 #[test]
 fn calls_keep_their_order() {
     const READ: (&str, &str, &str) = ("call_read0000001", "read_file", r#"{"path":"a"}"#);

@@ -19,7 +19,8 @@ fn the_upstream_becomes_unreachable() {
     assert_eq!((cut, status), (Ending::CutOff, Some(200)));
     assert!(text.starts_with("event: ping"));
     assert_eq!(ending(vec![half()], false), (Ending::CutOff, None, none()));
-    // In a hidden round, the client already has part of a stream, so the API's error event ends it.
+    // If a hidden round fails, the client already has part of a stream, so the stream ends with the API's error
+    // event.
     let (failed, status, text) = ending(vec![searches(true), UpstreamAnswer::Unreachable], true);
     assert_eq!((failed, status), (Ending::Failed, Some(200)));
     assert!(text.ends_with("\n\n") && text.contains("event: error"), "{text}");

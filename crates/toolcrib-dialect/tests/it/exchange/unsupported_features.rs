@@ -15,7 +15,7 @@ fn a_rejected_feature_a_fallback_and_a_hidden_round() {
         assert_eq!(played.fell_back, [ModeFallback { from: native, unsupported: missing }]);
         assert!(played.sent[0].to_string().contains("defer_loading"));
         assert!(!played.sent[1].to_string().contains("defer_loading"));
-        // The search result was sent, and the client got only the call of the real tool.
+        // The search result was sent, and the client got only the call to the real tool.
         assert_eq!(played.sent[2]["messages"].as_array().unwrap().len(), 3);
         assert!(played.sent[2]["messages"][2].to_string().contains("crm__find_customer"));
         assert!(played.text().contains("crm__find_customer"), "{}", played.text());
@@ -62,7 +62,7 @@ fn a_rejected_feature_a_fallback_and_a_hidden_round() {
         };
         assert_eq!(played.actions, expected);
 
-        // The next request does not try the rejected feature, and its records are still found.
+        // The next request does not use the rejected feature, and its records are still found.
         let mut setup = setup();
         setup.learned = played.learned.unwrap();
         let messages = json!([
@@ -86,7 +86,8 @@ fn a_feature_rejected_in_a_hidden_round() {
     for stream in [false, true] {
         let refused =
             refusal("messages.2.content.0", "Input tag 'tool_reference' found using 'type'");
-        // The first round searched in the native mode; the second search starts again through the bridge.
+        // The first search is made in the native mode. After the rejection, the turn starts again with a search
+        // through the bridge.
         let answers = vec![searches(stream), refused, searches(stream), wrapped(stream)];
         let played = play(&first_request(stream), setup(), &mut HashMap::new(), answers);
         assert!(played.sent[1].to_string().contains("tool_reference"));

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Plays these events of a round, and returns what the client got.
+/// Plays these rounds, and returns what the client got.
 fn send(rounds: &[String]) -> ClientResponse {
     let mut conversation = GeminiConversation::new(true);
     conversation.inner.send(EVENTS, &request(&json!(conversation.contents)), rounds)
@@ -27,7 +27,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
         assert_eq!(got.text, whole[..cut], "unchanged");
         assert!(got.done.records.is_empty());
     }
-    // A complete search in it is not answered, because the round did not end.
+    // A complete search is not answered if its round did not end.
     let unended = whole.replace(r#""finishReason":"STOP","#, "");
     let got = send(&[unended]);
     assert!(got.done.records.is_empty());
@@ -36,7 +36,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
         "{}",
         got.text
     );
-    // In a later round.
+    // The same for a later round that is cut off.
     let later = answer(2, &json!([{"text": "Now then"}]), "STOP", true);
     let first = later.split_inclusive("\r\n\r\n").next().unwrap();
     let got = send(&[searched(), first.to_owned()]);
@@ -98,14 +98,15 @@ fn a_truncated_round_is_the_last() {
             );
             let received = read_as_client(&got, stream);
             assert_eq!(received, expected(&json!([{"text": "Let me"}]), finish, 1));
-            // The call arrived complete, and a history must not have a call without a result.
+            // The call arrived complete, so it is kept. It is also answered, because a history must not have a
+            // call without a result.
             let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
             assert_eq!(tail[0]["parts"], json!([{"text": "Let me"}, search()]));
             assert!(outputs(&tail[1])[0].contains("crm__find_customer"));
             assert_eq!(tail[2..], [user("Go on.")]);
         }
     }
-    // Only the finish reason.
+    // An event that has only a finish reason.
     let bare =
         event(&json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
         "finishMessage": "Malformed function call: print("}], "responseId": "resp-1"}));

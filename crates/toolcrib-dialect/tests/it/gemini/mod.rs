@@ -50,7 +50,7 @@ fn search() -> Value {
         "thoughtSignature": "c2ln"})
 }
 
-/// A call of a deferred tool through the bridge, and as the client gets it.
+/// A call to a deferred tool: `bridged` is the call through the bridge, `real` is what the client gets.
 fn bridged() -> Value {
     call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
@@ -152,7 +152,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
     ReceivedTurn { id, content: json!({"role": "model", "parts": parts}), finish, usage }
 }
 
-/// What the client gets of a turn with this number of rounds, whose usage is added up.
+/// Returns what the client should get for a turn with this number of rounds, whose usage is added up.
 fn expected(parts: &Value, finish: &str, rounds: u32) -> ReceivedTurn {
     let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
     ReceivedTurn {
@@ -194,8 +194,8 @@ impl GeminiConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request: what it received, and its new parts. Checks that the upstream's history
-    /// begins with the earlier one, and returns the rest.
+    /// Sends the client's next request, with the content that it received and its new parts. Checks that the
+    /// history sent upstream begins with the previous one, and returns the entries after that.
     fn reply(&mut self, received: &ReceivedTurn, parts: &Value) -> Vec<Value> {
         let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
         self.contents.push(received.content.clone());

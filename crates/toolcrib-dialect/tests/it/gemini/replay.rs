@@ -33,7 +33,7 @@ fn without_its_record_a_turn_loses_only_the_search() {
         wrapped["thoughtSignature"] = json!("dHdv");
         assert_eq!(sent[1], json!({"role": "model", "parts": [{"text": "Let me look."}, wrapped]}));
         assert_eq!(sent[2]["parts"][0]["functionResponse"]["name"], "tool_call");
-        // From here on it stays unchanged.
+        // From here on, the history stays unchanged.
         let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(
             tail,
@@ -51,7 +51,7 @@ fn parallel_calls_without_ids_and_without_a_record() {
         let received = conversation.send(&[json!([bridged(), second])]);
         conversation.inner.records.clear();
         conversation.contents.push(received.content);
-        // In another order than the calls, and in separate contents.
+        // The results have another order than the calls, and are in separate contents.
         for name in ["crm__update_customer", "crm__find_customer"] {
             conversation
                 .contents
@@ -86,7 +86,7 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
     }
 }
 
-/// Changes the conversation of [`two_turns`] as clients do that omit ids.
+/// Changes the conversation of [`two_turns`] as a client does that omits ids.
 fn without_ids(contents: &mut [Value]) {
     for part in contents.iter_mut().flat_map(|said| said["parts"].as_array_mut().unwrap()) {
         for key in ["functionCall", "functionResponse"] {
@@ -116,8 +116,8 @@ fn a_client_may_omit_the_ids_it_received() {
     }
 }
 
-/// Changes a history as clients do that require an id and a signature everywhere. Gemini CLI invents both if
-/// there are none; an existing id gets the tool's name as a prefix.
+/// Changes a history as a client does that requires an id and a signature on every call. Gemini CLI invents an
+/// id or a signature that is missing, and prefixes an existing id with the tool's name.
 fn with_other_ids(contents: &mut [Value]) {
     let mut made = 0;
     for content in contents {
@@ -160,7 +160,8 @@ fn a_client_may_invent_ids_and_signatures() {
             told["functionResponse"]["id"] = ids[at].clone();
             told
         };
-        // Not in the order of the calls: only the client's ids show which is which.
+        // The results are not in the order of the calls, so only the client's ids show which result belongs to
+        // which call.
         let answers = json!([told(1, "Eve, 8"), told(0, "Ada, 7"), {"text": "Both."}]);
         conversation.contents.push(json!({"role": "user", "parts": answers}));
         let received = conversation.send(&[json!([search()]), json!([{"text": "Found."}])]);
@@ -171,7 +172,7 @@ fn a_client_may_invent_ids_and_signatures() {
         let results = json!([
             response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
         assert_eq!(sent[known + 1]["parts"], results);
-        // A turn without calls, after a turn whose ids the client invented, has its search too.
+        // The search is also restored in a turn without calls that follows a turn whose ids the client invented.
         let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
     }
@@ -230,7 +231,8 @@ fn a_turn_that_the_client_serialised_differently_is_recognised() {
         json!([{"text": "I  do\nit."}, call("tool_call", &args)]),
     ]);
     let before = conversation.last()["contents"].clone();
-    // Snake case, other whitespace, keys in another order, no thoughts, no role for the user.
+    // The client's copy has snake case, other whitespace, keys in another order, no thoughts, and no role for
+    // the user.
     let echo = r#"{"role":"model","parts":[{"text":"I do it."},
         {"function_call":{"args":{"name":"Ada", "id":7},"name":"crm__update_customer"}}]}"#;
     conversation.contents.push(serde_json::from_str(echo).unwrap());

@@ -156,7 +156,7 @@ fn names(group: &Value, key: &str) -> Vec<String> {
 fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
     let ours = ["tool_search", "tool_describe", "tool_call"];
     let all = request(&json!([]))["tools"][0]["functionDeclarations"].clone();
-    // Next to the declarations, and in a separate entry.
+    // One provider tool is next to the declarations, and one is in a separate entry.
     let mixed = sent_tools(
         &json!([{"functionDeclarations": all, "codeExecution": {}}, {"googleSearch": {}}]),
     );

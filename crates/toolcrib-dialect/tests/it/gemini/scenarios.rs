@@ -42,7 +42,8 @@ fn one_search() {
         let visible = json!({"functionCall": real()["functionCall"], "thoughtSignature": "dHdv"});
         assert_eq!(received, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
 
-        // The hidden round was sent back unchanged, including the signature, with its result.
+        // The request of the hidden round contains the search unchanged, including the signature, and its
+        // result.
         let hidden = &conversation.last()["contents"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
         assert_eq!(
@@ -53,7 +54,8 @@ fn one_search() {
         assert_eq!(hidden[2]["parts"][0]["functionResponse"]["name"], "tool_search");
         assert!(outputs(&hidden[2])[0].contains("crm__find_customer"));
 
-        // The client answers the tool that it knows; the upstream gets the result for the call that it made.
+        // The client's result is for the tool that it knows; the upstream gets the result for the call that it
+        // made.
         let tail =
             conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(
@@ -203,8 +205,8 @@ fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
     }
 }
 
-/// The same tool twice, and one call is refused: without ids, only the position shows which result belongs to
-/// which call.
+/// The model calls the same tool twice, and one call is refused. Without ids, only the position shows which
+/// result belongs to which call.
 #[test]
 fn results_without_ids_are_matched_by_position() {
     for stream in BOTH {
@@ -228,7 +230,7 @@ fn results_without_ids_are_matched_by_position() {
 fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});
     let update = call("tool_call", &update);
-    // By name.
+    // Results that are matched by name.
     let mut conversation = GeminiConversation::new(false);
     let received = conversation.send(&[json!([bridged(), search(), update])]);
     let told = [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
@@ -236,7 +238,7 @@ fn results_are_in_the_order_of_their_calls() {
     assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
     assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
     assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
-    // By id, in separate contents.
+    // Results that are matched by id, in separate contents.
     let with_id = |mut part: Value, key: &str, id: &str| {
         part[key]["id"] = json!(id);
         part

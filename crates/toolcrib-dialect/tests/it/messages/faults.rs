@@ -132,7 +132,7 @@ fn unknown_events_are_forwarded_unchanged_in_every_round() {
     assert_eq!(got.text.matches(odd).count(), 2);
 }
 
-/// Returns the events that the client gets for these, which are sent without names.
+/// Sends these events without names, and returns the events that the client gets.
 fn events(events: &[Value]) -> Vec<Value> {
     let mut body = request(&json!([user("Find Ada.")]), true);
     let bash = json!({"type": "bash_20250124", "name": "bash"});

@@ -119,7 +119,7 @@ fn a_paused_turn_is_continued_without_the_client() {
         let mut conversation = hosted();
         let paused = vec![text("Looking."), asks("srvtoolu_1"), finds("srvtoolu_1", &[])];
         let body = request(&json!([user("Find Ada.")]), stream);
-        // Also if nothing was hidden.
+        // A paused turn is also continued if nothing was hidden.
         let again = vec![text("Still looking.")];
         let rounds = [
             (again.clone(), "pause_turn"),

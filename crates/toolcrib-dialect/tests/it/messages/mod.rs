@@ -1,5 +1,5 @@
 //! Anthropic Messages.
-// A literal reads better than a reference to one.
+// Passing a literal by value reads better than passing a reference to it.
 #![allow(clippy::needless_pass_by_value)]
 
 mod cache_breakpoints;
@@ -210,7 +210,7 @@ struct SentBody<'a> {
     messages: &'a RawValue,
 }
 
-/// Checks that the history of the `n`th body begins with that of the one before it, byte for byte, and that the
+/// Checks that the history of the `n`th body begins with that of the previous body, byte for byte, and that the
 /// tools are identical.
 fn assert_extends_previous(conversation: &TestConversation, n: usize) {
     let read =

@@ -17,7 +17,8 @@ fn wrapped(id: &str) -> Value {
     call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
 
-/// A thought, a search, another thought, a call. Returns the client's history afterwards.
+/// Plays a turn with a thought, a search, another thought and a call. Also returns the client's history after
+/// it.
 fn begun(stream: bool) -> (TestConversation, Vec<Value>) {
     let mut conversation = new_conversation(Mode::Bridge);
     let client = play(
@@ -158,7 +159,7 @@ fn thinking_that_the_client_removed_is_not_restored() {
 #[test]
 fn a_turn_that_the_client_serialised_differently_is_recognised() {
     let (mut conversation, mut messages) = begun(true);
-    // Trailing whitespace trimmed, arguments in another order, text as a single string.
+    // The client changed whitespace in the texts, and sends a string as a list of blocks.
     messages[0] = json!({"role": "user", "content": [text("Find  Ada.\n")]});
     messages[1]["content"][1]["text"] = json!(" Looking.\n");
     play(&mut conversation, &request(&json!(messages), true), &[(vec![text("Yes.")], "end_turn")]);

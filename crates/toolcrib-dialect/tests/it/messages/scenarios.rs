@@ -136,7 +136,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
         assert_eq!(client["content"], json!([text("Again.")]));
         assert_eq!(client["stop_reason"], "end_turn", "a hidden call does not count");
 
-        // The hidden answer that waited is put before the client's next message.
+        // The hidden answer that waited for this request is put before the client's new message.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
         play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
@@ -311,7 +311,7 @@ fn calls_of_a_truncated_round_are_dropped() {
         assert_valid_history(&conversation.sent[2]["messages"]);
         (1..3).for_each(|n| assert_extends_previous(&conversation, n));
 
-        // The same without anything hidden before it.
+        // The same truncated round, but with nothing hidden before it.
         let mut conversation = super::new_conversation(Mode::Bridge);
         let client = play(&mut conversation, &body, &rounds[1..]);
         assert_eq!(client["content"], json!([text("I will")]));

@@ -28,7 +28,7 @@ fn blocks(messages: &Value) -> Vec<(String, Value)> {
     all
 }
 
-/// Returns the signature of a thought after these blocks.
+/// Returns the signature of a thought that follows these blocks.
 fn sign(body: &Value, before: &[(String, Value)]) -> String {
     let bound = json!([body["tools"], body["system"], before]).to_string();
     blake3::hash(bound.as_bytes()).to_hex().to_string()

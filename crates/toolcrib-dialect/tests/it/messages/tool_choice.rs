@@ -72,12 +72,12 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
     };
     assert_eq!(counted(Mode::Bridge, &body), asked(Mode::Bridge, &body));
     let hosted = Mode::Hosted(HostedSearch::Regex);
-    // Every tool is deferred, which the API rejects unless there is another tool.
+    // All of the client's tools are deferred. The API rejects that, so one more tool is added.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 41);
     assert!(tools.iter().all(|tool| tool.get("type").is_none()));
     assert_eq!(tools[40].get("defer_loading"), None);
-    // If there is one, nothing is added.
+    // If the client has a tool that is not deferred, nothing is added.
     let mut body = body;
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
     assert_eq!(counted(hosted, &body)["tools"].as_array().unwrap().len(), 41);

@@ -20,7 +20,7 @@ fn find(id: &str) -> Value {
     call(id, "crm__find_customer", json!({"q": "ada"}))
 }
 
-/// A search by name, then the call, and the client's result for it.
+/// Plays a search by name and then the call. Also returns the client's history, with its result for the call.
 fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
     let mut conversation = new_conversation(MODE);
     let client = play(
@@ -168,7 +168,7 @@ fn a_reference_without_a_record_is_added_once_at_the_end() {
         );
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[1]["tools"]);
 
-        // From here on it stays unchanged.
+        // From here on, the history stays unchanged.
         let list = messages.as_array_mut().unwrap();
         list.push(json!({"role": "assistant", "content": client["content"]}));
         list.push(user("Once more."));
@@ -266,7 +266,7 @@ fn a_tool_called_without_a_search_does_not_change_the_prefix() {
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut conversation, &body(&messages), &[(vec![text("Found.")], "end_turn")]);
-        // It is loaded at the end of the history, if that is possible; `tools` is unchanged.
+        // The tool is loaded at the end of the history, if that is possible; `tools` is unchanged.
         let sent = conversation.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;

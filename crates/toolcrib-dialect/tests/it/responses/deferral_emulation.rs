@@ -90,7 +90,7 @@ fn loaded_tools_are_only_appended() {
     let mut later = body();
     let input = later["input"].as_array_mut().unwrap();
     input.push(json!({"type": "additional_tools", "role": "developer", "tools": [function("find"), function("late")]}));
-    // The same search result again, and an empty one.
+    // The history repeats the same search result, and contains an empty one.
     for (id, tools) in [("call_s2", searched()[2]["tools"].clone()), ("call_s3", json!([]))] {
         input.push(json!({"type": "tool_search_call", "execution": "client", "call_id": id, "arguments": {}}));
         input.push(json!({"type": "tool_search_output", "execution": "client", "call_id": id, "tools": tools}));
@@ -106,7 +106,7 @@ fn loaded_tools_are_only_appended() {
     );
 }
 
-/// What the backend returns: a search, a tool in a namespace, one without.
+/// What the backend returns: a search, a call to a tool in a namespace, and a call to a tool without one.
 fn backend_items() -> [Value; 4] {
     [
         message(1, "Let me look."),

@@ -66,7 +66,7 @@ fn a_stream_that_is_cut_off_ends_there() {
     let (got, next) = play(std::slice::from_ref(&half), &[7]);
     assert_eq!(got, mended(&half));
     assert_eq!(records(next), 0);
-    // A held call is neither forwarded nor answered in this case.
+    // If the stream is cut off, a held call is neither forwarded nor answered.
     let upstream = answer(1, &[search("call_search00001", "find customer")], true);
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     for count in 2..events.len() - 1 {
@@ -202,7 +202,7 @@ fn the_output_is_assembled_if_the_last_event_omits_it() {
     let mut events = EventBuilder::default();
     events.add("response.created", &json!({"response": begun}));
     events.item(0, &found);
-    // A call that never ends, and one that waited for it.
+    // A call that never ends, and a message that waited for it.
     let mut half = search("call_search00001", "find");
     half["arguments"] = json!("");
     events.add("response.output_item.added", &json!({"output_index": 1, "item": half}));

@@ -117,7 +117,7 @@ impl EventBuilder {
             "function_call" => begun["arguments"] = json!(""),
             "message" => begun["content"] = json!([]),
             "tool_search_call" => {
-                // As recorded: the item at its start has another id than the finished one.
+                // In recorded streams, the item has another `call_id` at its start than at its end.
                 begun["arguments"] = json!({});
                 if begun["call_id"].is_string() {
                     begun["call_id"] = json!("call_of_the_beginning");
@@ -237,7 +237,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
     last.expect("the last event")
 }
 
-/// One round after the other.
+/// Returns the upstream's responses for these rounds, in order.
 fn answers(rounds: &[&[Value]], stream: bool) -> Vec<String> {
     (1..).zip(rounds).map(|(n, items)| answer(n, items, stream)).collect()
 }

@@ -24,7 +24,7 @@ fn native_search(id: &str, query: &str) -> Value {
         "status": "completed", "arguments": {"query": query}})
 }
 
-/// A call of a tool that an item loaded, as the API returns it.
+/// A call to a tool that an item loaded, as the API returns it.
 fn namespaced_call(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
     let mut call = call(id, name, arguments);
     call["namespace"] = json!(namespace);
@@ -308,7 +308,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         );
         assert!(conversation.sent[1]["tools"] == conversation.sent[0]["tools"]);
 
-        // Without records, the tool is sent in full, and stays so.
+        // Without records, the tool is sent in full from now on.
         conversation.records.clear();
         let got = conversation.send(
             TARGET,

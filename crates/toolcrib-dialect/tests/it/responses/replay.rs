@@ -8,7 +8,7 @@ use super::{
 };
 use crate::conversation::{TestConversation, begins_with};
 
-/// A turn with a hidden search and a call of the tool that it found.
+/// A turn with a hidden search and a call to the tool that it found.
 fn searched(conversation: &mut TestConversation, input: &Value, stream: bool) -> ReceivedResponse {
     let rounds: [&[Value]; 2] = [
         &[reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")],
@@ -88,7 +88,8 @@ fn a_turn_that_the_client_serialised_differently_is_recognised() {
         let mut conversation = new_conversation();
         let input = json!([user("Find Ada.")]);
         searched(&mut conversation, &input, stream);
-        // The short form of a message, a call without its id, arguments serialised differently.
+        // The client sends the short form of a message, a call without its id, and arguments that are serialised
+        // differently.
         let echo = json!([
             {"role": "user", "content": "Find Ada."},
             reasoning(1),

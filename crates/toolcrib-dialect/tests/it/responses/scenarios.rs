@@ -75,7 +75,7 @@ fn one_search() {
             }
         );
 
-        // The hidden round was sent with the search and its result.
+        // The request of the hidden round contains the search and its result.
         let hidden = input_of(&conversation, 1);
         assert_eq!(hidden[..4], [&[user("Find Ada.")], &first[..]].concat());
         assert_eq!(hidden[4]["type"], "function_call_output");
@@ -83,7 +83,7 @@ fn one_search() {
         assert!(hidden[4]["output"].as_str().unwrap().contains("crm__find_customer"));
         assert_eq!(hidden.len(), 5);
 
-        // The client's next request has what it received; the upstream's history begins with the earlier one.
+        // The client sends back what it received, and the history sent upstream begins with the previous one.
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         conversation.send(
             TARGET,

@@ -43,7 +43,8 @@ fn a_client_continues_a_stored_response() {
             &stored(&input, Some(&client.id), stream),
             &[answer(3, &[message(3, "Seven.")], stream)],
         );
-        // Whichever response the client names, the last one has everything but the result that waited.
+        // Whichever response the client names, the request continues from the last one, which has everything but
+        // the result that waited.
         assert_eq!(conversation.sent[2]["previous_response_id"], "resp_2");
         let up = input_of(&conversation, 2);
         assert_eq!(

@@ -1,9 +1,8 @@
-//! Arbitrary bytes as the response to a caller with a limited scope: no call of a tool outside it reaches the
-//! client.
+//! Arbitrary bytes as the response to a caller with a limited scope: no call to a tool outside the scope reaches
+//! the client.
 //!
 //! The caller has the tool `show_tool`. The client's response is read by a second, simpler reader: it must be
-//! JSON, or events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this
-//! file.
+//! JSON, or events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this file.
 
 use std::sync::Arc;
 
@@ -13,8 +12,8 @@ use toolcrib_dialect::exchange::action::{ExchangeConfig, ResponseBody};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-/// Responses with calls of a hidden tool, each with the byte that selects its API and form. Tests and the
-/// fuzzer mutate them.
+/// Responses with calls to a hidden tool, each with the byte that selects its API and form. Tests and the fuzzer
+/// mutate them.
 #[cfg(test)]
 pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (
@@ -114,7 +113,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
             }
             Some(Action::Send(_)) => {
                 exchange.response_started(200, is_events);
-                // In two pieces, since events may be split anywhere.
+                // The response is fed in two pieces, since events may be split anywhere.
                 let (first, rest) = response.split_at(response.len() / 2);
                 exchange.response_bytes(first.to_vec().into());
                 exchange.response_bytes(rest.to_vec().into());
@@ -132,7 +131,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether a value contains a call of a hidden tool, in any of the forms that clients read.
+/// Whether a value contains a call to a hidden tool, in any of the forms that clients read.
 fn calls_hidden(value: &Value) -> bool {
     let is_hidden = |value: Option<&Value>| {
         value.and_then(Value::as_str).is_some_and(|name| name.contains("hide"))

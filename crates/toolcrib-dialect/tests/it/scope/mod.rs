@@ -11,7 +11,7 @@ use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
 
 use self::generated::{target, visible};
 
-/// Adds the model and the conversation to a body that has none.
+/// Adds the model and the conversation to a body that lacks them.
 fn complete(api: Api, body: &str) -> String {
     let history = match api {
         Api::Chat | Api::Messages => r#""messages":[{"role":"user","content":"Hi"}]"#,
@@ -33,7 +33,7 @@ fn read(api: Api, body: &str) -> Result<ReadResult, ScopeViolation> {
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// Returns what is left of a body.
+/// Returns what is left of a body after the caller's scope was applied.
 fn narrowed(api: Api, body: &Value) -> Value {
     let text = match read(api, &body.to_string()) {
         Ok(Ok(request)) => request.text,
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// The generator makes requests that are accepted, and not only ones that are refused.
+/// The generator must also make requests that are accepted, not only requests that are refused.
 #[test]
 fn most_generated_requests_get_through() {
     let mut state = 7u64;
@@ -255,7 +255,7 @@ fn changed(response: &[u8], (kind, at, length): (u8, usize, usize)) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever a provider does to its response, no call of a hidden tool reaches the client.
+    /// Whatever a provider does to its response, no call to a hidden tool reaches the client.
     #[test]
     fn no_mutated_response_contains_a_call_of_a_hidden_tool(
         which in 0..arbitrary_response::RESPONSES.len(),

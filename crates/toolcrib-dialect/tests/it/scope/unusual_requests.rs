@@ -1,7 +1,7 @@
-//! Requests in unusual forms, for callers with only one half of the scope set.
+//! Requests in unusual forms, for callers whose scope has only `tools` or only `hidden`.
 //!
-//! A caller with `tools` may use only what matches; a caller with `hidden` may use everything else. To the
-//! second caller, keywords of an API such as `name` or `web_search` are visible.
+//! A caller with `tools` may use only the names that match; a caller with `hidden` may use all names that do not
+//! match. To the second caller, keywords of an API such as `name` or `web_search` are visible.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
@@ -20,7 +20,7 @@ fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<ReadResult
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// Returns what is left of a body.
+/// Returns what is left of a body after the caller's scope was applied.
 fn narrowed(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
     let text = match read(api, body, visible)? {
         Ok(request) => request.text,
@@ -94,7 +94,7 @@ fn hosted_servers_are_narrowed_in_every_api() {
     tools_become(Api::Chat, &plain, &none);
     tools_become(Api::Responses, &server(json!({"tools": [{"name": "hide__a"}]})), &none);
     let names = |names: Value| json!({"tool_names": names});
-    // To the caller with `tools`, everything of the server `show` is visible.
+    // To the caller with `tools`, every tool of the server `show` is visible.
     let before =
         json!({"always": names(json!(["hide__a"])), "never": names(json!(["a", "hide__a"]))});
     let body = json!({"tools": server(json!({"require_approval": before}))}).to_string();

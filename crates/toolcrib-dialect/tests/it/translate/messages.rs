@@ -267,7 +267,7 @@ fn errors_of_any_shape_are_translated() {
         (502, "<html>Bad gateway</html>", 502, unread),
         (502, "", 502, unread),
         (502, "upstream gone", 502, "the backend answered 502: upstream gone"),
-        // A success status with an error.
+        // The response has a success status but contains an error.
         (200, r#"{"error": {"code": 429, "message": "slow down"}}"#, 429, "slow down"),
         (200, "hello", 502, "the backend answered 200: hello"),
     ] {

@@ -50,7 +50,7 @@ fn streamed(adapter: &mut Adapter, chunks: &[Value]) -> Vec<Value> {
     events(&out)
 }
 
-/// Returns the data of events, and checks that each is named like its `type`.
+/// Returns the data of events, and checks that the name of each event is its `type`.
 fn events(bytes: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(bytes).unwrap();
     text.split_terminator("\n\n")
@@ -117,7 +117,7 @@ fn two_calls() -> Vec<Value> {
     ]
 }
 
-/// The same as a complete response.
+/// The same text and calls as a complete response.
 fn two_calls_complete() -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "finish_reason": "tool_calls",

@@ -60,7 +60,7 @@ fn exchange() -> impl Strategy<Value = UserTurn> {
     (text(), proptest::collection::vec(round, 0..3))
 }
 
-/// Returns the history of a client, split after every entry at which the client sends a request.
+/// Returns the history of a client, split at the points at which the client sends a request.
 fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
     let mut pieces = Vec::new();
     let mut calls = 0;
@@ -220,8 +220,8 @@ pub(super) fn gather(api: Api, events: &[Value]) -> Value {
     json!({"content": content})
 }
 
-/// Returns chunks of an output, split and interleaved arbitrarily: each has the next piece of the text or of a
-/// call that has begun, or begins the next call.
+/// Returns chunks of an output, split and interleaved arbitrarily: each chunk has the next piece of the text,
+/// the next piece of a call that has begun, or the start of the next call.
 fn mixed(said: &ModelOutput, choices: &[(Index, Index)]) -> Vec<Value> {
     let mut texts: Vec<String> = said.calls.iter().map(|(_, input)| input.to_string()).collect();
     let mut chunks = Vec::new();

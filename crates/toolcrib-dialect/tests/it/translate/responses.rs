@@ -184,7 +184,7 @@ fn a_complete_response() {
             "content": [{"type": "output_text", "text": "Looking.", "annotations": [], "logprobs": []}]},
         {"type": "function_call", "id": "fc_chatcmpl-1_1", "status": "completed", "call_id": "call_a",
             "name": "read", "arguments": "{\"path\": \"a\"}"},
-        // Not the requested argument: the text is probably the input itself.
+        // The arguments do not have the expected form, so the text is probably the input itself.
         {"type": "custom_tool_call", "id": "ctc_chatcmpl-1_2", "status": "completed",
             "call_id": "call_b", "name": "write", "input": "{\"path\": \"b\"}"}]);
     assert_eq!(

@@ -63,7 +63,7 @@ fn message_start_events(first: &str) -> Vec<Value> {
     ]
 }
 
-/// The events that end it.
+/// The events that end a message.
 fn message_end_events(text: &str, status: &str) -> Vec<Value> {
     let id = "msg_chatcmpl-1_0";
     vec![

@@ -1,9 +1,9 @@
 //! Requests generated from bytes, with tools in every place that an API has for them.
 //!
-//! Names with `show` in them are the caller's, names with `hide` are not, and all others are not allowed
-//! either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is refused or sent without any
-//! `hide`, in every mode, in every round, translated or not. A valid request keeps all tools of the caller. The
-//! fuzz targets include this module.
+//! The caller may use only tools with `show` in their names. Tools with `hide` in their names are hidden, and
+//! all others are not allowed either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is
+//! either refused or sent without any `hide`, in every mode and every round, translated or not. A valid request
+//! keeps all tools of the caller. The fuzz targets include this module.
 
 mod request;
 
@@ -95,7 +95,7 @@ fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<St
     }
 }
 
-/// Two searches, then text.
+/// Returns the upstream's answer in a round: a search in the first two rounds, then text.
 fn answer(api: Api, round: usize) -> &'static str {
     match (api, round) {
         (Api::Chat, 0 | 1) => {

@@ -3,7 +3,7 @@
 
 use toolcrib_dialect::Api;
 
-/// Bytes that make the decisions. After the last one, every decision is the first choice.
+/// The bytes that determine all choices. After the last byte, the first option is always chosen.
 pub(super) struct Choices<'a> {
     pub(super) bytes: std::slice::Iter<'a, u8>,
 }
@@ -27,9 +27,9 @@ pub(super) struct RequestGenerator<'a> {
     api: Api,
     pub(super) choices: Choices<'a>,
     names: usize,
-    /// Names that must reach the upstream if the request does.
+    /// Names that must reach the upstream if the request is sent.
     pub(super) shown: Vec<String>,
-    /// Whether anything in it deviates from the API.
+    /// Whether anything in the request deviates from the API.
     pub(super) is_odd: bool,
 }
 
@@ -40,7 +40,7 @@ impl<'a> RequestGenerator<'a> {
 }
 
 impl RequestGenerator<'_> {
-    /// A name of the caller, or a hidden one.
+    /// A name that the caller may use, or a hidden one.
     fn name(&mut self) -> String {
         self.names += 1;
         let number = self.names;
@@ -50,7 +50,7 @@ impl RequestGenerator<'_> {
         format!("hide_{number}q")
     }
 
-    /// The same, recorded as a name that must reach the upstream.
+    /// Like `name`, but a name that the caller may use is recorded as one that must reach the upstream.
     fn kept_name(&mut self) -> String {
         let name = self.name();
         if name.starts_with("show") {
@@ -71,7 +71,7 @@ impl RequestGenerator<'_> {
             return format!("\"{key}\"");
         }
         match self.choices.below(6) {
-            // The same key for every parser.
+            // An escaped character, which every parser reads as the same key.
             0 => format!("\"\\u{:04x}{}\"", u32::from(key.as_bytes()[0]), &key[1..]),
             other => {
                 self.is_odd = true;
@@ -127,7 +127,7 @@ impl RequestGenerator<'_> {
             .collect()
     }
 
-    /// Names as strings.
+    /// A few names as JSON strings, separated by commas.
     fn members(&mut self) -> String {
         let count = self.choices.below(4);
         let names: Vec<String> = (0..count).map(|_| format!("\"{}\"", self.kept_name())).collect();
@@ -220,7 +220,7 @@ impl RequestGenerator<'_> {
                 format!(r#"{{"type":"{kind}","x":"{}"}}"#, self.hidden())
             }
             (_, 6) => {
-                // A hosted tool under a name of the caller, and a function under two names.
+                // A function with two names: a hidden one, and one that the caller may use.
                 self.is_odd = true;
                 let (name, other) = (self.hidden(), "show_odd");
                 format!(r#"{{"type":"function","name":"{name}","function":{{"name":"{other}"}}}}"#)
@@ -389,7 +389,8 @@ impl RequestGenerator<'_> {
                     "tool_definitions",
                     "local_functions",
                 ]);
-                // Some of them are keys of the API, which are recognised in one spelling only.
+                // Some of these are keys of the API. It recognises only one spelling of them, so they are
+                // written in another.
                 let key = if key.contains('_') && key != "mcp_servers" {
                     key.to_owned()
                 } else {

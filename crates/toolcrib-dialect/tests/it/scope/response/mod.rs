@@ -1,5 +1,5 @@
-//! What a caller with a limited scope gets of a response: calls of tools that its request declares, and nothing
-//! that cannot be checked. `unusual_calls` has the calls that only this check finds.
+//! The parts of a response that reach a caller with a limited scope: only calls to tools that its request
+//! declares, and nothing that cannot be checked. `unusual_calls` has the calls that only this check finds.
 
 mod unusual_calls;
 
@@ -75,7 +75,7 @@ fn play(api: Api, body: &Value, answers: Vec<UpstreamAnswer>) -> ClientResponse 
     play_at(None, api, body, answers)
 }
 
-/// The same with an upstream that may use another API.
+/// Like `play`, with an upstream that may use another API.
 fn play_at(
     speaks: Option<Api>,
     api: Api,
@@ -227,7 +227,7 @@ fn calls_of_declared_tools_are_forwarded_unchanged() {
     );
 }
 
-/// A call of another tool is answered in a hidden round if it has the usual form.
+/// A call to a tool outside the scope is answered in a hidden round, if the call has the usual form.
 #[test]
 fn a_call_of_a_hidden_tool_is_answered_in_a_hidden_round() {
     let last = json!({"role": "assistant", "content": "Done."});
@@ -252,7 +252,7 @@ fn a_translated_response_is_checked_too() {
     let got = play(&[call("hide_a"), json!({"role": "assistant", "content": "Done."})]);
     assert_eq!((got.ending, got.rounds), (Ending::Complete, 2));
     assert!(got.body.contains("Done.") && !got.body.contains("hide_a"), "{}", got.body);
-    // The translation cannot express it, so it is dropped.
+    // The translation cannot express a legacy `function_call`, so the call is dropped.
     let got =
         play(&[json!({"role": "assistant", "content": "Hi", "function_call": {"name": "hide_a"}})]);
     assert_eq!(got.ending, Ending::Complete);
@@ -287,7 +287,7 @@ fn a_response_that_cannot_be_read_is_refused() {
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
         is_refused(api, &request(api), whole(&nested), WithheldReason::TooComplex);
     }
-    // A response is read by its own content type, whatever was requested.
+    // A response is read according to its own content type, whatever the client requested.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
     is_refused(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
     passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));

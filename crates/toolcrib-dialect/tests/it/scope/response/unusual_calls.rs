@@ -62,7 +62,7 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     ] {
         is_refused(Api::Chat, &streamed(Api::Chat), events(&events_of), undeclared);
     }
-    // Two declared names must not be concatenated.
+    // Two declared names must not be concatenated into the name of one call.
     let mut two = streamed(Api::Chat);
     two["tools"][1]["function"]["name"] = json!("show_b");
     let joined = [chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("show_b")];
@@ -72,7 +72,7 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     is_refused(Api::Chat, &two, events(&[legacy("show_a"), legacy("show_b")]), undeclared);
 }
 
-/// A client may read each line of an event, and skip those that are not JSON.
+/// A client may read each line of an event on its own, and skip lines that are not JSON.
 #[test]
 fn each_line_of_an_event_is_checked() {
     let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [chat_call("hide_a")]}}]});
@@ -132,7 +132,7 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
         (item["id"], item["call_id"]) = (json!("i"), json!("c"));
         item
     };
-    // Without tools there are no hidden rounds, which would answer some of them.
+    // Without tools, there are no hidden rounds, which would answer some of these calls.
     let without = |mut body: Value| {
         body["tools"] = json!([]);
         body
