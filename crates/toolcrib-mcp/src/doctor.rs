@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 use crate::snapshot::{SessionKind, disclosure_warnings};
 use crate::upstream::ServerStatus;
 
-/// How long the snapshot may take to be rebuilt after the last server answered.
+/// Maximum time for rebuilding the snapshot after the last server answered.
 const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The health of one server.
@@ -49,7 +49,7 @@ impl Gateway {
         let _ = tokio::time::timeout(REBUILD_TIMEOUT, rebuilt).await;
     }
 
-    /// The tokens of all tool definitions, and of the tool list and instructions that clients see instead.
+    /// The number of tokens in all tool definitions, and in the tool list and instructions that clients get instead.
     pub fn token_cost(&self) -> Option<(usize, usize)> {
         let snapshot = self.hub().snapshot();
         let view = snapshot.view(None, SessionKind::Stateful)?;
@@ -69,8 +69,8 @@ impl Gateway {
         Some((defers, kind, view.decision.reason.to_string()))
     }
 
-    /// Warnings about disclosures that are replaced, and about patterns in the config that match no tool or server. A typo
-    /// in such a pattern causes no other error.
+    /// Warnings about configured disclosures that the gateway replaces, and about patterns in the config that match no
+    /// tool or server. A typo in such a pattern causes no other error.
     pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
@@ -96,7 +96,7 @@ impl Gateway {
             }
         }
         let rules = &snapshot.crib.settings().rules;
-        // A preset names tools that its system may or may not have, so its patterns are not typos.
+        // A preset may name tools that its system does not have, so its patterns are not typos if they match nothing.
         let presets: Vec<Glob> =
             Preset::ALL.iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
@@ -119,7 +119,7 @@ impl Gateway {
             let ids = entry.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
             let lists = upstream.lists().unwrap_or_default();
             let (mut status, config) = (upstream.status(), upstream.config());
-            // A server that failed may be reconnecting by now.
+            // A server that failed may be reconnecting by now, so the result of its last attempt is reported.
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
             notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());

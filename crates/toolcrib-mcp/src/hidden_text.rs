@@ -30,7 +30,7 @@ fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
     match value {
         Value::String(text) => {
             let (cleaned, classes) = clean(text);
-            // Otherwise only line endings differ, and those are kept.
+            // Without such a class, only line endings can differ, and the original ones are kept.
             if !classes.is_empty() {
                 removed.extend(classes);
                 *text = cleaned.into_owned();
@@ -86,7 +86,7 @@ pub(crate) fn has_hidden_key(value: &Value) -> bool {
     }
 }
 
-/// Whether a name, a key or a URI has characters that nobody can see, including line breaks and tabs.
+/// Whether a name, a key or a URI has invisible characters, including line breaks and tabs.
 pub(crate) fn has_invisible_chars(name: &str) -> bool {
     has_hidden(name) || name.contains(['\n', '\t'])
 }
@@ -103,7 +103,7 @@ pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
     error
 }
 
-/// A name for a log line: on one line, shortened.
+/// Shortens a name to one line of limited length, for the log.
 pub(crate) fn loggable_name(name: &str) -> String {
     shorten(&one_line(name), MAX_NAME_CHARS).into_owned()
 }
@@ -118,7 +118,7 @@ pub(crate) fn class_names(found: &[Hidden]) -> String {
 pub(crate) struct LoggedOnce(Mutex<HashSet<String>>);
 
 impl LoggedOnce {
-    /// Whether a source is logged for the first time. Once the maximum is reached, no new source is logged.
+    /// Whether a source has not been logged before. Once the maximum is reached, no new source is logged.
     pub(crate) fn is_first(&self, server: &str, source: &str) -> bool {
         let key = format!("{server}\n{source}");
         let mut logged = self.0.lock();

@@ -116,7 +116,8 @@ impl Hub {
         self.snapshot.subscribe()
     }
 
-    /// Requests log messages from this level up from all servers, unless a client has already requested more.
+    /// Requests log messages of this level and above from all servers, unless a client has already requested a more
+    /// verbose level.
     pub(crate) fn request_log_level(&self, level: LoggingLevel) {
         {
             let mut current = self.shared.log_level.lock();
@@ -192,7 +193,7 @@ impl Hub {
         *self.config.lock() = config;
     }
 
-    /// Logs the disclosures that the gateway replaces by others. Without servers, they do not matter.
+    /// Logs which configured disclosures the gateway replaces. Without servers, they do not matter.
     fn log_disclosure_warnings(config: &Config) {
         if config.servers.is_empty() {
             return;
@@ -219,7 +220,7 @@ impl Hub {
             // Indexing thousands of tools takes CPU time, so it must not run on the threads that answer requests.
             let rebuild_snapshot = move || {
                 hub.rebuild_snapshot();
-                // Otherwise the first search would wait until the vectors are computed.
+                // Without this, the first search would wait until the vectors are computed.
                 hub.snapshot().crib.prepare()
             };
             let _ = tokio::task::spawn_blocking(rebuild_snapshot).await;
@@ -238,8 +239,8 @@ impl Hub {
                 SnapshotServer::new(&upstream.name, upstream.config(), lists, &status)
             })
             .collect();
-        // After `servers` is collected and before clients see the snapshot: the next run then starts with the lists
-        // that clients have seen, unless large lists change too fast to be saved each time.
+        // Lists are saved after `servers` is collected and before clients see the snapshot. The next run then starts
+        // with the lists that clients have seen, unless large lists change too fast to be saved each time.
         for upstream in self.upstreams() {
             if upstream.write_throttle.begin_write() {
                 upstream.write_throttle.record_write(self.save_lists(&upstream));

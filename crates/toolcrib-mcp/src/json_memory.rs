@@ -10,13 +10,14 @@ use serde_json::Value;
 const OBJECT_BYTES: usize = 400;
 
 /// Maximum memory of a message, as a multiple of the limit on its text. Ordinary messages are mostly text and take
-/// little more than that; lists of small records take up to twelve times their text.
+/// little more memory than their text; lists of small records take up to twelve times their text.
 const MAX_FACTOR: usize = 16;
 
 /// Texts up to this size, in bytes, are not checked: they cannot take more than a few megabytes.
 const MIN_CHECKED_BYTES: usize = 64 << 10;
 
-/// Why a server's message within the limit on its text is not parsed.
+/// The error for a server's message whose text is within the limit, but which would take too much memory once it is
+/// parsed.
 pub(crate) const TOO_MANY_VALUES: &str = "the server's answer has too many values for its size";
 
 /// The estimated memory of a JSON text once it is parsed, in bytes.
@@ -46,8 +47,7 @@ fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
     }
 }
 
-/// Whether a text would take too much memory once it is parsed, where `limit` is the maximum size of the text in
-/// bytes.
+/// Whether a text would take too much memory once it is parsed. `limit` is the maximum size of a text, in bytes.
 pub(crate) fn takes_too_much_memory(text: &[u8], limit: usize) -> bool {
     text.len() > MIN_CHECKED_BYTES && parsed_bytes(text) > limit.saturating_mul(MAX_FACTOR)
 }

@@ -10,14 +10,14 @@ use memchr::memchr;
 /// Default for the maximum length of a line, in bytes: 8 MiB, as in codex. rmcp allows 16 MiB.
 pub const DEFAULT_LIMIT: usize = 8 << 20;
 
-/// How much of a line that is too long is returned, in bytes: enough to find an `id` near its start.
+/// How many bytes of a line that is too long are returned: enough to find an `id` near its start.
 pub const START_BYTES: usize = 512;
 
 /// The bytes that may surround the content of a line: a byte order mark before it and a carriage return after it.
 const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Maximum size of a buffer that is kept after its line, in bytes, so that one long line does not take memory for
+/// Maximum size of a buffer that is kept after its line, in bytes. It keeps one long line from taking up memory for
 /// ever.
 const MAX_RETAINED_BYTES: usize = 64 << 10;
 
@@ -26,7 +26,8 @@ const MAX_RETAINED_BYTES: usize = 64 << 10;
 pub enum LineEvent<'a> {
     /// A line that is not empty, without its line ending and without a byte order mark.
     Line(&'a [u8]),
-    /// A line longer than the limit. It is reported once, as soon as that is known; the rest of it is skipped.
+    /// A line longer than the limit. It is reported once, as soon as the limit is exceeded; the rest of the line is
+    /// skipped.
     TooLong {
         /// Its first [`START_BYTES`] bytes, or `limit + 1` bytes if that is less.
         start: &'a [u8],
@@ -50,7 +51,7 @@ pub struct LineSplitter {
     limit: usize,
     /// The line so far, if it began in an earlier chunk.
     buffer: Vec<u8>,
-    /// Whether the last event borrowed `buffer`, which can be cleared at the next call.
+    /// Whether the last event borrowed from `buffer`. If so, the buffer can be cleared at the next call.
     is_event_in_buffer: bool,
     /// Whether the rest of a line that was reported as too long is being skipped.
     is_skipping: bool,
@@ -63,7 +64,7 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// Splits into lines of at most `limit` bytes, not counting line ending and byte order mark.
+    /// Splits into lines of at most `limit` bytes, not counting the line ending and the byte order mark.
     pub fn new(limit: usize) -> Self {
         Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
@@ -118,12 +119,13 @@ impl LineSplitter {
         if content(&self.buffer).is_empty() { None } else { Some(self.event(&self.buffer)) }
     }
 
-    /// The maximum length of a line including its frame, in bytes: beyond it, the line is certainly too long.
+    /// The maximum length of a line including its frame, in bytes. A longer line is certainly over the limit.
     fn max_raw_bytes(&self) -> usize {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How much of a line that is too long is returned: what is known when it is found to be too long.
+    /// How many bytes of a line that is too long are returned: at most as many as were read when the limit was
+    /// exceeded.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }
@@ -137,7 +139,7 @@ impl LineSplitter {
         }
     }
 
-    /// Appends to the buffer. Doubling its capacity could end at twice the limit, so the capacity is limited.
+    /// Appends to the buffer. Its capacity is capped, because doubling it could reach twice the limit.
     fn append(&mut self, part: &[u8]) {
         let needed = self.buffer.len() + part.len();
         if needed > self.buffer.capacity() {

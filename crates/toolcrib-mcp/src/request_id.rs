@@ -75,7 +75,7 @@ pub(crate) fn id_in_head(start: &[u8]) -> Option<RequestId> {
     MessageHead::read(start).id
 }
 
-/// An id that ends within the text: a truncated number would be a different number.
+/// Reads an id that is complete in the text: a truncated number would be a different number.
 fn complete_id(rest: &[u8]) -> Option<RequestId> {
     let rest = rest.trim_ascii_start();
     let end = if rest.first() == Some(&b'"') {

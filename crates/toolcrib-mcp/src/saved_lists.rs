@@ -17,7 +17,7 @@ use crate::upstream::ServerLists;
 
 /// Version of the file format.
 const VERSION: u32 = 1;
-/// Maximum size of a file that is read, in bytes. Two thousand of the largest tools take less.
+/// Maximum size of a file that is read, in bytes. Two thousand tools of the maximum size take less.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The folder with the saved lists.
@@ -32,7 +32,7 @@ pub(crate) struct SavedLists {
 struct SavedFile<K> {
     version: u32,
     server: String,
-    /// Of `known`, to detect a damaged file.
+    /// The checksum of `known`, to detect a damaged file.
     checksum: String,
     known: K,
 }
@@ -42,7 +42,7 @@ impl SavedLists {
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
         let folder = state.map(|state| state.subfolder("servers"));
         let folder = folder.filter(|folder| match folder.check() {
-            // Reading or creating the folder may work later, and is tried again for every list.
+            // Reading or creating the folder may succeed later, and is tried again for every list.
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,
             Err(error) => {
                 let hint = error.hint();
@@ -63,7 +63,7 @@ impl SavedLists {
         add(name);
         match &server.transport {
             Transport::Stdio { command, args, env, cwd } => {
-                // The environment may select an account, which may have other tools.
+                // Environment variables may select an account, and each account may have different tools.
                 for (name, value) in env {
                     add(name);
                     add(value.expose());

@@ -1,6 +1,6 @@
-//! Checks a config after it was parsed, from `toolcrib.toml` or another client's file.
+//! Checks a parsed config, from `toolcrib.toml` or from another client's file.
 //!
-//! Each error names its key, so that the parser of the file can add line and column. No error contains a value.
+//! Each error names its key, so that the file's parser can add the line and column. No error contains a value.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,11 +15,11 @@ use crate::Secret;
 pub(super) const START_TIMEOUT: RangeInclusive<f64> = 0.1..=1_800.0;
 /// Range of a call's timeout, in seconds.
 pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
-/// Range of the times that a search and a first list wait for servers, in seconds.
+/// Range of the time that a search, or a client's first tool list, waits for servers, in seconds.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
 /// Maximum length of a name or a prefix, in characters.
 const NAME_CHARS: usize = 128;
-/// Maximum length of a pattern, in characters: the longest tool name that is accepted has 256 bytes.
+/// Maximum length of a pattern, in characters. Accepted tool names have at most 256 bytes.
 const PATTERN_CHARS: usize = 256;
 
 type CheckResult = Result<(), InvalidSetting>;

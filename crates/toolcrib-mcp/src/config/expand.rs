@@ -1,7 +1,7 @@
 //! Expands the references in a server's config, such as `${NAME}`.
 //!
-//! In addition to the references that every section may contain, `~/` at the start of `command` and `cwd` is the home
-//! folder.
+//! In addition to the references that every section may contain, `~/` at the start of `command` and `cwd` stands for
+//! the home folder.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::{ConfigError, Server, Transport, check};
 use crate::Secret;
 
 impl Server {
-    /// The server with every reference expanded. It is checked again, since its URL is complete only now.
+    /// Returns the server with every reference expanded, and checks it again, since its URL is complete only now.
     pub fn expanded(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Server {
             let problem = format!("server `{name}`: `{}` {}", fault.path.join("."), fault.problem);
             ConfigError::new(problem, fault.hint)
         })?;
-        // That check skips URLs that contain variables.
+        // `check::server` does not check a URL that contains `${`, so the URL is checked here in any case.
         if let Transport::Http { url, .. } = &server.transport
             && let Some(problem) = url::problem(url)
         {

@@ -42,11 +42,11 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
-    /// Patterns of the servers in it. If empty, all.
+    /// Patterns for the servers in the profile. If empty, it includes all servers.
     pub servers: Vec<String>,
-    /// Patterns of the tools in it, as `server/tool` or a tool's name. If empty, all.
+    /// Patterns for the tools in the profile, as `server/tool` or a tool's name. If empty, it includes all tools.
     pub allow: Vec<String>,
-    /// Patterns of the tools that are not in it. Takes precedence over `allow`.
+    /// Patterns for the tools that are not in the profile. Takes precedence over `allow`.
     pub deny: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct GatewaySettings {
     pub description_chars: usize,
     /// Whether found tools are also added to the list of an older client that honours `list_changed`.
     pub add_found: bool,
-    /// Whether clients that search tools themselves get the full list.
+    /// Whether clients with a tool search of their own get the full list.
     pub defer_to_clients: bool,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
     pub wait: f64,
@@ -101,7 +101,7 @@ pub struct Limits {
     pub pages: usize,
     /// Maximum number of tools of all servers together.
     pub tools: usize,
-    /// Maximum number of concurrent sessions of older clients. One more ends the longest idle session.
+    /// Maximum number of concurrent sessions of older clients. At the maximum, a new session ends an idle one.
     pub sessions: usize,
     /// Maximum number of concurrent sessions from one remote address, except loopback.
     pub sessions_per_client: usize,
@@ -111,10 +111,10 @@ pub struct Limits {
     pub server_calls: usize,
     /// Maximum number of calls that wait for one server.
     pub server_queue: usize,
-    /// Maximum number of requests of one server that wait for a client's answer, and of answers that wait to be
-    /// written to it.
+    /// Maximum number of one server's requests that wait for a client's answer, and of answers that wait to be written
+    /// to the server.
     pub server_requests: usize,
-    /// Maximum size of everything from one server that waits for a client, in bytes of memory.
+    /// Maximum memory of all messages from one server that wait for a client, in bytes.
     pub server_bytes: usize,
     /// Seconds after which a server that does not read the answers to its requests is disconnected.
     pub server_stall: u64,
@@ -124,7 +124,7 @@ pub struct Limits {
     pub starting: usize,
     /// Maximum length of a server's question to the user, in characters. Longer ones are cut.
     pub question_chars: usize,
-    /// Maximum size of a server's question to the user, its form included, in bytes. Larger ones are refused.
+    /// Maximum size of a server's question to the user, including its form, in bytes. Larger ones are refused.
     pub question_bytes: usize,
     /// Maximum size of a server's sampling request, in bytes. Larger ones are refused.
     pub sampling_bytes: usize,

@@ -18,19 +18,19 @@ pub struct Server {
     pub enabled: bool,
     /// The prefix of its tools' names. If `None`, the server's name; if empty, there is no prefix.
     pub prefix: Option<String>,
-    /// Patterns of the tools that may be used. If empty, all.
+    /// Patterns for the tools that may be used. If empty, all tools.
     pub allow: Vec<String>,
-    /// Patterns of the tools that may not be used. Takes precedence over `allow`.
+    /// Patterns for the tools that may not be used. Takes precedence over `allow`.
     pub deny: Vec<String>,
     /// Whether its tools are deferred.
     pub defer: Option<DeferPolicy>,
-    /// Patterns of the tools that are never deferred.
+    /// Patterns for the tools that are never deferred.
     pub always_load: Vec<String>,
-    /// Timeout of connecting to it and fetching its lists, in seconds.
+    /// Timeout for connecting to it and fetching its lists, in seconds.
     pub start_timeout: f64,
     /// Timeout of a call, in seconds.
     pub call_timeout: f64,
-    /// Timeouts of single tools, by pattern, in seconds. The first matching pattern counts.
+    /// Timeouts of individual tools, by pattern, in seconds. The first matching pattern applies.
     pub timeouts: Vec<(String, f64)>,
     /// Whether it may receive several calls at the same time.
     pub parallel: bool,
@@ -56,12 +56,12 @@ pub enum Transport {
         url: String,
         /// Headers that are sent with every request.
         headers: BTreeMap<String, Secret>,
-        /// OAuth settings, for what discovery does not provide.
+        /// OAuth settings that discovery does not provide.
         oauth: OAuth,
     },
 }
 
-/// Shows the URL without parts that may be keys.
+/// Shows the URL without the parts that may contain keys.
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,7 +1,7 @@
 //! Writes a server as a table of `toolcrib.toml`. Only values that differ from the defaults are written.
 //!
-//! Not derived with serde: `Secret` does not implement `Serialize`, so that none is written by accident, and the keys are
-//! in the order in which people read them.
+//! It does not use serde's derive, because `Secret` does not implement `Serialize` (so that no secret is written by
+//! accident), and because the keys should be in the order in which people read them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -41,7 +41,7 @@ struct RawServer {
 }
 
 impl RawServer {
-    /// The transport: a command or a URL, and no keys of the other one.
+    /// The transport: a command or a URL. A key that belongs to the other transport is an error.
     fn transport(&mut self) -> Result<Transport, InvalidSetting> {
         let either = "a server has either `command` or `url`";
         match (self.command.take(), self.url.take()) {
@@ -91,7 +91,7 @@ impl RawServer {
 
     fn server(mut self) -> Result<Server, InvalidSetting> {
         let defaults = Server::new(self.transport()?);
-        // The first matching pattern counts, and a parsed table is unordered, so the order of the text is restored.
+        // The first matching pattern applies, but a parsed table is unordered, so the order in the file is restored.
         let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();
         timeouts.sort_by_key(|(pattern, _)| pattern.span().start);
         Ok(Server {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many times its timeout a call may take in total, if it reports progress.
+/// Maximum total time of a call that reports progress, as a multiple of its timeout.
 const MAX_TIMEOUT_FACTOR: u32 = 30;
 /// How long a person may take to answer a question.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
@@ -41,7 +41,7 @@ impl CallDeadline {
         self.deadline = self.deadline.max(Instant::now() + self.timeout).min(self.latest);
     }
 
-    /// Pauses the timeout, because a person answers a question. `is_first` means that no other question is open.
+    /// Pauses the timeout while a person answers a question. `is_first` means that no other question is open.
     pub(super) fn pause_for_question(&mut self, is_first: bool) {
         if is_first {
             self.asked_at = Instant::now();
@@ -49,13 +49,13 @@ impl CallDeadline {
         self.deadline = Instant::now() + ANSWER_TIMEOUT;
     }
 
-    /// Continues after all questions were answered. The time that they took does not count.
+    /// Resumes the timeout after all questions were answered. The time that the answers took does not count.
     pub(super) fn resume(&mut self) {
         self.latest += self.asked_at.elapsed();
         self.restart();
     }
 
-    /// Begins the timeout again.
+    /// Restarts the timeout.
     pub(super) fn restart(&mut self) {
         self.deadline = Instant::now() + self.timeout;
     }

@@ -33,8 +33,8 @@ pub(super) async fn forward_resource_updates(
     }
 }
 
-/// Forwards servers' questions and log messages that belong to no call to an older client, until its session is
-/// closed.
+/// Forwards messages that belong to no call (servers' questions and log messages) to an older client, until its session
+/// is closed.
 pub(super) async fn forward_server_messages(
     client: Client,
     mut messages: mpsc::Receiver<ServerMessage>,
@@ -55,7 +55,7 @@ pub(super) async fn forward_server_messages(
     }
 }
 
-/// Notifies older servers that their client's roots changed, so that they request them again.
+/// Notifies older servers that their client's roots changed, so that they request the roots again.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
     let clients = gateway.hub().connected_clients();
@@ -64,7 +64,7 @@ pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str
             && visible.view.can_see_server(&upstream.name)
     };
     let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_notified).collect();
-    // Concurrently, so that a server that does not read cannot delay the others.
+    // The servers are notified concurrently, so that one that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
 
@@ -80,7 +80,7 @@ struct ChangeWatcher<'a> {
     profile: Option<&'a str>,
     subscriptions: &'a ClientSubscriptions,
     session_kind: SessionKind,
-    /// The list of an older client's session; newer clients have no session.
+    /// The tool list of an older client's session; `None` for newer clients, which have no session.
     list: Option<&'a SessionToolList>,
     snapshot: tokio::sync::watch::Receiver<Arc<crate::snapshot::Snapshot>>,
     updates: broadcast::Receiver<ResourceKey>,
@@ -134,7 +134,7 @@ impl<'a> ChangeWatcher<'a> {
                 }
                 updated = self.updates.recv() => match updated {
                     Ok(resource) => {
-                        // A config reload may have hidden its server from this client.
+                        // A config reload may have hidden the resource's server from this client.
                         let visible = self.gateway.visible_in_session(self.profile);
                         let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {

@@ -22,7 +22,7 @@ use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
 use crate::upstream::{RawRequest, severity};
 
-/// Keys of `_meta` that concern only the connection between two peers, so they are not forwarded.
+/// Keys of `_meta` that concern only the connection between two peers (one hop), so they are not forwarded.
 const HOP_KEYS: [&str; 3] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
@@ -30,7 +30,7 @@ const HOP_KEYS: [&str; 3] = [
 ];
 
 /// Cancelled when a client has disconnected. The SDK lets that client's calls continue for some seconds, in case it
-/// still reads; servers should not work that long for nobody.
+/// still reads, but servers should not work for a client that is gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientDisconnected(pub(crate) CancellationToken);
 
@@ -53,7 +53,7 @@ impl RequestAbandoned {
     }
 }
 
-/// Takes the answer to a server's question.
+/// Sends the answer to a server's question back to the task that waits for it.
 pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 
 /// The client that sent a request.
@@ -63,16 +63,17 @@ pub(crate) struct Client {
     pub(crate) id: u64,
     /// The same for all clients with the same name in the same profile.
     pub(crate) group: u64,
-    /// Whether it uses the newer protocol, without a handshake. It can then be asked questions only in results.
+    /// Whether it uses the newer protocol, which has no handshake. Such a client can be asked questions only in
+    /// results.
     pub(crate) is_modern: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
-    /// Where log messages are sent. Without it, they are sent with the session's other messages.
+    /// The stream for log messages. Without it, they are sent with the session's other messages.
     stream: Option<RequestStream>,
-    /// The memory of its request's body, over HTTP.
+    /// The memory of the request's body, if the request came over HTTP.
     pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
 }
@@ -103,7 +104,7 @@ impl Client {
         disconnected: &ClientDisconnected,
         profile: Option<&str>,
     ) -> Self {
-        // Over HTTP, the session of a request can end before its connection.
+        // Over HTTP, a request's session can end before its connection does.
         let parts = context.extensions.get::<axum::http::request::Parts>();
         let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
         let client = session.unwrap_or(disconnected).clone();
@@ -168,7 +169,7 @@ impl Client {
             meta.0.0.insert(key.clone(), value.clone());
         }
         if is_modern_server {
-            // The server may ask for what this client supports, not for what the gateway supports.
+            // The server may use only what this client supports, not everything that the gateway supports.
             meta.set_client_capabilities(self.capabilities.clone());
             // An older client sets the level once, but a newer server expects it in each request.
             if let Some(level) = self.log_level {
@@ -195,7 +196,7 @@ impl Client {
         }
     }
 
-    /// Sends it a server's log message, if the message has the level that it requested.
+    /// Sends it a server's log message, if the message is at least as severe as the level that the client requested.
     pub(crate) async fn log(&self, mut line: LoggingMessageNotificationParam) {
         if self.log_level.is_some_and(|level| severity(line.level) >= severity(level)) {
             limit_log(&mut line);

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::json_memory::parsed_bytes;
 
-/// Maximum memory of these values, in bytes. Clients send one to four kilobytes; an inline icon fits as well.
+/// Maximum memory of these values, in bytes. Clients usually send 1 to 4 kB; an inline icon fits as well.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What a client can do about it.
+/// What a client can do if its values are too large.
 pub(crate) const HINT: &str =
     "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
 

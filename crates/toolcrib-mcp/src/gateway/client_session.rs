@@ -1,7 +1,7 @@
 //! The session of one client: the SDK's server, with our answers.
 //!
-//! The SDK implements handshakes, version negotiation and subscriptions. Results that come from servers do not use
-//! its types over stdio, and bypass them over HTTP (see [`super::unknown_fields`]).
+//! The SDK implements handshakes, version negotiation and subscriptions. Results from servers do not use the SDK's
+//! types over stdio, and bypass them over HTTP (see [`super::unknown_fields`]).
 
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use crate::metrics;
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::{ListHashes, SessionKind};
 
-/// Clients with a tool search of their own. With ours, their models would have to search twice.
+/// Clients with a tool search of their own. If they also used ours, their models would have to search twice.
 const CLIENTS_WITH_TOOL_SEARCH: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
 /// Whether a client has a tool search of its own.
@@ -117,7 +117,7 @@ impl ClientSession {
         Ok(list)
     }
 
-    /// Records the tools that a session found, and notifies the client if that changed its list.
+    /// Records the tools that a session found, and notifies the client if its list changed as a result.
     async fn add_found_tools(
         &self,
         names: &[String],
@@ -210,7 +210,7 @@ impl ClientSession {
         R: From<T> + From<InputRequiredResult>,
     {
         let answer = self.answer(request, &context).await?;
-        // A question in a form that the SDK does not know is marked and restored, like any other result.
+        // A question in a form that the SDK does not know gets a mark and is restored later, like any other result.
         if answer.get("resultType").is_some_and(|kind| kind == "input_required")
             && let Ok(asks) =
                 self.to_sdk_type::<InputRequiredResult>(answer.clone(), "inputRequests")
@@ -229,8 +229,8 @@ impl ClientSession {
     }
 }
 
-/// Checks that a request has the `_meta` fields that its protocol version requires. For the requests that the SDK
-/// answers, the SDK checks that.
+/// Checks that a request has the `_meta` fields that its protocol version requires. The SDK checks that only for the
+/// requests that it answers itself.
 fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let supported = ProtocolVersion::KNOWN_VERSIONS;
     let Some(version) = context.meta.protocol_version() else {

@@ -10,7 +10,7 @@ use crate::upstream::{PermitError, Upstream, UpstreamError};
 pub(crate) enum ForwardError {
     /// A JSON-RPC error for the client: the server's own, or the gateway's.
     Rpc(ErrorData),
-    /// The server is unavailable, disconnected, or took too long. A text for the model.
+    /// The server is unavailable, disconnected, or took too long. The text is for the model.
     Failed(String),
 }
 
@@ -19,7 +19,7 @@ impl ForwardError {
         Self::Failed("cancelled".into())
     }
 
-    /// The request was not sent.
+    /// The error for a request that was not sent.
     pub(super) fn not_sent(upstream: &Upstream, error: &PermitError) -> Self {
         Self::Failed(match error {
             PermitError::ServerDown(reason) => {
@@ -29,7 +29,8 @@ impl ForwardError {
         })
     }
 
-    /// The server did not answer with a result. After a disconnect or a timeout, its connection is checked.
+    /// The error for a request that the server did not answer with a result. After a disconnect or a timeout, the
+    /// connection is checked.
     pub(super) fn from_upstream(upstream: &Upstream, error: &UpstreamError) -> Self {
         let name = &upstream.name;
         match error {

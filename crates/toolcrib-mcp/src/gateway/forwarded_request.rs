@@ -60,7 +60,7 @@ pub(crate) struct ForwardedRequest {
     timeout: Duration,
     metric: Option<metrics::InFlightCall>,
     permit: CallPermit,
-    /// Whether a question of its server was already rejected.
+    /// Whether a question from its server was already rejected.
     has_rejected_question: bool,
     /// The arguments refer to the request body, so its memory counts until the request ends.
     _body: Option<BodyMemory>,
@@ -88,13 +88,13 @@ impl ForwardedRequest {
                 return Err(ForwardError::Failed(problem));
             }
         };
-        // Older servers send no `requestState`, so this one is the gateway's, and the call that it names has ended.
-        // Sending the request again would execute it twice.
+        // Older servers send no `requestState`, so this one is the gateway's, and its call has already ended. Sending
+        // the request again would execute it twice.
         if inputs.state.is_some() && !permit.connection.is_modern() {
             let problem = "unknown `requestState`: it was already used, has expired, or belongs to another request";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
-        // A config reload may have hidden it from this client while it waited.
+        // A config reload may have hidden the operation from this client while the request waited.
         if !is_allowed() {
             return Err(ForwardError::Failed(format!(
                 "`{}` is no longer available",
@@ -130,12 +130,13 @@ impl ForwardedRequest {
         })
     }
 
-    /// Lets another call take its place among the calls of all servers, while it waits for its client.
+    /// Releases its permit for calls to all servers, so that another call can be sent while this one waits for its
+    /// client.
     pub(super) fn release_global_permit(&mut self) {
         self.permit.release_shared_permit();
     }
 
-    /// How many calls to its server may wait for their clients: half of those that may run concurrently.
+    /// Maximum number of calls to its server that may wait for their clients: half of those that may run concurrently.
     pub(super) fn max_pending_inputs(&self) -> usize {
         (self.upstream.max_concurrent_calls() / 2).max(1)
     }
@@ -145,7 +146,7 @@ impl ForwardedRequest {
         &self.upstream.name
     }
 
-    /// Whether it was sent for this operation on this server.
+    /// Whether a request for this operation on this server is a retry of this one.
     pub(crate) fn is_retry_of(&self, upstream: &Upstream, operation: &Operation) -> bool {
         self.upstream.name == upstream.name && self.operation.has_same_target(operation)
     }
@@ -275,8 +276,8 @@ impl ForwardedRequest {
         Ok(())
     }
 
-    /// Logs a rejected question, as a warning only once for each request, because a server may ask any number of
-    /// times.
+    /// Logs a rejected question. Only the first one in each request is a warning, because a server may ask any number
+    /// of times.
     fn log_rejected_question(&mut self, error: &QuestionError) {
         if std::mem::replace(&mut self.has_rejected_question, true) {
             tracing::debug!(server = self.server(), "question rejected: {error}");

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use crate::upstream::MessageCharge;
 
-/// How long a message may take to be written before the request goes on without waiting for it.
+/// How long a request waits for a message to be written before it goes on.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends progress and log messages to a client. A client that does not read them delays nobody: at most one message
@@ -19,7 +19,7 @@ pub(super) struct LossyNotifier {
 }
 
 impl LossyNotifier {
-    /// Sends a message. The memory that it takes stays charged until it is written.
+    /// Sends a message. Its memory stays charged until it is written.
     pub(super) async fn notify(
         &mut self,
         message: impl Future<Output = ()> + Send + 'static,

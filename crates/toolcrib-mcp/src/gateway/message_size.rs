@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::hidden_text::loggable_name;
 use crate::upstream::memory_of;
 
-/// Maximum size of a message's text, of its data and of its `_meta`, in bytes.
+/// Maximum size of a message's text, its data or its `_meta`, each in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Cuts the message of a progress notification, and removes other fields that are too large.
@@ -39,11 +39,11 @@ pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
     log.data = Value::String(text);
 }
 
-/// Cuts a text that is too long, and notes that at its end.
+/// Cuts a text that is too long, and adds a note about that at its end.
 fn cut(text: &mut String) {
     let bytes = text.len();
     if bytes > MAX_BYTES {
-        // A new string, because truncating this one would not free its memory.
+        // This creates a new string, because truncating the old one would not free its memory.
         *text = format!("{}… [cut: {bytes} bytes]", &text[..text.floor_char_boundary(MAX_BYTES)]);
     }
 }

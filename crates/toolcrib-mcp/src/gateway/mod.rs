@@ -194,8 +194,8 @@ impl Gateway {
     }
 
     /// Checks a server's result for hidden characters. They are removed from prompts and completions, which are texts
-    /// for the model or the user. Results of calls and contents of resources are data, and are changed only if so
-    /// configured.
+    /// for the model or the user. Results of calls and contents of resources are data, and are changed only if the
+    /// config says so.
     fn check_hidden_text(&self, server: &str, operation: &Operation, mut result: Value) -> Value {
         let found = find_hidden(&result);
         if found.is_empty() {

@@ -28,7 +28,7 @@ pub(crate) enum Operation {
     Completion(Arc<CompleteRequestParams>),
 }
 
-/// What a client adds when it retries a request that asked for input.
+/// The fields that a client adds when it retries a request whose result asked for input.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RetryInputs {
     pub(crate) responses: Option<BTreeMap<String, Value>>,
@@ -70,12 +70,12 @@ impl Operation {
         }
     }
 
-    /// Whether a newer client can answer a question by retrying the request.
+    /// Whether a newer client can answer a question by retrying this operation's request.
     pub(super) fn can_be_retried(&self) -> bool {
         !matches!(self, Self::Completion(_))
     }
 
-    /// Whether it uses the same tool, prompt or resource, whatever the arguments.
+    /// Whether both use the same tool, prompt or resource, regardless of the arguments.
     pub(super) fn has_same_target(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tool { name, .. }, Self::Tool { name: other, .. })
@@ -85,7 +85,7 @@ impl Operation {
         }
     }
 
-    /// The timeout from the config.
+    /// The operation's timeout, from the config.
     pub(super) fn timeout(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
         let tool_timeout = match self {

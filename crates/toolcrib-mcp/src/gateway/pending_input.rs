@@ -22,7 +22,7 @@ const MAX_WAIT: Duration = Duration::from_mins(10);
 pub(crate) struct PendingInput {
     pub(crate) forwarded: ForwardedRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
-    /// The profile of its client: a client of another profile cannot take it.
+    /// The profile of its client. A client of another profile cannot continue the call.
     pub(crate) profile: Option<String>,
     added_at: Instant,
 }
@@ -54,7 +54,7 @@ impl PendingInputs {
         self.drop_expired();
         let mut calls = self.lock();
         forwarded.release_global_permit();
-        // Unanswered questions of one server must leave room for its other calls.
+        // The unanswered questions of one server must leave room for its other calls.
         let of_server =
             calls.values().filter(|pending| pending.has_same_server(&forwarded)).count();
         if calls.len() >= MAX_PENDING || of_server >= forwarded.max_pending_inputs() {
@@ -73,14 +73,14 @@ impl PendingInputs {
         Ok(state)
     }
 
-    /// Drops, and so cancels, the calls that have expired or whose server no longer waits for the answer.
+    /// Drops the calls that have expired or whose server no longer waits for the answer. Dropping a call cancels it.
     pub(crate) fn drop_expired(&self) {
         self.lock().retain(|_, pending| {
             pending.added_at.elapsed() < MAX_WAIT && !pending.answer.is_closed()
         });
     }
 
-    /// Takes a call, if this profile may take it and the request is a retry of it.
+    /// Removes and returns a call, if it belongs to this profile and the request is a retry of it.
     pub(crate) fn take(
         &self,
         state: &str,

@@ -65,7 +65,7 @@ impl Gateway {
         answer.map_err(|error| error.into_error_data(client.is_modern))
     }
 
-    /// Answers `resources/read`. The contents have the URI that the client used.
+    /// Answers `resources/read`. The contents are returned under the URI that the client used.
     pub(super) async fn read_resource(
         &self,
         params: ReadResourceRequestParams,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
-/// How long a client may cache a list, in milliseconds. It is notified of changes in addition.
+/// How long a client may cache a list, in milliseconds. Clients are also notified of changes.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// Whether a client may cache a result.
@@ -13,7 +13,7 @@ const LIST_TTL_MS: u64 = 60_000;
 pub(super) enum CachePolicy {
     /// A list: for a limited time.
     List,
-    /// The contents of a resource: as its server allows, otherwise not at all.
+    /// The contents of a resource: as its server allows, or not at all if the server does not say.
     Resource,
     /// Not at all.
     NoStore,
@@ -25,7 +25,7 @@ const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 /// Adapts a result to the client's protocol version.
 pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePolicy) -> Value {
     if let Some(fields) = result.as_object_mut() {
-        // It names the server that we are connected to, but to our client, the gateway is the server.
+        // This field names the server that the gateway is connected to, but for the client, the gateway is the server.
         if let Some(meta) = fields.get_mut("_meta").and_then(Value::as_object_mut)
             && meta.shift_remove(SERVER_INFO_KEY).is_some()
             && meta.is_empty()

@@ -102,7 +102,7 @@ impl ServerHandler for ClientSession {
         info
     }
 
-    /// A client that gets the full list, because it has a tool search of its own, gets no instructions: they are
+    /// A client with a tool search of its own gets the full list and no instructions, because the instructions are
     /// about our search tool, which is not in that list.
     async fn initialize(
         &self,
@@ -229,7 +229,7 @@ impl ServerHandler for ClientSession {
         self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
     }
 
-    /// For the SDK, which checks headers that repeat a tool's parameters.
+    /// The SDK calls this to check the headers that repeat a tool's parameters.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let VisibleSnapshot { snapshot, view } =
             self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok()?;

@@ -18,13 +18,13 @@ pub(super) struct SessionToolList(Mutex<ListState>);
 
 #[derive(Debug)]
 struct ListState {
-    /// The found tools that its list shows, and whether the session keeps deferring.
+    /// The found tools in the session's list, and whether the session keeps deferring.
     found: Ledger,
     /// Whether its client has a tool search of its own.
     has_tool_search: bool,
     /// The hash of the list that it was last sent; `None` before its first list.
     sent_hash: Option<u64>,
-    /// The hash of the list that it was last notified of, unless it has been sent that list since.
+    /// The hash of the list that the last notification was about, unless the session has been sent that list since.
     notified_hash: Option<u64>,
 }
 
@@ -50,8 +50,8 @@ impl ListState {
         }
     }
 
-    /// Whether to notify the session that its list changed: once for each list that differs from the one it was sent.
-    /// A session that was sent no list has none to refresh, and neither has one whose profile was removed.
+    /// Whether to notify the session that its list changed: once for each list that differs from the one it was sent. A
+    /// session that was not sent a list yet is not notified, and neither is one whose profile was removed.
     fn should_notify(&mut self, view: Option<&ClientView>) -> bool {
         let (Some(sent_hash), Some(view)) = (self.sent_hash, view) else { return false };
         let now = self.list_hash(view);
@@ -72,8 +72,8 @@ impl SessionToolList {
         self.lock().sent_hash.is_some()
     }
 
-    /// The list to send. `look` is called while the lock is held, so that no change can fall between reading the list
-    /// and recording its hash.
+    /// The list to send. `look` is called while the lock is held, so that the list cannot change before its hash is
+    /// recorded.
     pub(super) fn send(
         &self,
         has_tool_search: bool,
@@ -92,7 +92,8 @@ impl SessionToolList {
         Ok((visible, list))
     }
 
-    /// Records tools that the session has found. Returns whether to notify it, since they may be in its list already.
+    /// Records tools that the session has found. Returns whether to notify it, which is not needed if they are in its
+    /// list already.
     pub(super) fn add(&self, view: &ClientView, names: &[String]) -> bool {
         let mut state = self.lock();
         view.crib.reveal(&mut state.found, names);

@@ -15,8 +15,8 @@ use crate::upstream::FirstAnswerDeadlines;
 pub(super) enum SearchWait {
     /// Its hits are good enough.
     No,
-    /// It has hits, but its ranker is another system's and does not tell how good they are. A starting server may
-    /// have a better one, but a server that hangs must not delay every search.
+    /// It has hits, but another system's ranker found them and does not report how good they are. A starting server may
+    /// have a better tool, but a server that hangs must not delay every search.
     Once,
     /// It has no hits, a name is missing, or the hits are weak: only another server can help.
     EachTime,
@@ -35,7 +35,7 @@ impl SearchWait {
 }
 
 impl Gateway {
-    /// Waits until every server without lists has answered or failed, at most as long as the config says.
+    /// Waits until every server without lists has answered or failed, for at most the configured time.
     pub(super) async fn wait_for_startup(&self, client: &Client, profile: Option<&str>) {
         let wait = seconds(self.hub().config().gateway.first_list_wait);
         let mut snapshots = self.hub().subscribe();
@@ -53,8 +53,8 @@ impl Gateway {
         }
     }
 
-    /// The latest deadline of the servers that a client may see and that have never answered; `None` if there is none
-    /// in the future.
+    /// The latest deadline among the servers that a client may see and that have never answered; `None` if no deadline
+    /// is in the future.
     pub(super) fn startup_deadline(
         &self,
         visible: &VisibleSnapshot,
@@ -67,7 +67,7 @@ impl Gateway {
         latest.filter(|deadline| *deadline > Instant::now())
     }
 
-    /// How long a search waits at most.
+    /// Maximum time that a search waits for servers.
     pub(super) fn search_wait(&self) -> Duration {
         seconds(self.hub().config().gateway.wait)
     }

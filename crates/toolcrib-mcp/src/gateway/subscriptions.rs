@@ -16,14 +16,14 @@ use toolcrib_server::{MemoryBudget, MemoryShare};
 use super::Gateway;
 use crate::upstream::{URI_BYTES, Upstream, UpstreamError};
 
-/// Maximum number of changed resources that a slow client may lag behind. Beyond that, some are not reported.
+/// Maximum number of resource changes that a slow client may lag behind. Beyond that, some changes are not reported.
 const MAX_LAG: usize = 256;
 
 /// Maximum number of resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// Maximum memory for the subscriptions of all clients together, in bytes: enough for some 200,000 of ordinary
-/// length.
+/// Maximum memory for the subscriptions of all clients together, in bytes: enough for some 200,000 subscriptions to
+/// URIs of ordinary length.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// Memory that a subscription takes in addition to its URIs, in bytes.
@@ -105,11 +105,11 @@ struct Subscription {
     /// The URI by which the client knows the resource.
     client_uri: String,
     share: MemoryShare,
-    /// Identifies this entry: the client may have subscribed to the resource before, under another number.
+    /// Distinguishes this entry from earlier subscriptions of the same client to the same resource.
     serial: u64,
     /// Requests of this client that wait for the server.
     pending: usize,
-    /// Whether one of them has succeeded.
+    /// Whether one of those requests has succeeded.
     is_confirmed: bool,
 }
 
@@ -175,8 +175,8 @@ impl ClientSubscriptions {
         Ok(serial)
     }
 
-    /// Records how a request to subscribe ended. Removes and returns the entry if it failed and the client has no
-    /// other subscription to the resource.
+    /// Records the outcome of a subscribe request. Removes and returns the entry if the request failed and the client
+    /// has no other subscription to the resource.
     fn record_outcome(
         &self,
         resource: &ResourceKey,
@@ -189,7 +189,7 @@ impl ClientSubscriptions {
         subscription.pending -= 1;
         match outcome {
             Ok(()) => subscription.is_confirmed = true,
-            // An earlier request may have succeeded.
+            // The cancellation changes nothing, since an earlier request may have succeeded.
             Err(UpstreamError::Cancelled) => {}
             Err(_) => subscription.is_confirmed = false,
         }
@@ -225,7 +225,7 @@ impl ClientSubscriptions {
     }
 
     /// Ends a subscription at the server, in the background, unless another client still subscribes to the resource.
-    /// Its memory counts until then.
+    /// The subscription's memory counts until that is done.
     fn end_at_server(&self, resource: ResourceKey, subscription: Subscription) {
         let (upstream, gateway) =
             (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));

@@ -1,8 +1,8 @@
 //! Tools: searched, described and called.
 //!
 //! A tool that is listed in full is called directly. All other calls go through the engine, which resolves the name
-//! within the client's scope and checks the arguments against the real schema. In both cases the current scope
-//! applies, not the one when the client fetched its list.
+//! within the client's scope and checks the arguments against the real schema. In both cases the current scope applies,
+//! even if it was different when the client fetched its list.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ impl Gateway {
                         visible.snapshot.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
-                // A refusal with a schema reveals the tool, as a search does.
+                // A refusal that contains a schema reveals the tool, as a search does.
                 let found_tools = refusal.tool.clone().into_iter().collect();
                 Ok(ToolCallResult { result: self.refusal_result(&visible, refusal), found_tools })
             }
@@ -158,7 +158,7 @@ impl Gateway {
                 CallOutcome::Refused(refusal) => {
                     return Ok(self.refusal_result(&visible, refusal).into());
                 }
-                // No tool of a server can have one of our names.
+                // A server's tool cannot have the name of one of our own tools.
                 CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error(
                         "unexpected tool call in a search",
@@ -219,7 +219,8 @@ impl Gateway {
         (reply.connecting, reply.unavailable_servers) = (connecting, unavailable);
         let added = !reply.loaded.is_empty();
         let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
-        // Our own format has a field for it. The format of a preset must not change, so there it is a separate text.
+        // Our own format has a field for the servers' state. The format of a preset must not change, so there it is a
+        // separate text.
         if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
         }
@@ -227,7 +228,7 @@ impl Gateway {
         let texts = [Some(&*text), hint].into_iter().flatten();
         let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({ "content": content });
-        // The same document as the text, if the text is JSON.
+        // `structuredContent` is the same document as the text, if the text is JSON.
         if reply.format.is_json()
             && let Ok(structured) = serde_json::from_str(&text)
         {
@@ -242,7 +243,7 @@ impl Gateway {
 struct UnavailableServers {
     connecting: Vec<String>,
     unavailable: Vec<UnavailableServer>,
-    /// The reason for each server.
+    /// Why each server is unavailable, by the server's name.
     reasons: HashMap<String, String>,
 }
 
@@ -251,7 +252,7 @@ impl Gateway {
         let mut unavailable = UnavailableServers::default();
         for upstream in self.hub().upstreams() {
             let status = upstream.status();
-            // A server that has just answered is still unavailable until its tools are in the snapshot.
+            // A server that has just answered counts as unavailable until its tools are in the snapshot.
             let is_arriving =
                 status.phase == ServerPhase::Up && !visible.snapshot.has_answered(&upstream.name);
             let is_available =

@@ -1,9 +1,9 @@
 //! Preserves the fields of results that the SDK does not know.
 //!
-//! Over stdio, results do not use the SDK's types. Over HTTP they must, and its types drop unknown fields. So a
-//! result that would lose something is stored here, its typed version gets a mark in `_meta`, and the original is
-//! restored in the body of the response. Most results lose nothing and are not stored. If a client requests an event
-//! again after its result has expired, it gets the fields that the SDK knows.
+//! Over stdio, results do not use the SDK's types. Over HTTP they must, and its types drop unknown fields. So a result
+//! that would lose fields is stored here, its typed version gets a mark in `_meta`, and the original is restored in the
+//! body of the response. Most results lose no fields and are not stored. If a client requests an event again after its
+//! result has expired, it gets the fields that the SDK knows.
 //!
 //! Results are stored as text, because as values they can take sixteen times as much memory, and only for as long as
 //! the SDK may send them.
@@ -70,7 +70,8 @@ impl StoredResults {
         }
     }
 
-    /// The result for one response. The last response drops it, unless the SDK may send that response again.
+    /// The stored result for one response. It is dropped after the last response, unless the SDK may send that response
+    /// again.
     fn take(&mut self, mark: &str, may_resend: bool) -> Option<Arc<str>> {
         let stored = self.by_mark.get_mut(mark)?;
         stored.uses = stored.uses.saturating_sub(1);
@@ -94,8 +95,8 @@ impl UnknownFields {
         self.0.lock()
     }
 
-    /// Converts a result to the SDK's type, with a mark if that loses something. `list` is the key of the list that
-    /// every result of its kind has.
+    /// Converts a result to the SDK's type, and marks it if the conversion loses something. `list` is the key of the
+    /// list that every result of this type has.
     pub(super) fn to_sdk_type<T>(&self, result: Value, list: &str) -> Option<T>
     where
         T: DeserializeOwned + Serialize,
@@ -105,7 +106,7 @@ impl UnknownFields {
         let mut known = match (typed, known) {
             (Some(typed), Some(known)) if known == result => return Some(typed),
             (Some(_), Some(known)) => known,
-            // The SDK cannot parse it at all, so only the mark is sent.
+            // The SDK cannot parse the result at all, so only the mark is sent.
             _ => json!({ list: [] }),
         };
         let text = serde_json::to_string(&result).ok()?;

@@ -93,7 +93,7 @@ fn per_state(
     Ok(())
 }
 
-/// The registry adds a full stop to help texts, but a collector must do so itself.
+/// The registry adds a full stop to help texts, but a collector must add it itself.
 fn sentence(help: &str) -> String {
     format!("{help}.")
 }

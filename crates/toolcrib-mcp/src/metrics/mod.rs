@@ -17,7 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use toolcrib_server::metrics::Registry;
 
-/// Bucket bounds: from a cache hit in the same process to the default timeout of a call (120 s), three a decade.
+/// Bucket bounds, three per decade: from a cache hit in the same process to the default timeout of a call (120 s).
 const LATENCY_BUCKETS: [f64; 17] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0,
@@ -30,7 +30,7 @@ pub(crate) enum CallStatus {
     Ok,
     /// The tool reported an error.
     ToolError,
-    /// The server failed, or the connection to it.
+    /// The server or the connection to it failed.
     Error,
     /// The gateway refused the call.
     Refused,
@@ -58,7 +58,7 @@ pub(crate) enum ServerState {
     Up,
     /// Being started or connected to.
     Connecting,
-    /// Not reachable; it is tried again later.
+    /// Not reachable; the gateway tries again later.
     Down,
     /// Disabled in the config.
     Off,
@@ -116,7 +116,7 @@ impl Default for ServerMetrics {
 }
 
 impl GatewayMetrics {
-    /// Metrics for the servers of a config. All counters are zero, and every server is connecting.
+    /// Creates the metrics for the servers of a config. All counters are zero, and every server is connecting.
     pub(crate) fn new<'n>(servers: impl IntoIterator<Item = &'n str>) -> Self {
         let metrics = Self { counts: Arc::default() };
         metrics.set_servers(servers);
@@ -148,7 +148,7 @@ impl GatewayMetrics {
         self.counts.describes.inc();
     }
 
-    /// Counts the tokens that a client's `tools/list` was shorter by.
+    /// Counts how many tokens shorter a client's `tools/list` was than all definitions in full.
     pub(crate) fn saved(&self, tokens: u64) {
         self.counts.tokens_saved.inc_by(tokens);
     }
@@ -160,14 +160,14 @@ impl GatewayMetrics {
         }
     }
 
-    /// Counts a restart of a server, or another connection to it.
+    /// Counts a restart of a server, or a reconnection to it.
     pub(crate) fn restarted(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.restarts.inc();
         }
     }
 
-    /// Counts a text of a server with hidden characters.
+    /// Counts a text from a server that has hidden characters.
     pub(crate) fn found_hidden_text(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.hidden_texts.inc();
@@ -181,7 +181,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// Counts a call to a server as in flight until [`InFlightCall::end`]. If it is dropped before, it counts as
+    /// Counts a call to a server as in flight until [`InFlightCall::end`]. A call that is dropped before that counts as
     /// cancelled.
     pub(crate) fn call(&self, server: &str) -> InFlightCall {
         let server = self.server(server);

@@ -2,8 +2,8 @@
 //!
 //! The upstream server names the addresses of its sign-in, so they are untrusted input: they could point the gateway's
 //! requests at the machine itself or into the private network. The server's own host is always allowed. Any other host
-//! needs https and a public address, which is checked on the address that is connected to. Redirects are not followed
-//! (the SDK follows those of discovery, within one origin).
+//! needs https and a public address, and the address that is checked is the one that is connected to. Redirects are not
+//! followed (the SDK follows those of discovery, within one origin).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ pub(super) fn check_endpoint(target: &SignInTarget, text: &str) -> Result<(), Di
     AddressRule::new(target).check(&url)
 }
 
-/// Resolves a host to its allowed addresses, so that the address that was checked is the one connected to.
+/// Resolves a host to its allowed addresses only, so the address that is connected to is one that was checked.
 impl Resolve for AddressRule {
     fn resolve(&self, name: Name) -> Resolving {
         let rule = self.clone();
@@ -135,8 +135,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast())
 }
 
-/// Whether an address is global unicast (`2000::/3`). Tunnels that embed an IPv4 address are not; for NAT64 the embedded
-/// address decides.
+/// Whether an address is global unicast (`2000::/3`). Tunnel addresses that embed an IPv4 address do not count; for
+/// NAT64 the embedded address decides.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {

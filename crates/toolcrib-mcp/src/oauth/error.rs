@@ -35,7 +35,7 @@ pub enum Error {
         /// What went wrong, shortened and cleaned.
         reason: String,
     },
-    /// The response comes from another authorization server than expected.
+    /// The response comes from a different authorization server than the expected one.
     #[error("the sign-in of `{server}` answers as `{received}`, not as `{expected}`")]
     Issuer {
         /// The server's name.
@@ -92,7 +92,7 @@ pub enum Error {
     State {
         /// The server's name.
         server: String,
-        /// What is wrong with it.
+        /// What is wrong with the folder.
         source: PrivateFileError,
     },
     /// The state folder or the callback's listener failed.
@@ -132,7 +132,7 @@ impl Error {
     }
 }
 
-/// Converts the SDK's error. Its text is repeated only if it cannot contain a token.
+/// Converts the SDK's error. The error's text is repeated only if it cannot contain a token.
 pub(super) fn sign_in_error(target: &SignInTarget, error: &AuthError) -> Error {
     let server = target.name.clone();
     match error {

@@ -1,8 +1,8 @@
 //! A login on the command line: a URL for the browser, and a listener for the callback.
 //!
-//! The listener is on loopback, on a port that the system chooses. It accepts one callback, which must carry the `state`
-//! of this login, so a page that only guesses ports cannot end or use the login. The pages it serves are fixed texts:
-//! nothing from the request is shown in the browser.
+//! The listener is on loopback, on a port that the system chooses. It accepts one callback, which must carry the
+//! `state` of this login, so a page that only guesses ports cannot end or use the login. The pages it serves are fixed
+//! texts: nothing from the request is shown in the browser.
 
 use parking_lot::Mutex;
 use std::future::IntoFuture as _;
@@ -83,7 +83,7 @@ impl Login {
                 |reason| Error::DisallowedAddress { server: target.name.clone(), reason };
             check_endpoint(target, &url).map_err(disallowed)?;
             let url: Url = url.parse().map_err(|_| disallowed(DisallowedAddress::Malformed))?;
-            // The last one counts: the endpoint's own query may have a `state` too.
+            // The last `state` counts, because the endpoint's own query may have one too.
             let state = url.query_pairs().filter(|(name, _)| name == "state").last();
             let state = state.map(|(_, value)| Secret::from(&*value));
             let state = state.ok_or_else(|| disallowed(DisallowedAddress::Malformed))?;
@@ -104,7 +104,7 @@ impl Login {
         &self.url
     }
 
-    /// The same login with another timeout than five minutes.
+    /// The same login with a timeout other than five minutes.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -124,7 +124,7 @@ impl Login {
                 source: std::io::Error::other(error),
             })?;
             let (stop, stopped) = oneshot::channel::<()>();
-            // Dropping `stop` ends the listener too, so an abandoned login leaves nothing behind.
+            // Dropping `stop` also ends the listener, so nothing keeps running after an abandoned login.
             let serving = axum::serve(self.listener, guard.protect(routes))
                 .with_graceful_shutdown(async move { drop(stopped.await) });
             let mut serving = tokio::spawn(serving.into_future());

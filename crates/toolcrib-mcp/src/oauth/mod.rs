@@ -1,9 +1,10 @@
 //! Signing in to upstream servers that require OAuth.
 //!
-//! The user signs in once, on the command line ([`Login`]). The gateway then uses the stored tokens ([`client_for`]) and
-//! refreshes them automatically. The SDK implements the protocol: authorization code with PKCE, discovery by RFC 9728 and
-//! 8414, the `resource` of RFC 8707, the `iss` of RFC 9207. This module decides what the SDK leaves open: where tokens
-//! are stored, which addresses may be contacted, and that no token and no untrusted text reaches a log or an error.
+//! The user signs in once, on the command line ([`Login`]). The gateway then uses the stored tokens ([`client_for`])
+//! and refreshes them automatically. The SDK implements the protocol: authorization code with PKCE, discovery by RFC
+//! 9728 and 8414, the `resource` of RFC 8707, the `iss` of RFC 9207. This module decides what the SDK leaves open:
+//! where tokens are stored, which addresses may be contacted, and that no token and no untrusted text reaches a log or
+//! an error.
 //!
 //! Credentials are per upstream server and come only from here. Nothing from a client's request is forwarded.
 
@@ -49,7 +50,7 @@ pub struct SignInTarget {
     pub client: ClientIdentity,
     /// Scopes to request. If empty, those the server advertises.
     pub scopes: Vec<String>,
-    /// Hosts that may have private addresses in addition to the server's own, such as a company's sign-in.
+    /// Hosts that, like the server's own, may have private addresses, such as a company's sign-in.
     pub trusted_hosts: Vec<String>,
 }
 
@@ -91,7 +92,7 @@ pub enum ClientIdentity {
 ///
 /// Use one per server: its clones share the token and refresh it once, however many calls find it expired. `http` must
 /// not follow redirects, because it carries the token. A login by another process takes effect with the next
-/// `client_for`; [`needs_login`] tells whether an error calls for that.
+/// `client_for`; [`needs_login`] tells whether an error requires a login.
 pub async fn client_for<C>(
     target: &SignInTarget,
     state: &PrivateFolder,
@@ -109,7 +110,7 @@ where
         return Err(needs_login().into());
     }
     let secret = match &target.client {
-        // The server would reject the credentials of another client at the first refresh.
+        // The stored credentials belong to another client, so the server would reject them at the first refresh.
         ClientIdentity::Configured { id, .. } if *id != stored.client_id => {
             return Err(needs_login().into());
         }
@@ -121,7 +122,8 @@ where
         manager.configure_client(config.with_client_secret(secret.expose())).map_err(failed)?;
     }
     let client = AuthClient::new(http, manager);
-    // In a separate task: if a refresh is dropped before its response is stored, the refresh token is used up.
+    // This runs in a separate task: if a refresh were dropped before its response is stored, the refresh token would be
+    // used up.
     let probe = client.clone();
     match tokio::spawn(async move { probe.get_access_token().await }).await {
         Ok(token) => token.map_err(failed)?,
@@ -156,7 +158,7 @@ pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<Nee
         if requires_login {
             return Some(NeedsLogin { server: server.to_owned() });
         }
-        // The SDK does not expose these two as sources.
+        // The SDK does not expose these two errors as sources.
         next = match (error.downcast_ref(), error.downcast_ref()) {
             (Some(ClientInitializeError::TransportError { error, .. }), _)
             | (_, Some(ServiceError::TransportSend(error))) => Some(&*error.error),
@@ -183,7 +185,7 @@ async fn manager_for(
             .map_err(failed)?;
     manager.set_credential_store(store.clone());
     let resolved = manager.resolve_metadata().await.map_err(failed)?;
-    // Guessed endpoints have no issuer to bind the credentials to.
+    // Guessed endpoints have no issuer that the credentials could be bound to.
     if !resolved.source.is_discovered() || resolved.metadata.issuer.is_none() {
         return Err(Error::NoMetadata { server: server() });
     }

@@ -21,7 +21,8 @@ use super::token_store::TokenStore;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes. Metadata documents have a few kilobytes.
 const MAX_BYTES: usize = 1 << 20;
-/// How long a refreshed token also answers further refreshes: calls that fail together refresh within this time.
+/// How long the token from one refresh also answers further refreshes. Calls that fail together refresh within this
+/// time.
 const SHARED_REFRESH: Duration = Duration::from_secs(5);
 
 /// The HTTP client of one sign-in.
@@ -66,7 +67,7 @@ impl SignInHttp {
     }
 
     /// The response to a refresh shortly after another one. The SDK refreshes once for each call that was answered with
-    /// 401, one after the other; all of them get the token that the first one fetched.
+    /// 401, one after the other. All of these refreshes get the token that the first one fetched.
     fn shared_refresh(&self) -> Option<Response<Vec<u8>>> {
         let until = (*self.fresh_until.lock())?;
         if Instant::now() >= until {
@@ -129,12 +130,12 @@ fn filter_token_response(response: &mut Response<Vec<u8>>, refreshes: bool) {
             .and_then(|code| standard_code(code, refreshes));
         code.map(|code| ("error".to_owned(), Value::from(code))).into_iter().collect()
     };
-    // Empty if no field is left: the SDK then reports a failure without a text.
+    // The body is empty if no field is left; the SDK then reports a failure without a text.
     *response.body_mut() =
         if kept.is_empty() { Vec::new() } else { Value::Object(kept).to_string().into_bytes() };
 }
 
-/// The same error code, if it is one of RFC 6749 or 8707.
+/// Returns the error code if RFC 6749 or RFC 8707 defines it.
 fn standard_code(code: &str, refreshes: bool) -> Option<&'static str> {
     const CODES: [&str; 7] = [
         "invalid_request",

@@ -1,8 +1,8 @@
 //! Stores the tokens of one upstream server in a private file.
 //!
-//! The file's name is a hash of the server's name and URL, so no name can point outside the folder, and another URL finds
-//! no credentials. A file counts as "not logged in" if it is damaged, readable by others, of another version or for
-//! another server, or if others can write to its folder. A warning says so, without quoting the file.
+//! The file's name is a hash of the server's name and URL, so no name can point outside the folder, and another URL
+//! finds no credentials. The user counts as not logged in if the file is damaged, readable by others, of another
+//! version or for another server, or if others can write to its folder. A warning says so, without quoting the file.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::Secret;
 /// The version of the file format. Files of other versions are ignored.
 const VERSION: u32 = 1;
 
-/// Maximum size of a file, in bytes. Tokens have a few thousand at most.
+/// Maximum size of a file, in bytes. Tokens take a few thousand bytes at most.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// 40 s in total: another process holds the lock for one request of 30 s at most.
+/// The attempts take 40 s in total, because another process holds the lock for one request of 30 s at most.
 const LOCK_ATTEMPTS: u32 = 400;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
@@ -73,7 +73,7 @@ impl fmt::Debug for TokenStore {
 impl TokenStore {
     pub(super) fn new(state: &PrivateFolder, server: &str, url: &Url) -> Self {
         let mut hash = blake3::Hasher::new();
-        // The length separates the two, so that `a` + `bc` differs from `ab` + `c`.
+        // The length separates the name from the URL, so that `a` + `bc` differs from `ab` + `c`.
         hash.update(&(server.len() as u64).to_le_bytes());
         hash.update(server.as_bytes()).update(url.as_str().as_bytes());
         let name = hash.finalize().to_hex()[..32].to_owned();
@@ -159,8 +159,8 @@ impl TokenStore {
         self.inner.folder.replace(&self.file_name(), &bytes).map_err(|error| failed(&error))
     }
 
-    /// Waits until no other process refreshes the same tokens. If two used the refresh token at once, the server could
-    /// take it for stolen and revoke both.
+    /// Waits until no other process refreshes the same tokens. If two processes used the refresh token at once, the
+    /// server could treat it as stolen and revoke the tokens of both.
     async fn lock(&self) -> io::Result<File> {
         let name = format!("{}.lock", self.inner.name);
         let file = self.inner.folder.open_lock(&name).map_err(io::Error::other)?;
@@ -204,7 +204,7 @@ impl CredentialStore for TokenStore {
 }
 
 fn refresh_token(credentials: &StoredCredentials) -> Option<String> {
-    // Read through JSON: the accessor is a trait of a crate that is not otherwise needed.
+    // The value is read through JSON, because the accessor is a trait of a crate that is not otherwise needed.
     let token = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     Some(token.get("refresh_token")?.as_str()?.to_owned())
 }

@@ -1,8 +1,8 @@
 //! Lists the children of a process.
 //!
-//! Linux only, from `/proc`. A warden that is a child subreaper becomes the parent of every orphan among its descendants,
-//! including those that left the group with `setsid`, so its children are all that is left. They stay in `/proc` until
-//! the warden reaps them, so an id found here cannot belong to another process.
+//! This works only on Linux, with `/proc`. A warden that is a child subreaper becomes the parent of every orphan among
+//! its descendants, including those that left the group with `setsid`, so its children are all the processes that are
+//! left. They stay in `/proc` until the warden reaps them, so an id found here cannot belong to another process.
 
 use std::io;
 
@@ -34,14 +34,14 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Ok(children)
 }
 
-/// On other systems only the process group is known.
+/// Other systems cannot list children; only the process group is known there.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn children_of(_parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Parses parent and group from `/proc/PID/stat`. The program's name is in parentheses and may itself contain parentheses
-/// and spaces, so parsing begins after the last closing one.
+/// Parses parent and group from `/proc/PID/stat`. The program's name is in parentheses and may itself contain
+/// parentheses and spaces, so parsing begins after the last `)`.
 #[cfg(target_os = "linux")]
 fn parse(stat: &[u8]) -> Option<(i32, i32)> {
     let after = stat.iter().rposition(|b| *b == b')')? + 1;

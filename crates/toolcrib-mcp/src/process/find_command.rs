@@ -17,7 +17,8 @@ use super::SpawnError;
 /// The folders that `execvp` searches if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Finds `program` in the `PATH` of `env`. A relative path starts at the configured `cwd`. Returns an absolute path.
+/// Finds `program` in the `PATH` of `env`, and returns its absolute path. A relative path is relative to the configured
+/// `cwd`.
 pub(super) fn find_command(
     program: &OsStr,
     env: &[(OsString, OsString)],
@@ -66,7 +67,7 @@ mod tests {
         };
         assert_eq!(found("sh", &path("/nowhere:/bin")), Ok("/bin/sh".into()));
         assert_eq!(found("sh", &[]), Ok("/bin/sh".into()));
-        // Not even relative to `cwd`.
+        // These folders are not even searched relative to `cwd`.
         for relative in ["bin", "./bin", "bin:.", ""] {
             let missing = Err("cannot find the command `sh`".into());
             assert_eq!(found("sh", &path(relative)), missing, "{relative}");

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How long a server may take to exit after each step. The gateway sends it to the warden when it starts.
+/// How long a server may take to exit after each step. The gateway sends these times to the warden when the warden
+/// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GracePeriods {
     /// After its stdin was closed.

@@ -40,11 +40,11 @@ pub use spawn_error::SpawnError;
 pub use stderr_tail::StderrTail;
 use warden_socket::{WardenReport, WardenSetup, WardenSocket, send_setup};
 
-/// Timeout of starting a server through its wardens. They only execute local files.
+/// Timeout for starting a server through its wardens, which only execute local files.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much longer than its [`GracePeriods`] a warden may take to end all processes.
+/// How much longer than the sum of its [`GracePeriods`] a warden may take to end all processes.
 const SLACK: Duration = Duration::from_secs(1);
-/// How long to wait for a warden that has exited or was killed to be reaped.
+/// How long to wait until a warden that has exited or was killed is reaped.
 const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The command of a server, and how to start it.
@@ -58,8 +58,8 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// The working folder of the server. If `None`, the gateway's.
     pub cwd: Option<PathBuf>,
-    /// The command that calls [`warden::run`], such as `[current_exe, "warden", "--"]`. The server's command is appended.
-    /// On Linux, `/proc/self/exe` still works after an update has replaced the file.
+    /// The command that calls [`warden::run`], such as `[current_exe, "warden", "--"]`. The server's command is
+    /// appended. On Linux, `/proc/self/exe` still works after an update has replaced the file.
     pub warden: Vec<OsString>,
     /// How long the server may take to exit.
     pub grace: GracePeriods,
@@ -72,7 +72,7 @@ pub enum Exit {
     Code(i32),
     /// This signal killed it.
     Signal(i32),
-    /// Its warden died first or exceeded its time; the server's process group was killed.
+    /// Its warden died first or took too long, so the server's process group was killed.
     WardenLost,
 }
 
@@ -89,7 +89,8 @@ impl fmt::Display for Exit {
 /// A running server. Dropping it ends the server and all processes that it started, in the background.
 #[derive(Debug)]
 pub struct Process {
-    /// The server's stdin. The server sees its end when this is dropped, also after it was taken.
+    /// The server's stdin. The server reads end-of-file when this is dropped, even if it was taken out of the option
+    /// before.
     pub stdin: Option<pipe::Sender>,
     /// The server's stdout.
     pub stdout: Option<pipe::Receiver>,
@@ -154,7 +155,8 @@ impl Launch {
         }
     }
 
-    /// Starts the warden. The server's program is passed as an absolute path, so the warden does not search `PATH` again.
+    /// Starts the warden. The server's program is passed as an absolute path, so the warden does not search `PATH`
+    /// again.
     fn start_warden(&self, program: &Path, socket: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
         let [executable, prefix @ ..] = &self.warden[..] else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "its command is empty"));
@@ -166,7 +168,8 @@ impl Launch {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        // In its own process group: Ctrl-C in the terminal then reaches only the gateway, which ends servers in order.
+        // The warden has its own process group, so Ctrl-C in the terminal reaches only the gateway, which ends servers
+        // in order.
         command.process_group(0);
         command.spawn()
     }
@@ -209,7 +212,7 @@ impl Process {
         self.warden_socket.close();
         let ended = timeout(self.grace.total() + SLACK, async {
             self.wait().await;
-            // The reports end when the warden exits, which it does when no process is left.
+            // There are no more reports once the warden exits, which it does when no process is left.
             while self.warden_socket.report().await.is_some() {}
         });
         if ended.await.is_err() {
@@ -222,8 +225,8 @@ impl Process {
         self.exit.unwrap_or(Exit::WardenLost)
     }
 
-    /// Kills the server's process group, after the warden was lost. Must not be called after an exit was reported, since
-    /// the id may then belong to another process.
+    /// Kills the server's process group after the warden was lost. Must not be called after an exit was reported, since
+    /// the group's id may then belong to another process.
     fn kill(&mut self) {
         let _ = kill_process_group(self.server, Signal::KILL);
         self.exit = Some(Exit::WardenLost);

@@ -1,12 +1,12 @@
 //! The outer warden, which watches the inner warden.
 //!
-//! A single warden could be killed, and the processes below it would keep running. So the warden that the gateway starts
-//! starts a second one, which starts the server. Each of the two ends the server and its descendants when the other is
-//! gone:
+//! A single warden could be killed, and the processes below it would keep running. So the gateway starts the outer
+//! warden, which starts the inner warden, which starts the server. Each of the two wardens ends the server and its
+//! descendants when the other one is gone:
 //!
-//! - The inner warden sees the end of its socket, whose other end the outer warden holds.
-//! - The outer warden reaps the inner one. On Linux it is a child subreaper too, so it becomes the parent of the server and
-//!   its orphans.
+//! - The inner warden reads end-of-file from its socket, because only the outer warden holds the peer socket.
+//! - The outer warden reaps the inner one. On Linux it is a child subreaper too, so it becomes the parent of the server
+//!   and its orphans.
 //!
 //! Rejected: a parent-death signal for the server, which does not reach the processes that the server started; and the
 //! gateway as subreaper, which could not tell orphans from its own children and may be killed together with a warden.
@@ -29,8 +29,8 @@ use super::warden_socket::{WardenReport, WardenSetup, send_setup};
 /// How much longer than the grace periods the inner warden may take to end all processes.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// Starts the inner warden, which is this executable with the same arguments, and waits for its end. Returns the exit
-/// code.
+/// Starts the inner warden, which is this executable with the same arguments, and waits until it exits. Returns the
+/// exit code.
 pub(super) fn watch(
     [stdin, stdout]: [OwnedFd; 2],
     grace: GracePeriods,
@@ -72,7 +72,7 @@ fn own_executable() -> io::Result<std::path::PathBuf> {
 
 struct OuterWarden {
     tree: ProcessTree,
-    /// The socket to the inner warden; `None` once its other end is closed.
+    /// The socket to the inner warden; `None` once the inner warden has closed its side.
     inner_socket: Option<UnixStream>,
     /// Bytes of reports that were received but not forwarded yet.
     received: Vec<u8>,
@@ -81,7 +81,7 @@ struct OuterWarden {
 }
 
 impl OuterWarden {
-    /// Sleeps until the inner warden has ended or its deadline has passed.
+    /// Sleeps until the inner warden has exited or its deadline has passed.
     fn wait_for_inner(&mut self, grace: GracePeriods) {
         loop {
             self.tree.reap();
@@ -99,13 +99,13 @@ impl OuterWarden {
                 fds.push(PollFd::new(inner_socket, PollFlags::IN));
             }
             let inner_sockets = fds.len() - 1;
-            // These two only tell the warden to stop, which it does already.
+            // Both of these only tell the warden to stop, so they are not polled once it is stopping.
             if !is_stopping {
                 fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
                 fds.push(PollFd::new(&self.tree.stop_signals, PollFlags::IN));
             }
             let left = left.and_then(|left| Timespec::try_from(left).ok());
-            // Interrupted, or out of memory for a moment: poll again.
+            // `poll` was interrupted, or the system is out of memory for a moment: try again.
             if poll(&mut fds, left.as_ref()).is_err() {
                 continue;
             }
@@ -116,7 +116,7 @@ impl OuterWarden {
             }
             if ready[1 + inner_sockets..].contains(&true) {
                 self.deadline = Some(Instant::now() + grace.total() + SLACK);
-                // The inner warden sees the end of the socket and stops.
+                // The inner warden reads end-of-file from the socket and stops.
                 if let Some(inner_socket) = &self.inner_socket {
                     let _ = inner_socket.shutdown(std::net::Shutdown::Write);
                 }

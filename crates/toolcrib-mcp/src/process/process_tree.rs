@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::{GracePeriods, children};
 
-/// How often to look for newly adopted processes while ending.
+/// How often to look for newly adopted processes while the processes are being ended.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How the child ended.
@@ -49,8 +49,8 @@ pub(super) struct ProcessTree {
     pub(super) child_exits: UnixStream,
     /// Readable when a signal told the warden to stop.
     pub(super) stop_signals: UnixStream,
-    /// Processes that were already sent SIGTERM; a group is stored as its negative id. A second SIGTERM makes some programs
-    /// abort their shutdown.
+    /// Processes that were already sent SIGTERM; a group is stored as its negative id. A second SIGTERM makes some
+    /// programs abort their shutdown.
     signalled: BTreeSet<i32>,
 }
 
@@ -82,7 +82,7 @@ impl ProcessTree {
             || self.wait_until_gone(after_sigkill, Some(Signal::KILL));
     }
 
-    /// Sends `signal` to all processes, including newly adopted ones, until none is left or the time is over. Returns
+    /// Sends `signal` to all processes, including newly adopted ones, until none is left or `limit` has passed. Returns
     /// whether none is left.
     fn wait_until_gone(&mut self, limit: Duration, signal: Option<Signal>) -> bool {
         let deadline = Instant::now() + limit;
@@ -102,7 +102,8 @@ impl ProcessTree {
         }
     }
 
-    /// Sends a signal to each child, and to the server's group while the child still holds the group's id.
+    /// Sends a signal to each child, and to the server's group as long as the child that gave the group its id is not
+    /// reaped.
     fn signal(&mut self, signal: Signal) {
         let repeat = signal == Signal::KILL;
         let children = children::children_of(getpid());
@@ -126,7 +127,7 @@ impl ProcessTree {
 
     /// Reaps all exited children. Returns whether no process is left.
     pub(super) fn reap(&mut self) -> bool {
-        // Drained first, so that a child that exits from now on makes the socket readable again.
+        // The socket is drained first, so that a child that exits from now on makes it readable again.
         let mut bytes = [0; 64];
         while matches!((&self.child_exits).read(&mut bytes), Ok(1..)) {}
         loop {
@@ -147,7 +148,7 @@ impl ProcessTree {
         }
     }
 
-    /// Whether the server's group is empty, given that no child is left. On Linux that means that no process is left,
+    /// Whether the server's group is empty. Called when no child is left; on Linux no process at all is left then,
     /// because orphans become children.
     fn is_group_gone(&self) -> bool {
         cfg!(target_os = "linux")

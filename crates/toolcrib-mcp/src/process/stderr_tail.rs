@@ -13,7 +13,7 @@ use toolcrib_text::clean::clean;
 /// Maximum size of the part of a server's stderr that is kept, in bytes.
 const STDERR_BYTES: usize = 64 << 10;
 
-/// The last part of a server's stderr. Clones share the same bytes, also after the server has exited.
+/// The last part of a server's stderr. Clones share the same bytes, even after the server has exited.
 #[derive(Debug, Clone, Default)]
 pub struct StderrTail(Arc<Mutex<Ring>>);
 
@@ -38,7 +38,7 @@ impl StderrTail {
         last.join("\n")
     }
 
-    /// Reads the pipe to its end. A read error counts as the end.
+    /// Reads the pipe until end-of-file. A read error counts as end-of-file.
     pub(super) async fn drain(self, mut pipe: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; 8 << 10];
         while let Ok(read @ 1..) = pipe.read(&mut chunk).await {

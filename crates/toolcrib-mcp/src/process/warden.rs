@@ -1,15 +1,15 @@
 //! The warden: a process between the gateway and a server that ends the server when the gateway is gone.
 //!
-//! A gateway that is killed with SIGKILL cannot clean up, a parent-death signal misses grandchildren, and `npx` or `uvx`
-//! start a server two processes down. So the gateway starts its own executable again as a warden, and the warden starts
-//! the server. The warden holds none of the server's pipes. It sleeps until the server exits, the socket from the gateway
-//! is closed, or a signal tells it to stop. Then it ends all processes below it: it waits for them to exit, sends SIGTERM,
-//! and finally SIGKILL. On Linux the warden is a child subreaper, so it also reaches processes that left the server's
-//! process group; elsewhere it reaches only the group. A warden may be killed too, so there are two: see
+//! A gateway that is killed with SIGKILL cannot clean up, a parent-death signal misses grandchildren, and `npx` or
+//! `uvx` start a server two processes down. So the gateway starts its own executable again as a warden, and the warden
+//! starts the server. The warden holds none of the server's pipes. It sleeps until the server exits, the socket from
+//! the gateway is closed, or a signal tells it to stop. Then it ends all processes below it: it waits for them to exit,
+//! sends SIGTERM, and finally SIGKILL. On Linux the warden is a child subreaper, so it also reaches processes that left
+//! the server's process group; elsewhere it reaches only the group. A warden may be killed too, so there are two: see
 //! `super::outer_warden`.
 //!
-//! This is blocking code in one thread. Rejected: a runtime or a second thread, which could fail in the one process that
-//! must not.
+//! This is blocking code in one thread. Rejected: a runtime or a second thread, which could fail in the one process
+//! that must not.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -67,7 +67,7 @@ fn start_server(
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
     let started = command.spawn();
-    // `command` holds copies of the server's pipes. While they are open, no reader of the pipes sees their end.
+    // `command` holds copies of the server's pipes. While they are open, no reader of the pipes reads end-of-file.
     drop(command);
     match started {
         Ok(child) => {
@@ -103,11 +103,11 @@ fn wait_for_end(tree: &mut ProcessTree) {
             PollFd::new(&tree.child_exits, PollFlags::IN),
             PollFd::new(&tree.stop_signals, PollFlags::IN),
         ];
-        // Interrupted, or out of memory for a moment: poll again.
+        // `poll` was interrupted, or the system is out of memory for a moment: try again.
         if poll(&mut fds, None).is_err() {
             continue;
         }
-        // The other side writes nothing after the first message, so a readable socket has ended.
+        // The peer writes nothing after the first message, so a readable socket means end-of-file.
         if !fds[0].revents().is_empty() || !fds[2].revents().is_empty() {
             return;
         }

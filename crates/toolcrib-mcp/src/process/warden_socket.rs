@@ -1,9 +1,10 @@
 //! The socket between the gateway and a warden, and between the two wardens.
 //!
-//! The warden's stdin is one end of a pair of Unix sockets, with three uses. The gateway sends the two file descriptors
-//! that become the server's stdin and stdout; the warden sends reports; and when the warden reads the end of the socket,
-//! the gateway has closed it or is gone, since no other process has the other end. Rejected: a pipe as a fourth inherited
-//! descriptor, because a process cannot take ownership of one by its number without `unsafe`.
+//! The warden's stdin is one of a pair of connected Unix sockets, which has three uses. The gateway sends the two file
+//! descriptors that become the server's stdin and stdout. The warden sends reports. And when the warden reads
+//! end-of-file, it knows that the gateway has closed its socket or is gone, since no other process holds the peer
+//! socket. Rejected: a pipe as a fourth inherited descriptor, because a process cannot take ownership of one by its
+//! number without `unsafe`.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,10 +20,10 @@ use tokio::net::UnixStream;
 
 use super::GracePeriods;
 
-/// A report of the warden about its server, sent as one line.
+/// A report from the warden about its server, sent as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WardenReport {
-    /// The server runs, with this process id.
+    /// The server is running, with this process id.
     Runs(i32),
     /// The server could not be run, for this reason.
     CannotRun(String),
@@ -55,12 +56,12 @@ impl WardenReport {
 
     /// Sends the report. Errors are ignored: the gateway may be gone.
     pub(super) fn send(&self, socket: impl AsFd) {
-        // No flag against SIGPIPE: not every system has one, and Rust's runtime ignores the signal.
+        // No flag against SIGPIPE is set, because not every system has one, and Rust's runtime ignores the signal.
         let _ = send(socket, self.to_line().as_bytes(), SendFlags::empty());
     }
 }
 
-/// The gateway's end of the socket. Closing it ends the server.
+/// The gateway's socket to a warden. Closing it ends the server.
 #[derive(Debug)]
 pub(super) struct WardenSocket {
     socket: UnixStream,
@@ -69,16 +70,16 @@ pub(super) struct WardenSocket {
 }
 
 impl WardenSocket {
-    /// Both ends. The second becomes the warden's stdin.
+    /// Creates the pair of sockets. The second one becomes the warden's stdin.
     pub(super) fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         Ok((Self { socket: UnixStream::from_std(ours)?, received: Vec::new() }, theirs.into()))
     }
 
-    /// Tells the warden to end the server. Its reports still arrive.
+    /// Tells the warden to end the server. The warden's reports still arrive.
     pub(super) fn close(&self) {
-        // Fails only if the other end is already gone.
+        // Fails only if the peer is already gone.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
@@ -116,11 +117,11 @@ impl AsFd for WardenSocket {
 pub(super) struct WardenSetup {
     /// How long the server may take to exit.
     pub(super) grace: GracePeriods,
-    /// Whether the other end of the socket is the outer warden, and not the gateway.
+    /// Whether the peer is the outer warden, and not the gateway.
     pub(super) has_outer_warden: bool,
 }
 
-/// Follows the grace periods if the other end is the outer warden.
+/// The word after the grace periods in the line, if the peer is the outer warden.
 const WATCHED: &str = "watched";
 
 impl WardenSetup {
@@ -155,8 +156,8 @@ pub(super) fn send_setup(
 pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], WardenSetup)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // Three numbers of at most 20 digits and a word. One `recvmsg` returns the complete line, because it was sent with one
-    // `sendmsg` into an empty socket.
+    // The line has three numbers of at most 20 digits and a word. One `recvmsg` returns all of it, because it was sent
+    // with one `sendmsg` into an empty socket.
     let mut line = [0; 80];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
@@ -170,8 +171,9 @@ pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Ward
         .flatten()
         .collect();
     for fd in &fds {
-        // The server gets copies as its descriptors 0 and 1. If it inherited these too, its stdin would never end. Only
-        // Linux can set the flag in `recvmsg`; setting it afterwards is safe, since no other thread runs yet.
+        // The server gets copies of these descriptors as its descriptors 0 and 1. If it also inherited the originals,
+        // its stdin would never reach end-of-file. Only Linux can set the flag in `recvmsg`; setting it afterwards is
+        // safe, since no other thread is running yet.
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
     let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;

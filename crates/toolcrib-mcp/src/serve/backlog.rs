@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_REQUESTS: usize = 256;
 /// Additional memory for pings and their answers when the total is used up, in bytes.
 const EXTRA_PING_BYTES: usize = 4 << 20;
-/// Memory that a ping in flight takes, in bytes. A ping that takes more counts as any other request.
+/// Memory that a ping in flight takes, in bytes. A ping that takes more counts like any other request.
 pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;
@@ -77,7 +77,7 @@ impl Backlog {
     /// Waits until another request may begin. Only one task may wait at a time.
     pub(super) async fn wait_for_room(&self) {
         while !self.has_room() {
-            // `Notify` stores a release that happens before this line.
+            // `Notify` remembers a release that happened before this line.
             self.0.released.notified().await;
         }
     }

@@ -32,7 +32,7 @@ use crate::gateway::{
 use crate::json_memory::{self, takes_too_much_memory};
 use crate::raw_arguments::RawArguments;
 
-/// Maximum number of messages of one stream that wait for the client, and that the SDK keeps to send them again.
+/// Maximum number of messages in one stream that wait for the client, and of those that the SDK keeps to send again.
 /// `gateway::message_size` limits their sizes.
 const STREAM_MESSAGES: usize = 64;
 
@@ -84,7 +84,7 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
 struct McpEndpoint {
     gateway: Arc<Gateway>,
     shutdown: GracefulShutdown,
-    /// One service for each profile, created by its first request.
+    /// One service for each profile, created at the profile's first request.
     by_profile: Mutex<HashMap<Option<String>, ProfileService>>,
     sessions: Arc<HttpSessions>,
 }
@@ -106,7 +106,7 @@ impl McpEndpoint {
         let limits = &self.gateway.hub().config().gateway.limits;
         let connection = request.extensions().get::<ConnectionContext>().cloned();
         let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
-        // The SDK would treat such an id as missing.
+        // The SDK would treat an id with characters other than visible ASCII as missing.
         if request.headers().get_all(SESSION_HEADER).iter().any(|id| id.to_str().is_err()) {
             let hint = "send the session id exactly as the server sent it";
             let problem = "the session id has characters other than visible ASCII";
@@ -216,7 +216,7 @@ impl McpEndpoint {
 struct ReadRequest {
     /// Its extensions contain the arguments of a call as text, and the memory of the body.
     request: Request,
-    /// Whether it begins a session. That depends on the body, as in the SDK, and not on the headers.
+    /// Whether it begins a session. As in the SDK, the body decides that, and not the headers.
     begins_session: bool,
 }
 

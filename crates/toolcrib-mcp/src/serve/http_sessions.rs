@@ -71,8 +71,8 @@ impl Table {
         open + beginning.map(|(_, count)| count).sum::<usize>()
     }
 
-    /// The limit that one more session of this client would exceed, and the client whose session may end for it
-    /// (`None`: any client).
+    /// The limit that one more session of this client would exceed, and the client whose idle session may be ended to
+    /// make room (`None`: any client).
     fn exceeded(
         &self,
         client: ClientAddress,
@@ -87,14 +87,14 @@ impl Table {
         (total >= in_total).then_some((SessionLimitReached::Total(in_total), None))
     }
 
-    /// Removes a session of this manager. A request can name any session at the path of any profile, and a session of
-    /// another profile that was removed here would stay open without being counted.
+    /// Removes a session, if it belongs to this manager. A request can name any session at the path of any profile; if
+    /// a session of another profile were removed here, it would stay open without being counted.
     fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<HttpSession> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
     }
 
-    /// Removes the session that ends for another one.
+    /// Removes the idle session that is ended to make room for another one.
     fn take_idle(&mut self, of: Option<ClientAddress>) -> Option<(String, HttpSession)> {
         let mut counts: HashMap<ClientAddress, usize> = HashMap::new();
         for session in self.open.values() {
@@ -178,7 +178,7 @@ impl HttpSessions {
         }
     }
 
-    /// Removes the sessions that the SDK has ended, which it does when they have been idle for long.
+    /// Removes the sessions that the SDK has ended because they were idle for too long.
     async fn prune(&self) {
         let managers: Vec<Arc<LocalSessionManager>> = {
             let mut table = self.lock();
@@ -208,7 +208,7 @@ impl HttpSessions {
 impl HttpSession {
     async fn end(self, id: String) {
         self.disconnected.0.cancel();
-        // An error means that it has already ended.
+        // An error means that the session has already ended.
         let _ = self.manager.close_session(&id.into()).await;
     }
 }
@@ -236,7 +236,7 @@ impl SessionAdmission {
             is_used: false,
             idle_since: Instant::now(),
         };
-        // One task for each credential. There is a new credential when the token changes.
+        // One task waits for the revocation of each credential. When the token changes, there is a new credential.
         let is_watched = {
             let mut table = self.sessions.lock();
             table.open.insert(id, session);
@@ -267,7 +267,7 @@ impl Drop for SessionAdmission {
     }
 }
 
-/// A request in flight, or an open stream, of a session.
+/// A session's request in flight, or its open stream.
 pub(super) struct SessionUse {
     sessions: Arc<HttpSessions>,
     id: String,

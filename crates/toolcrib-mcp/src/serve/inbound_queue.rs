@@ -2,10 +2,10 @@
 //!
 //! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait,
 //! because an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake
-//! waiting requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive,
-//! so it begins without room, and waits only if its client does not read. Reading continues meanwhile, until the
-//! waiting requests take too much memory themselves. Then nothing is read until one of them begins, which happens at
-//! the latest when a request in flight times out, provided that the client reads what was written to it.
+//! waiting requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive, so
+//! it begins even if there is no room, and waits only if its client does not read. Reading continues meanwhile, until
+//! the waiting requests take too much memory themselves. Then nothing is read until one of them begins, which happens
+//! at the latest when a request in flight times out, provided that the client reads what was written to it.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use rmcp::model::{
 
 use super::backlog::{Backlog, PING_BYTES};
 
-/// Maximum memory of the waiting requests, in bytes. The last one may exceed it.
+/// Maximum memory of the waiting requests, in bytes. The last request may exceed it.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Memory that a message takes in addition to its values, in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;
@@ -38,8 +38,8 @@ struct QueuedMessage {
 }
 
 impl InboundQueue {
-    /// Returns the next message that may begin now. A request has its share of the backlog in its extensions, which
-    /// the SDK keeps until it is answered.
+    /// Returns the next message that may begin now. A request carries its share of the backlog in its extensions, which
+    /// the SDK keeps until the request is answered.
     pub(super) fn next(&mut self, backlog: &Backlog) -> Option<ClientJsonRpcMessage> {
         if backlog.has_room()
             && let Some(queued) = self.waiting.pop_front()

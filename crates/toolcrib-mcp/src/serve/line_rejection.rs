@@ -1,7 +1,7 @@
 //! Lines of a client that the SDK cannot parse, and the errors for them.
 //!
-//! The error for a request has its id as the client wrote it. An answer to a question of ours becomes an error for
-//! the call that waits for it. Any other line is skipped, because nobody waits for an answer.
+//! The error for a request contains the request's id as the client wrote it. An answer to a question of ours becomes an
+//! error for the call that waits for it. Any other line is skipped, because nobody waits for an answer.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize as _;
@@ -21,7 +21,7 @@ pub(super) struct LineRejection {
 }
 
 impl LineRejection {
-    /// Of a complete line.
+    /// The rejection of a complete line.
     pub(super) fn of_line(line: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(line) {
             Ok(Value::Array(messages)) => {
@@ -61,14 +61,15 @@ impl LineRejection {
             }
             _ => (ErrorCode::INVALID_REQUEST, "the message is not a valid MCP request".into()),
         };
-        // As the client wrote it. A parsed id may be written differently, and the client would not recognise it.
+        // The id is copied as the client wrote it. A parsed id may be written differently, and the client would not
+        // recognise it.
         let fields = std::str::from_utf8(line).ok().and_then(Fields::read);
         let written = fields.as_ref().and_then(|fields| fields.get("id"));
         let id = written.map_or_else(|| id.to_string(), str::to_owned);
         Self { errors: vec![error_message(&id, code, &problem)], failed_answer: None }
     }
 
-    /// Of a message of which only the first keys could be read.
+    /// The rejection of a message of which only the first keys could be read.
     fn of_head(head: MessageHead, code: ErrorCode, problem: &str) -> Self {
         let MessageHead { id: Some(id), has_method, is_answer } = head else {
             return Self::default();
@@ -87,14 +88,14 @@ impl LineRejection {
     }
 }
 
-/// Of a line over the limit, of which only the start is known.
+/// The rejection of a line over the limit, of which only the start is known.
 pub(super) fn too_large(start: &[u8], limit: usize) -> LineRejection {
     let problem = format!("the request is larger than the limit of {limit} bytes");
     LineRejection::of_head(MessageHead::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
-/// Of a line whose values would take too much memory. A batch gets a single error, because its messages are not
-/// parsed.
+/// The rejection of a line whose values would take too much memory. A batch gets a single error, because its messages
+/// are not parsed.
 pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     let problem = "the request has too many values for its size: send fewer";
     if line.trim_ascii_start().starts_with(b"[") {
@@ -104,7 +105,7 @@ pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     LineRejection::of_head(MessageHead::read(line), ErrorCode::INVALID_REQUEST, problem)
 }
 
-/// An error message with the id of its request, which is JSON text. An id that is neither a string nor a number is
+/// An error message for the request with this id, given as JSON text. An id that is neither a string nor a number is
 /// omitted.
 fn error_message(id: &str, code: ErrorCode, problem: &str) -> String {
     let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use crate::gateway::RequestStream;
 
-/// Maximum number of log messages that wait for a client. If it does not read them, further ones are dropped.
+/// Maximum number of log messages that wait for a client. If the client does not read them, further ones are dropped.
 const MAX_QUEUED_LOGS: usize = 16;
 
 /// The sessions of one profile.
@@ -88,7 +88,7 @@ impl SessionManager for LogRoutingSessions {
     }
 }
 
-/// The stream of a request. It yields a log message that was sent before the answer before the answer.
+/// The stream of a request. Log messages that were sent before the answer are yielded before it.
 struct StreamWithLogs<S> {
     messages: Pin<Box<S>>,
     logs: mpsc::Receiver<ServerNotification>,

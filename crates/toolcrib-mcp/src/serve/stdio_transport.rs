@@ -152,7 +152,7 @@ fn parse_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     message
 }
 
-/// Removes the keys that determine the kind of a message if they are `null`; returns `None` if none of them is.
+/// Removes the keys that determine the kind of a message if they are `null`; returns `None` if none of them is `null`.
 fn without_nulls(line: &[u8]) -> Option<String> {
     let fields = std::str::from_utf8(line).ok().and_then(Fields::read)?;
     let nulls: Vec<_> = ["id", "method", "result", "error"]
@@ -229,7 +229,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdi
         }
     }
 
-    /// May be dropped at any await and called again: nothing that was read is lost.
+    /// This future may be dropped at any await and the function called again: nothing that was read is lost.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         // Lets the last request run first: if it can be answered at once, its answer is counted before another
         // request begins.

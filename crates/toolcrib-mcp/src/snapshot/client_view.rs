@@ -123,13 +123,13 @@ impl ClientView {
         }
     }
 
-    /// The context of one of its clients' turns.
+    /// The context of a turn of one of its clients.
     pub(crate) fn turn(&self) -> TurnContext<'_> {
         TurnContext::new(&self.scope).with_unlisted(&self.unlisted)
     }
 
-    /// Whether a session gets all definitions in full, which depends on whether its client has a tool search of its
-    /// own.
+    /// Whether a session gets all definitions in full. `has_tool_search` says whether its client has a tool search of
+    /// its own.
     pub(crate) fn gets_full_list(&self, has_tool_search: bool) -> bool {
         has_tool_search && self.defers_to_clients
     }
@@ -148,7 +148,7 @@ impl ClientView {
         *self.full_list_hash.get_or_init(|| list_hash(&self.full_list()["tools"]))
     }
 
-    /// Whether a session that was sent this list keeps deferring when it has fewer tools later.
+    /// Whether a session that was sent this list keeps deferring even if it has fewer tools later.
     pub(crate) fn keeps_deferring(&self) -> bool {
         self.crib.settings().activation.sticky
             && self.decision.deferral == Deferral::Everything
@@ -219,7 +219,7 @@ impl ClientView {
     }
 }
 
-/// Whether nothing is deferred yet only because some servers, whose tools may be deferred, have not answered.
+/// Whether nothing is deferred, but only because some servers, whose tools may be deferred, have not answered yet.
 fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> bool {
     is_incomplete
         && disclosure.passes_through()
@@ -227,7 +227,7 @@ fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> 
 }
 
 /// The tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were added. If
-/// servers have yet to answer, our own tools are listed too, since they will be needed after that.
+/// servers have yet to answer, our own tools are listed too, since they may be needed once those servers have answered.
 fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) -> Vec<Value> {
     let (kind, format) = (disclosure.kind, crib.settings().search.format);
     let own_tools: Cow<'_, [OwnTool]> = if awaits_servers {

@@ -52,7 +52,7 @@ impl EntryKind {
 #[derive(Debug, Clone)]
 pub(crate) struct ListEntry {
     pub(crate) server: Arc<str>,
-    /// Its name, URI or URI template at its server.
+    /// Its server's own name, URI or URI template for it.
     pub(crate) own_name: String,
     /// The server's definition, with the name that clients use.
     pub(crate) definition: Value,
@@ -62,7 +62,7 @@ pub(crate) struct ListEntry {
 #[derive(Debug)]
 pub(crate) struct EntryList {
     listed: Vec<ListEntry>,
-    /// The indexes in `listed` of each name, in the order of the servers.
+    /// For each name, the indexes of its entries in `listed`, in the order of the servers.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -150,7 +150,7 @@ impl EntryList {
         if let Some(entry) = self.find_by_client_name(name, &includes) {
             return Some(entry);
         }
-        // Results are passed on unchanged, and servers use their own names in them.
+        // Results are passed on unchanged, so clients also see the servers' own names in them.
         let mut by_own_name =
             self.listed.iter().filter(|entry| entry.own_name == name && includes(&entry.server));
         by_own_name.next().filter(|_| by_own_name.next().is_none())

@@ -1,4 +1,4 @@
-//! Which disclosures are possible over MCP, and which ones replace the others.
+//! Which disclosures are possible over MCP, and what replaces those that are not.
 //!
 //! | setting | sessions (with a handshake) | requests without a session |
 //! |---|---|---|
@@ -28,8 +28,8 @@ pub(super) fn settings(config: &Config) -> Settings {
     settings
 }
 
-/// The settings for requests without a session; `None` if they are the same. Without a session, a list cannot depend
-/// on earlier requests.
+/// The settings for requests without a session; `None` if they are the same as for sessions. Without a session, a list
+/// cannot depend on earlier requests.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     has_session_lists(settings).then(|| {
         let mut settings = settings.clone();
@@ -53,7 +53,8 @@ pub(super) fn instruction(crib: &Crib) -> String {
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
     } else if matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Terse) {
-        // These tools are listed from the start, but a search returns their names without the client's prefix.
+        // The tools are listed from the start, but a search returns their names without the prefix that the client
+        // adds.
         instruction
             .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
     }

@@ -86,7 +86,8 @@ type ViewKey = (Option<String>, SessionKind);
 /// Everything that clients can see at one moment.
 pub(crate) struct Snapshot {
     pub(crate) crib: Arc<Crib>,
-    /// The crib for requests without a session; the same as `crib` unless its disclosure requires sessions.
+    /// The crib for requests without a session. It is the same as `crib`, unless the disclosure of `crib` requires
+    /// sessions.
     stateless_crib: Arc<Crib>,
     pub(crate) prompts: EntryList,
     pub(crate) resources: EntryList,
@@ -111,7 +112,7 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Builds a snapshot. The previous one provides its catalog, vectors and warnings.
+    /// Builds a snapshot, which reuses the catalog, vectors and warnings of the previous one.
     pub(crate) fn build(
         before: Option<&Self>,
         config: &Arc<Config>,
@@ -193,7 +194,7 @@ impl Snapshot {
         included.all(|server| server.lists.is_some())
     }
 
-    /// Determines which of these servers a URI without a server's prefix belongs to.
+    /// Determines which of these servers owns a URI that has no server's prefix.
     pub(crate) fn resource_owner(
         &self,
         uri: &str,
@@ -215,7 +216,7 @@ impl Snapshot {
         }
     }
 
-    /// The names and prefixes of those of these servers that have never answered.
+    /// The names and prefixes of the included servers that have never answered.
     fn unlisted(&self, includes: impl Fn(&str) -> bool) -> Vec<String> {
         let unanswered = self.servers.iter().filter(|server| server.lists.is_none());
         let unanswered = unanswered.filter(|server| includes(&server.name));

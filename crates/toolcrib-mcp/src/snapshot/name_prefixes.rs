@@ -2,8 +2,8 @@
 //!
 //! Prefixes come from the config, and no two servers have the same one. A name consists of a prefix and the server's
 //! own name, so no server can choose a name that changes or replaces another server's. The one server with an empty
-//! prefix keeps its own names. Those that could be another server's get a hash, whether or not the other server has
-//! such a name.
+//! prefix keeps its own names. A hash is added to those that could be another server's, whether or not the other server
+//! has such a name.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub(crate) fn strip_uri_prefix<'a>(prefix: &str, uri: &'a str) -> Option<&'a str
     uri.strip_prefix(&*scheme_prefix(prefix))?.strip_prefix('+')
 }
 
-/// A prefix in the form of a URI scheme, which may have only letters, digits, `.` and `-`.
+/// A prefix in the form of a URI scheme, which may contain only letters, digits, `.` and `-`.
 fn scheme_prefix(prefix: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && prefix.chars().all(is_allowed) {

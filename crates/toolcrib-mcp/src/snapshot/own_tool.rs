@@ -18,8 +18,8 @@ pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<
         }
         fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
     }
-    // Claude Code has a tool search of its own, which would defer ours. `_meta` is the last field, as in the SDK's
-    // output.
+    // Claude Code has a tool search of its own, which would otherwise defer our tools. `_meta` is the last field, as in
+    // the SDK's output.
     fields.insert("_meta".into(), json!({"anthropic/alwaysLoad": true}));
     Some(tool)
 }

@@ -126,7 +126,7 @@ fn snapshot_with(
 ) -> Snapshot {
     let mut config = Config { profiles, ..Config::default() };
     config.settings.rules = rules;
-    // There are few tools, and the rules should decide, not their number.
+    // There are few tools here, and the rules should decide what is deferred, not the number of tools.
     config.settings.activation.mode = ActivationMode::On;
     let config = Arc::new(config);
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
@@ -155,7 +155,7 @@ fn server_with_tools(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Snap
     server
 }
 
-/// One changed tool is one tool to embed, whatever else is in the snapshot.
+/// If one tool changes, only that tool is embedded again, whatever else is in the snapshot.
 #[test]
 fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
     let spec = |tools: &[&'static str]| ServerSpec {
@@ -257,8 +257,8 @@ proptest! {
         }
     }
 
-    /// Whatever one server calls its tools, the other's have the same names as if the first had none, and a call by
-    /// an exact name reaches the right server.
+    /// Whatever one server calls its tools, the other server's tools have the same names as if the first server had
+    /// none, and a call by an exact name reaches the right server.
     #[test]
     fn no_server_can_rename_another_servers_tools(
         prefixes in prop::sample::subsequence(vec!["", "a", "a_", "a__b", "files", "名"], 2).prop_shuffle(),

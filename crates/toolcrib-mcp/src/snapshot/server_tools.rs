@@ -39,7 +39,8 @@ pub(super) fn ingest_tools(server: &SnapshotServer, config: &Config) -> Ingested
 /// share, so that no server can crowd out another.
 pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
-    // The remainder of the division goes to the servers with the most tools, and among equals to the first.
+    // The remainder of the division goes to the servers with the most tools, and among servers with equally many, to
+    // the first.
     order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
     let (mut room, mut shares) = (limit, vec![0; counts.len()]);
     for (before, at) in order.into_iter().enumerate() {
@@ -49,7 +50,7 @@ pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     shares
 }
 
-/// Keeps the first `share` tools. Returns a note if that leaves some out.
+/// Keeps the first `share` tools. Returns a note if some are left out.
 pub(super) fn truncate_tools(
     ingested: &mut IngestedTools,
     share: usize,

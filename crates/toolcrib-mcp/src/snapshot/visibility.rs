@@ -33,8 +33,8 @@ impl Visibility {
     }
 }
 
-/// The tools of included servers that `allow` matches, if it is not empty, and `deny` does not. Patterns match the
-/// name that clients use, `server/tool`, and the server's own name.
+/// The tools of included servers that match `allow` (or all, if `allow` is empty) and do not match `deny`. Patterns
+/// match the name that clients use, `server/tool`, and the server's own name.
 fn visible_tools(
     catalog: &Catalog,
     profile: Option<&Profile>,
@@ -56,8 +56,9 @@ fn visible_tools(
     Scope::of(catalog, ids)
 }
 
-/// Whether an included server is visible. If a profile allows single tools, a server is hidden if none of its tools is
-/// visible. Of a server that has never answered no tools are known, so its name in the patterns decides.
+/// Whether an included server is visible. If a profile allows only some tools, a server without a visible tool is
+/// hidden. The tools of a server that has never answered are not known, so that server is visible if a pattern in
+/// `allow` names it.
 fn is_server_visible(
     snapshot: &Snapshot,
     profile: Option<&Profile>,

@@ -2,9 +2,9 @@
 //!
 //! While a server works on a call it may ask its client something: to sample a model, to fill in a form, to list its
 //! roots. Many clients share one connection, so the question must reach the client whose call it is about. If the
-//! transport tells which call that is, its client is asked. If it does not (stdio), the client is asked only if no other
-//! client has a call in progress: otherwise the question could show one user another's work. An abandoned call counts
-//! as in progress for a while, because the server may still be working on it.
+//! transport reports which call that is, its client is asked. If it does not (stdio), a client is asked only if no
+//! other client has a call in progress: otherwise the question could show one user another's work. An abandoned call
+//! counts as in progress for a while, because the server may still be working on it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
@@ -98,8 +98,8 @@ impl ActiveCalls {
         ActiveCall { calls: Arc::clone(self), key, finished: false }
     }
 
-    /// The client that a server's question is for. `call` is the call that it came with, if the transport tells. A call
-    /// that is being sent may turn out to be that call, so its id is waited for.
+    /// Finds the client that a server's question is for. `call` is the call that the question belongs to, if the
+    /// transport reports it. A call that is being sent and has no id yet may be that call, so this waits for its id.
     pub(crate) async fn find(
         &self,
         call: Option<&RequestId>,

@@ -107,7 +107,7 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
         };
         let sent = self.inner.send(message);
         self.sending.push(Box::pin(async move {
-            // A failed write also ends the connection, which reports it.
+            // A failed write also ends the connection, and the error is reported there.
             let _ = sent.await;
             drop((permit, charge));
         }));
@@ -123,7 +123,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
         let is_notification = matches!(message, JsonRpcMessage::Notification(_));
         let permit = Arc::clone(&self.notifications).try_acquire_owned();
-        // Called even if the notification is dropped: over HTTP, this call alone cancels the request in question.
+        // `send` is called even if the notification is dropped: over HTTP, that call alone cancels the request in
+        // question.
         let sent = self.inner.send(message);
         async move {
             match (is_notification, permit) {

@@ -20,7 +20,7 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// Releases the permit that counts towards all servers together, and keeps the server's own.
+    /// Releases the permit for calls to all servers together, and keeps the one for this server.
     pub(crate) fn release_shared_permit(&mut self) {
         self.shared = None;
     }
@@ -35,7 +35,7 @@ pub(crate) enum PermitError {
     QueueFull(QueueFull),
 }
 
-/// The maximum number of calls already waits for this server.
+/// The maximum number of calls is already waiting for this server.
 #[derive(Debug, thiserror::Error)]
 #[error("{max} calls wait for `{server}` already")]
 pub(crate) struct QueueFull {

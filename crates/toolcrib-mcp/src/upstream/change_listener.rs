@@ -1,4 +1,4 @@
-//! Listens for changes that a modern server announces. Legacy servers announce them without being asked.
+//! Listens for changes that a modern server announces. Legacy servers announce changes without being asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,8 @@ impl ChangeListener {
         let (peer, tap) = (connection.peer.clone(), Arc::clone(&connection.tap));
         Self(Some(tokio::spawn(async move {
             if let Ok(mut changes) = peer.listen(filter).await {
-                // A change between the last fetch of the lists and now was not announced.
+                // A change between the last fetch of the lists and now was not announced, so the lists are fetched
+                // again.
                 tap.mark_lists_changed();
                 // The tap has already handled each change; the stream only has to be drained.
                 while let Ok(Some(_)) = changes.next().await {}

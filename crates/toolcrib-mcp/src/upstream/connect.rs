@@ -39,9 +39,9 @@ use crate::process::{self, GracePeriods, Launch};
 /// What the program that embeds the gateway provides for its servers.
 #[derive(Debug, Clone)]
 pub struct HostEnvironment {
-    /// The command that ends in [`process::warden::run`].
+    /// The command that calls [`process::warden::run`].
     pub warden_command: Vec<OsString>,
-    /// Where logins and the servers' lists are stored. Without it, neither is.
+    /// Where logins and the servers' lists are stored. If `None`, neither is stored.
     pub state_folder: Option<PrivateFolder>,
 }
 
@@ -61,8 +61,8 @@ pub(super) async fn connect(
 
 /// The server with its references expanded, and with the folder that it starts in.
 ///
-/// Without `cwd` in the config that is the home folder. The working folder may belong to anybody, and a repository could
-/// put the `server.py` or the `node_modules` there that the arguments refer to. A server that refers to the working
+/// If the config has no `cwd`, that is the home folder. The working folder may belong to anybody, and a repository
+/// could contain the `server.py` or the `node_modules` that the arguments refer to. A server that refers to the working
 /// folder in its config is meant to use it, and starts there.
 fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
     let uses_working_folder = Cell::new(false);
@@ -84,7 +84,7 @@ fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
     Ok(server)
 }
 
-/// The home folder, or the root folder if it does not exist.
+/// The home folder, or the root folder if there is no home folder.
 fn start_folder(home: Option<OsString>) -> PathBuf {
     let home = home.map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
     home.unwrap_or_else(|| PathBuf::from("/"))
@@ -111,7 +111,7 @@ async fn connect_expanded(
             let probes = mode != ClientLifecycleMode::Initialize;
             let connected = connect_child(upstream, launch, resource_updates, mode, secrets).await;
             // Some legacy servers exit on a request they do not know, so the attempt after a failed probe uses the
-            // legacy handshake. If that fails as well, the one after it probes again.
+            // legacy handshake. If that fails as well, the next attempt probes again.
             upstream.set_probe_modern(connected.is_ok() == probes);
             connected
         }

@@ -1,7 +1,7 @@
 //! The connected legacy clients, for questions that belong to no call.
 //!
 //! A server may request its client's roots as soon as it starts. If only one connected client can see the server, that
-//! client is asked; with several, none is.
+//! client is asked; if several can, none is asked.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ impl ConnectedClients {
         self.0.lock()
     }
 
-    /// Registers a client until the returned value is dropped. The receiver yields the servers' messages to it.
+    /// Registers a client until the returned value is dropped. The receiver yields the messages that servers send to
+    /// the client.
     pub(crate) fn register(
         self: &Arc<Self>,
         client: u64,

@@ -12,9 +12,9 @@ use crate::process::{Exit, Process};
 
 /// How long to wait for the exit status of a failed server.
 const EXIT_WAIT: Duration = Duration::from_millis(300);
-/// How long to wait for the last lines of its stderr.
+/// How long to wait for the last lines of the server's stderr.
 const STDERR_WAIT: Duration = Duration::from_millis(100);
-/// How many of those lines are added to the reason.
+/// How many of those lines are added to the reason of the failure.
 const STDERR_LINES: usize = 3;
 
 /// A live connection. Dropping it closes the connection and ends the server's process.
@@ -22,7 +22,7 @@ pub(super) struct Connection {
     pub(super) handle: ConnectionHandle,
     pub(super) service: RunningService<RoleClient, ClientService>,
     pub(super) process: Option<Process>,
-    /// Masked in everything that the server says about its end.
+    /// The secrets to mask in everything that the server writes when it ends.
     pub(super) secrets: Secrets,
 }
 
@@ -32,8 +32,8 @@ impl Connection {
         self.process.is_none()
     }
 
-    /// Completes if the wardens of the server's process were killed. Whatever else ends a server also ends its output,
-    /// which is read to the end first.
+    /// Completes if the wardens of the server's process were killed. If the server ends in any other way, its output
+    /// ends too, and is read completely before the connection is closed.
     pub(super) async fn wardens_lost(&mut self) -> ConnectionFailure {
         if let Some(process) = &mut self.process
             && process.wait().await == Exit::WardenLost
@@ -86,7 +86,7 @@ pub(super) async fn add_exit_and_stderr(
     };
     let _ = tokio::time::timeout(STDERR_WAIT, first_line).await;
     let stderr = toolcrib_text::clean::one_line(&process.stderr().tail(STDERR_LINES));
-    // Ending the processes that it started may take longer, and nothing here depends on it.
+    // Ending the processes that the server started may take longer, and nothing here depends on it.
     tokio::spawn(process.end());
     let reason = match exit {
         Some(exit @ Exit::Code(_)) if !failure.by_gateway => format!("it {exit}"),

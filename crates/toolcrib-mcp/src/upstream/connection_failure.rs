@@ -9,7 +9,7 @@ use toolcrib_text::shorten;
 use super::secrets::Secrets;
 use crate::oauth;
 
-/// Maximum length of a reason, in characters. Replies to the model repeat it.
+/// Maximum length of a reason, in characters. Reasons are repeated in replies to the model.
 const REASON_CHARS: usize = 300;
 
 /// Why connecting failed, or why a connection ended.

@@ -1,13 +1,13 @@
 //! When to fetch a server's lists again after they changed.
 //!
-//! Pure: the time comes in as a value. Some servers announce a change for every tool they add. The lists are fetched when
-//! no change was announced for a moment, and every two seconds during a burst that does not end.
+//! The code is pure: the current time is a parameter. Some servers announce a change for every tool they add. The lists
+//! are fetched when no change was announced for a moment, and every two seconds during a burst that does not end.
 
 use std::time::{Duration, Instant};
 
-/// How long there must be no change.
+/// How long no change may be announced before the lists are fetched.
 const QUIET: Duration = Duration::from_millis(300);
-/// How long a burst may delay the refresh.
+/// Maximum time that a burst may delay the refresh.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// Combines a burst of changes into one refresh.
@@ -23,7 +23,7 @@ impl Debounce {
         self.burst = Some((self.burst.map_or(now, |(first, _)| first), now));
     }
 
-    /// When to refresh, if at all.
+    /// When to refresh; `None` if nothing has changed.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.burst.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of refreshes for this many changes, one each millisecond.
+    /// The number of refreshes that this many changes cause, with one change each millisecond.
     fn refreshes(changes: u64) -> usize {
         let (start, mut debounce, mut refreshes) = (Instant::now(), Debounce::default(), 0);
         for at in 0..changes + 10_000 {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every change is followed by a refresh within the maximum delay, and refreshes are apart.
+        /// Every change is followed by a refresh within the maximum delay, and refreshes are at least [`QUIET`] apart.
         #[test]
         fn every_change_is_refreshed_soon_and_refreshes_are_few(gaps in prop::collection::vec(0_u64..700, 1..200)) {
             let start = Instant::now();

@@ -48,7 +48,7 @@ impl Definitions {
         serde_json::from_str(self.json()).unwrap_or_default()
     }
 
-    /// The name of each entry, or an empty string.
+    /// The name of each entry, or an empty string if it has none.
     pub(crate) fn names(&self) -> Vec<String> {
         #[derive(Deserialize)]
         struct NameField {

@@ -1,7 +1,7 @@
 //! The text of a connection error, for people and models.
 //!
-//! The SDK's errors name its own types, and the HTTP client's errors contain the full URL, which may hold a key. Both are
-//! left out here.
+//! The SDK's errors name its own types, and the HTTP client's errors contain the full URL, which may hold a key. Both
+//! are left out here.
 
 use std::error::Error;
 

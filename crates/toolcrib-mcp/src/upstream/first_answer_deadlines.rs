@@ -17,12 +17,12 @@ pub(crate) struct FirstAnswerDeadlines {
 }
 
 impl FirstAnswerDeadlines {
-    /// When to answer a list request without the server. `wait` is the maximum from now on.
+    /// When to answer a list request even if the server has not answered. `wait` is the maximum time from now on.
     pub(crate) fn list(&self, wait: Duration) -> Instant {
         deadline(&self.list, wait)
     }
 
-    /// When to answer a search that has hits, but no measure of their confidence.
+    /// When to answer a search that has hits, but no measure of their confidence, even if the server has not answered.
     pub(crate) fn search(&self, wait: Duration) -> Instant {
         deadline(&self.search, wait)
     }

@@ -14,8 +14,8 @@ pub(super) async fn check(
     connection: &ConnectionHandle,
     timeout: Duration,
 ) -> Result<(), UpstreamError> {
-    // The modern protocol has no ping. `server/discover` would not do: the SDK answers it from its cache, and blocks
-    // other messages while it sends one. So one page of the tool list is requested.
+    // The modern protocol has no ping. `server/discover` cannot be used: the SDK answers it from its cache, and blocks
+    // other messages while it sends it. So one page of the tool list is requested.
     let request = if connection.is_modern() {
         let list: ListToolsRequest = RequestOptionalParam::default();
         ClientRequest::ListToolsRequest(list)

@@ -1,8 +1,8 @@
 //! The HTTP transport to a server (Streamable HTTP), with every message inspected by the tap.
 //!
 //! The SDK implements the protocol (sessions, resumption, both eras); this client sends the requests. It differs from
-//! the SDK's own client in three ways: results are taken before they are parsed into types, bodies have a size limit as
-//! events do, and redirects are not followed, since they would send the token elsewhere.
+//! the SDK's own client in three ways: results are taken before they are parsed into types, bodies have a size limit,
+//! as events do, and redirects are not followed, since they would send the token elsewhere.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -35,8 +35,8 @@ use crate::raw_arguments::message_to_json;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
-/// Minimum time between two fetches of the lists that are caused by opening the stream for changes. A proxy may end that
-/// stream every few seconds.
+/// Opening the stream for changes causes a fetch of the lists, but at most once in this time, because a proxy may end
+/// that stream every few seconds.
 const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum length of the excerpt of a body in an error, in characters.
 const EXCERPT_CHARS: usize = 200;
@@ -52,7 +52,7 @@ pub(crate) struct TappedHttp {
     tap: Arc<Tap>,
     /// Maximum size of a body, and of one event in a stream, in bytes.
     limit: usize,
-    /// When opening a stream may next cause a fetch of the lists.
+    /// The earliest time at which opening a stream may cause another fetch of the lists.
     next_refetch: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -66,13 +66,13 @@ impl TappedHttp {
         Self { client, tap, limit, next_refetch: Arc::default() }
     }
 
-    /// A change while there was no stream was not announced, so the lists are fetched again: at once, or after the
+    /// Changes are not announced while there is no stream, so the lists are fetched again: at once, or after the
     /// minimum interval if they were fetched for this reason shortly before.
     fn stream_opened(&self) {
         let now = Instant::now();
         let mut next = self.next_refetch.lock();
         match *next {
-            // More than the interval from now: a fetch is already scheduled.
+            // The next fetch is more than one interval away, so it is already scheduled.
             Some(at) if at > now + MIN_REFETCH_INTERVAL => {}
             Some(at) if at > now => {
                 *next = Some(at + MIN_REFETCH_INTERVAL);
@@ -91,8 +91,8 @@ impl TappedHttp {
         }
     }
 
-    /// The events that the SDK should see. A request of the server waits for an answer permit, and so do the events after
-    /// it on the same stream.
+    /// The events that the SDK should see. A request of the server waits for an answer permit, and so do the events
+    /// after it on the same stream.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let limit = self.limit;
@@ -176,8 +176,8 @@ impl TappedHttp {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        // The response to a notification or an answer is not read: as a stream, it could stay open as long as the server
-        // likes.
+        // The response to a notification or an answer is not read: as a stream, it could stay open as long as the
+        // server likes.
         if status.is_success() && origin.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -231,7 +231,7 @@ fn error_response(
 ) -> Result<StreamableHttpPostResponse, Error> {
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
     let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // A legacy server may reject the probe with any error, and without its id.
+    // A legacy server may reject the probe with any error, and the error may lack the probe's id.
     if let JsonRpcMessage::Request(request) = sent
         && matches!(request.request, ClientRequest::DiscoverRequest(_))
         && !has_session
@@ -261,7 +261,7 @@ fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
     let header = response.headers().get(WWW_AUTHENTICATE);
     let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
     match response.status() {
-        // Some servers send no challenge with it.
+        // Some servers send this status without a challenge.
         StatusCode::UNAUTHORIZED => {
             let error = AuthRequiredError::new(text.unwrap_or_default());
             Some(StreamableHttpError::AuthRequired(error))
@@ -335,11 +335,11 @@ impl StreamableHttpClient for TappedHttp {
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
             .await
             .map_err(error_without_url)?;
-        // A resumed stream repeats the missed events.
+        // A resumed stream repeats the missed events, so the lists need not be fetched.
         if !resumes {
             self.stream_opened();
         }
-        // After an error, the SDK opens the stream again at once.
+        // After an error, the SDK opens the stream again at once, so the error is delayed.
         let delayed = |event: Result<Sse, SseError>| async move {
             if event.is_err() {
                 tokio::time::sleep(MIN_RECONNECT_DELAY).await;

@@ -1,7 +1,7 @@
 //! The HTTP client of one server, with or without an OAuth token.
 //!
-//! One type for both, because the SDK's transport and everything above it are compiled once for each type of client, and
-//! a second type adds 8 s to the release build. The SDK's limit on the size of an event is not passed on:
+//! There is one type for both, because the SDK's transport and everything above it are compiled once for each type of
+//! client, and a second type adds 8 s to the release build. The SDK's limit on the size of an event is not passed on:
 //! [`TappedHttp`] has the same limit.
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use super::server_requests::is_request;
 use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 
-/// Minimum time before a stream that ended is opened again. A server sets the time with `retry`, and zero would mean
+/// Minimum time before a stream that ended is opened again. A server sets this time with `retry`, and zero would mean
 /// reconnecting without a pause.
 pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
@@ -46,7 +46,7 @@ pub(super) async fn inspect_event(
         return event;
     };
     if is_request(&value) {
-        // The SDK does not see it, and its text must not take memory while the request waits.
+        // The SDK does not see the event, and its text must not take memory while the request waits.
         event.data = None;
     }
     let Ok(permit) = tap.admit(&value).await else { return event };
@@ -61,7 +61,7 @@ pub(super) async fn inspect_event(
     event
 }
 
-/// The events of a response, with an error for one that is larger than `limit` bytes.
+/// The events of a response. An event that is larger than `limit` bytes is an error.
 pub(super) fn limited_events(response: reqwest::Response, limit: usize) -> Events {
     let mut size = 0usize;
     let mut last = b'\n';

@@ -1,4 +1,4 @@
-//! The log level that a server is asked for.
+//! The log level that the gateway requests from a server.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::Upstream;
 const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Sends the wanted log level to a legacy server. In the modern protocol each request carries it.
+    /// Sends the wanted log level to a legacy server. In the modern protocol each request carries the level.
     pub(crate) async fn send_log_level(&self) {
         let level = *self.shared.log_level.lock();
         let (Some(level), Some(connection)) = (level, self.connection()) else { return };

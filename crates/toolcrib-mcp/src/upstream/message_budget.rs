@@ -1,8 +1,8 @@
 //! A limit on the memory of the messages from one server that wait to be delivered.
 //!
-//! Progress, log lines, questions and answers wait in separate queues, each with a maximum number of messages. A message
-//! may have megabytes, so their number alone limits little. Everything that waits is also charged to one budget per
-//! connection, in bytes of memory, and a message that does not fit is rejected or dropped.
+//! Progress, log lines, questions and answers wait in separate queues, each with a maximum number of messages. A single
+//! message may take megabytes, so a limit on their number is not enough. Every waiting message is also charged to one
+//! budget per connection, in bytes of memory, and a message that does not fit is rejected or dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +50,7 @@ impl Drop for MessageCharge {
 pub(crate) fn memory_of(value: &Value) -> usize {
     /// A map entry without its value: the key, its hash and its index slot.
     const ENTRY: usize = size_of::<String>() + 2 * size_of::<usize>();
-    /// A map's index, and the entries that it allocates at once.
+    /// A map's index, and the entries that the map allocates at once.
     const BLOCK: usize = 256;
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,

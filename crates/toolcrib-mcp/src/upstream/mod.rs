@@ -182,7 +182,7 @@ impl Upstream {
         self.config.load_full()
     }
 
-    /// Switches to another config if that needs no new connection. Returns whether it did.
+    /// Switches to another config if that needs no new connection. Returns whether it switched.
     pub(crate) fn adopt_config(&self, config: &Server) -> bool {
         let current = self.config();
         let same_connection = current.transport == config.transport
@@ -209,7 +209,7 @@ impl Upstream {
         self.lists.load_full()
     }
 
-    /// Logs a warning about this server, unless there were too many.
+    /// Logs a warning about this server, unless there have been too many.
     pub(crate) fn warn(&self, line: impl fmt::Display) {
         if let Some(left_out) = self.log.admit() {
             let left_out = (left_out > 0).then_some(left_out);
@@ -232,7 +232,7 @@ impl Upstream {
         &self.shared.metrics
     }
 
-    /// How the next connection begins.
+    /// Which protocol the next connection tries first.
     fn lifecycle(&self) -> ClientLifecycleMode {
         if self.probe_modern.load(Ordering::Relaxed) {
             connect::modern_then_legacy()

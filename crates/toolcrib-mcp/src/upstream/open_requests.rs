@@ -42,7 +42,7 @@ struct OpenRequest {
     answered: bool,
     /// Whether the SDK needs the result too.
     sdk_needs_result: bool,
-    /// Dropped with this entry, which tells the writer that the request need not be sent any more.
+    /// Dropped together with this entry. The writer then knows that the request need not be sent any more.
     cancel_signal: Option<oneshot::Sender<()>>,
     /// The id of the last event on the request's stream, over HTTP.
     last_event: Option<String>,
@@ -75,14 +75,15 @@ pub(super) enum AnswerDestination {
     Unexpected,
     /// To the SDK.
     ForSdk,
-    /// Its result was stored here for the request.
+    /// Its result was stored here, for the request's caller.
     Stored,
 }
 
 impl OpenRequests {
     /// Records that a legacy handshake begins. Returns whether there was one before on this connection.
     pub(super) fn begin_handshake(&mut self, id: &RequestId) -> bool {
-        // The probe was answered or cancelled. The SDK would mistake a late answer to it for one to the handshake.
+        // The probe was answered or cancelled. The SDK would mistake a late answer to the probe for the answer to the
+        // handshake.
         self.sdk_requests.clear();
         self.handshakes += 1;
         self.add_sdk_request(id);
@@ -114,7 +115,7 @@ impl OpenRequests {
         token: Option<ProgressToken>,
         sdk_needs_result: bool,
     ) -> oneshot::Receiver<()> {
-        // It was cancelled before it was sent: an answer would be ignored.
+        // The request was cancelled before it was sent, so an answer would be ignored.
         if self.cancelled_early.remove(id) {
             return oneshot::channel().1;
         }
@@ -171,7 +172,7 @@ impl OpenRequests {
             return AnswerDestination::Unexpected;
         };
         request.answered = true;
-        // Errors go to the SDK, and so do invalid answers, with both a result and an error or neither.
+        // Errors go to the SDK. So do invalid answers, which have both a result and an error, or neither.
         if fields.contains_key("error") || !fields.contains_key("result") {
             return AnswerDestination::ForSdk;
         }
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Otherwise the writer would hold the request while the server does not read.
+    /// Otherwise the writer would keep a cancelled request in memory while the server does not read.
     #[test]
     fn the_writer_learns_when_a_request_is_cancelled() {
         let mut requests = OpenRequests::default();

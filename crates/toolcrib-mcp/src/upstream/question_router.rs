@@ -35,7 +35,7 @@ impl QuestionRouter {
             |reason: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, reason.to_owned(), None);
         let client = match self.active_calls.find(origin.as_ref()).await {
             Ok(client) => client,
-            // Roots are also requested outside of calls.
+            // Servers also request roots outside of calls.
             Err(reason) => {
                 let outside_of_calls = request.method == "roots/list" && origin.is_none();
                 let only = self.clients.only_client_of(&self.server).filter(|_| outside_of_calls);
@@ -46,7 +46,7 @@ impl QuestionRouter {
         let sent = client.messages.send(ServerMessage::Question(request, answer)).await;
         sent.map_err(|_| error("the client is gone"))?;
         let answer = answered.await.map_err(|_| error("the client is gone"))?;
-        // The client's side held the question until now.
+        // Until now, the question was in memory on the client's side.
         drop(charge);
         answer
     }

@@ -12,7 +12,7 @@ use super::restart_backoff::{self, RestartBackoff};
 use super::{ProtocolEra, ServerPhase, Upstream};
 use crate::config::seconds;
 
-/// How long a starting server holds its start permit. A slower one continues without, and the next server may start.
+/// How long a starting server holds its start permit. A slower server continues without it, and the next one may start.
 const START_PERMIT_TIME: Duration = Duration::from_secs(3);
 /// Maximum time for sending the last cancellations to a server that is stopped.
 const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
@@ -95,7 +95,7 @@ impl Upstream {
         let failure = self.monitor_until_closed(&mut connection).await;
         let failure = connection.masked(failure);
         self.connection.store(None);
-        // Reading its exit status and stderr may take a moment; the status changes now.
+        // Reading the server's exit status and stderr may take a moment, so its status changes before that.
         self.set_status(|status| {
             status.phase = ServerPhase::Down;
             status.reason = Some(failure.reason.clone());

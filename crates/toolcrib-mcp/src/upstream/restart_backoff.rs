@@ -1,29 +1,29 @@
 //! How long to wait before a server is restarted.
 //!
-//! Pure: time and jitter come in as values. The delay doubles with each failure, with jitter so that many servers do not
-//! restart at the same moment. After five failures in a row it is one minute. Only a connection that lasted for a while
-//! counts as a success: a server that starts and crashes every two seconds is failing.
+//! The code is pure: time and jitter are parameters. The delay doubles with each failure, with jitter so that many
+//! servers do not restart at the same moment. After five failures in a row it is one minute. Only a connection that
+//! lasted for a while counts as a success: a server that starts and crashes every two seconds is failing.
 
 use std::time::Duration;
 
 /// The first delay.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
-/// The delay after [`MAX_FAILURES`].
+/// The delay after [`MAX_FAILURES`] failures in a row.
 const MAX_DELAY: Duration = Duration::from_mins(1);
 /// Failures in a row after which the delay is [`MAX_DELAY`].
 const MAX_FAILURES: u32 = 5;
 /// How long a connection must last to count as a success.
 const SUCCESS: Duration = Duration::from_secs(30);
 
-/// Counts the failures of a server in a row.
+/// Counts how many times in a row a server has failed.
 #[derive(Debug, Default)]
 pub(crate) struct RestartBackoff {
     failures: u32,
 }
 
 impl RestartBackoff {
-    /// The delay after a connection that lasted `connected_for`, which is zero if connecting failed. `jitter` is between
-    /// 0 and 1, and changes the delay by 20 % at most.
+    /// The delay after a connection that lasted `connected_for`, which is zero if connecting failed. `jitter` is
+    /// between 0 and 1, and changes the delay by 20 % at most.
     pub(crate) fn next_delay(&mut self, connected_for: Duration, jitter: f64) -> Duration {
         self.failures = if connected_for >= SUCCESS { 1 } else { self.failures.saturating_add(1) };
         let delay = if self.has_reached_max() {
@@ -39,8 +39,8 @@ impl RestartBackoff {
     }
 }
 
-/// Jitter between 0 and 1, different for each server and each restart. Derived from a hash, so it needs no source of
-/// randomness.
+/// Jitter between 0 and 1, different for each server and each restart. It is derived from a hash, so it needs no source
+/// of randomness.
 pub(crate) fn jitter(server: &str, restarts: u64) -> f64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(server.as_bytes());
@@ -101,7 +101,8 @@ mod tests {
                 let delay = backoff.next_delay(connected_for, jitter);
                 prop_assert!(delay >= FIRST_DELAY.mul_f64(0.8) && delay <= MAX_DELAY.mul_f64(1.2));
                 prop_assert_eq!(backoff.has_reached_max(), in_a_row >= MAX_FAILURES);
-                // The shortest delay of a step is at least the longest of the step before.
+                // Even the shortest delay after a failure is at least as long as the longest delay after the failure
+                // before it.
                 let mut before = RestartBackoff { failures: in_a_row.saturating_sub(2) };
                 if (2..=MAX_FAILURES).contains(&in_a_row) {
                     prop_assert!(delay >= before.next_delay(Duration::ZERO, 1.0));

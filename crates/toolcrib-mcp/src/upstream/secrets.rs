@@ -28,7 +28,7 @@ impl Secrets {
             }
             _ => Vec::new(),
         };
-        // A server may repeat `Bearer KEY` without its first word, and `--key=KEY` without its name.
+        // A server may repeat the key of `Bearer KEY` or `--key=KEY` without the text before it.
         let tails = secrets.iter().flat_map(|secret| {
             [' ', '=', ':']
                 .map(|mark| secret.expose().split_once(mark).map(|(_, tail)| tail.trim()))
@@ -36,12 +36,12 @@ impl Secrets {
         let tails: Vec<Secret> = tails.flatten().map(Secret::from).collect();
         secrets.extend(tails);
         secrets.retain(|secret| secret.expose().len() >= MIN_BYTES);
-        // The longest first: one may contain another.
+        // The longest secrets come first, because one secret may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(secrets)
     }
 
-    /// The text with `***` for each secret.
+    /// The text with `***` in place of each secret.
     pub(super) fn mask(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
     }

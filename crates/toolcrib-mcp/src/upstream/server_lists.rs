@@ -32,11 +32,12 @@ pub(crate) struct ServerLists {
 }
 
 /// Maximum size of all lists of one server together, in bytes of memory. They are kept as text, and a thousand tools
-/// take a few megabytes. All lists but the tools also exist as parsed values, and are counted in both forms. While lists change, the old
-/// and the new ones exist at the same time, and tools are also in the catalog, so the cost is several times this.
+/// take a few megabytes. All lists but the tools also exist as parsed values, and are counted in both forms. While
+/// lists change, the old and the new ones exist at the same time, and tools are also in the catalog, so the actual cost
+/// is several times this maximum.
 const LISTS_BYTES: usize = 16 << 20;
 
-/// Which list of a server.
+/// The kinds of lists that a server has.
 #[derive(Debug, Clone, Copy)]
 enum ListKind {
     Tools,
@@ -88,7 +89,7 @@ pub(crate) fn page_request<M: Default>(
 }
 
 impl ServerLists {
-    /// Fetches all lists of a server. `timeout` is for each page.
+    /// Fetches all lists of a server. `timeout` applies to each page.
     pub(crate) async fn fetch(
         connection: &ConnectionHandle,
         limits: &Limits,
@@ -130,7 +131,7 @@ struct ListFetcher<'a> {
 }
 
 impl ListFetcher<'_> {
-    /// Fetches a list that the server may answer with an error; then a note says so, and the list is empty.
+    /// Fetches a list that the server may answer with an error. In that case the list is empty, and a note says so.
     async fn fetch_optional(&mut self, list: ListKind) -> Result<Definitions, UpstreamError> {
         match self.fetch_pages(list).await {
             Err(UpstreamError::Rejected(error)) => {

@@ -6,9 +6,9 @@
 //!
 //! - At most `server_requests` questions wait for a client. Further ones are answered with an error, and a server that
 //!   continues after many errors is disconnected.
-//! - At most `server_requests` answers wait to be written to the server. When they do, the next request is not read, nor
-//!   anything after it on the same stream, so the server cannot send more than it reads. A server that reads no answer
-//!   for `server_stall` seconds is disconnected.
+//! - At most `server_requests` answers wait to be written to the server. When that many wait, the next request is not
+//!   read, nor anything after it on the same stream, so the server cannot send more than it reads. A server that reads
+//!   no answer for `server_stall` seconds is disconnected.
 //!
 //! Rejected: a limit on pings. A server that reads the answers may send any number of them.
 
@@ -27,7 +27,8 @@ use super::active_calls::RawRequest;
 use super::message_budget::{MessageBudget, MessageCharge};
 use crate::config::Limits;
 
-/// Rejected questions in a row after which a server is disconnected, as a multiple of the limit.
+/// Maximum number of questions in a row that are rejected before a server is disconnected, as a multiple of the limit
+/// `server_requests`.
 const MAX_REJECTIONS: usize = 16;
 
 /// Maximum length of a request's id, in bytes. Requests with a longer one are dropped.
@@ -79,14 +80,14 @@ pub(super) enum RequestAction {
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
     pub(super) request: RawRequest,
-    /// The call that it came with, if the transport tells.
+    /// The call that the question belongs to, if the transport reports it.
     pub(super) origin: Option<RequestId>,
     /// Cancelled when the server cancels the question.
     pub(super) cancelled: CancellationToken,
     pub(super) charge: MessageCharge,
 }
 
-/// A server exceeded its limits and must be disconnected, for this reason.
+/// A server exceeded its limits and must be disconnected. Contains the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitViolation(pub(super) String);
 
@@ -166,7 +167,7 @@ impl ServerRequests {
                 (answer(Err(error)), permit)
             }
         };
-        // Fails only once the connection is over.
+        // Fails only after the connection has ended.
         let _ = self.accepted.send(ServerRequest { id, action, permit });
         Ok(())
     }

@@ -108,7 +108,7 @@ impl ServerStatus {
         self.startup_time = Some(startup_time);
     }
 
-    /// The phase or, during another attempt, the result of the last one.
+    /// The current phase or, while another attempt is in progress, the result of the last attempt.
     pub(crate) fn last_result(&self) -> ServerPhase {
         match self.phase {
             ServerPhase::Connecting if self.needs_login => ServerPhase::NeedsLogin,

@@ -1,8 +1,8 @@
 //! The stdio transport to a server: one message per line.
 //!
-//! An invalid line is skipped and counted. A line that is too long is an error for the request that it answers, and only
-//! for that one. Messages are read one by one: a request of the server waits for an answer permit, and nothing more is
-//! read until it has one, so a server cannot send faster than it reads.
+//! An invalid line is skipped and counted. A line that is too long is an error for the request that it answers, and
+//! only for that one. Messages are read one by one: a request of the server waits for an answer permit, and nothing
+//! more is read until it has one, so a server cannot send faster than it reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,7 +28,7 @@ use crate::request_id::{id_in_head, request_id};
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// The response that the SDK sees in place of a result that was taken.
+/// The response that the SDK sees in place of a result that the tap has taken out.
 pub(super) fn empty_response(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
 }
@@ -148,7 +148,7 @@ impl<R, W> StdioTransport<R, W> {
     fn skip_line(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
         let mut unanswered = self.tap.unanswered();
         let id = id.or_else(|| {
-            // A line without an id at its beginning must answer the only open request.
+            // A line without an id at its beginning can be matched to a request only if exactly one is open.
             if unanswered.len() == 1 { unanswered.pop() } else { None }
         });
         self.tap.warn_skipped(self.limit, "the server wrote a line over the limit");
@@ -180,7 +180,7 @@ where
             let mut output = tokio::select! {
                 biased;
                 output = output.lock() => output,
-                // A cancelled request is not held while the server does not read.
+                // A cancelled request must not stay in memory while the server does not read.
                 () = until_cancelled(cancelled) => return Ok(()),
             };
             let output = output.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -211,8 +211,8 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // Closing its stdin tells the server to exit. A write that is blocked because the server does not read is not
-        // waited for.
+        // Closing its stdin tells the server to exit. This does not wait for a write that is blocked because the server
+        // does not read.
         if let Ok(mut output) = self.output.try_lock() {
             output.take();
         }

@@ -1,10 +1,10 @@
 //! Inspects every message from a server before the SDK does.
 //!
-//! The SDK's types drop fields that they do not know, which a gateway must not. So the result of every request is taken
-//! here unparsed, and the SDK only learns that there was one. The messages are still in order here: progress reaches its
-//! call before the answer does, and any number of `list_changed` notifications cause one refresh. The server's requests
-//! never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that the SDK needs do.
-//! Messages that wait here are limited in number and charged to a [`MessageBudget`].
+//! The SDK's types drop fields that they do not know, which a gateway must not do. So the result of every request is
+//! taken here unparsed, and the SDK only learns that there was one. The messages are still in order here: progress
+//! reaches its call before the answer does, and any number of `list_changed` notifications cause one refresh. The
+//! server's requests never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that
+//! the SDK needs do. Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::config::Limits;
 use crate::log_limit::LogLimit;
 use crate::request_id::request_id;
 
-/// Maximum size of the acknowledgement of a subscription in memory, in bytes. It repeats the watched URIs.
+/// Maximum memory of the acknowledgement of a subscription, in bytes. The acknowledgement repeats the watched URIs.
 const ACKNOWLEDGEMENT_BYTES: usize = 256 << 10;
 
 /// The state that the transport of one connection shares with its requests.
@@ -49,16 +49,16 @@ pub(crate) struct Tap {
     pub(super) cancellations: TaskTracker,
     /// Cancelled when the connection is over.
     closed: CancellationToken,
-    /// Why it is over, if known.
+    /// Why the connection is over, if known.
     close_reason: Mutex<Option<String>>,
     /// Which limit the server exceeded, if the gateway disconnected it.
     violation: Mutex<Option<String>>,
     requests: ServerRequests,
-    /// For all messages from the server that wait to be delivered.
+    /// The memory budget for all messages from the server that wait to be delivered.
     budget: MessageBudget,
     /// Receives the URIs of updated resources.
     resource_updates: mpsc::Sender<String>,
-    /// Masked in close reasons.
+    /// The secrets to mask in close reasons.
     secrets: Secrets,
     /// When the last message arrived.
     last_message_at: Mutex<Instant>,
@@ -80,8 +80,8 @@ pub(crate) enum Disposition {
 pub(crate) struct LimitsExceeded;
 
 impl Tap {
-    /// Creates the tap of one connection. Also returns the server's requests, to be answered. The URIs of updated
-    /// resources go to `resource_updates`.
+    /// Creates the tap of one connection. Also returns the receiver of the server's requests, which the caller must
+    /// answer. The URIs of updated resources go to `resource_updates`.
     pub(super) fn new(
         active_calls: Arc<ActiveCalls>,
         log: Arc<LogLimit>,
@@ -113,8 +113,8 @@ impl Tap {
         self.open_requests.lock()
     }
 
-    /// Registers a request that is about to be sent. `sdk_needs_result` tells for which methods the SDK needs the result.
-    /// The receiver resolves when the request is cancelled.
+    /// Registers a request that is about to be sent. `sdk_needs_result` tells for which methods the SDK needs the
+    /// result. The receiver resolves when the request is cancelled.
     pub(crate) fn register_request(
         &self,
         message: &ClientJsonRpcMessage,
@@ -124,7 +124,8 @@ impl Tap {
         let mut open_requests = self.open_requests();
         match sent.request {
             ClientRequest::InitializeRequest(_) => {
-                // A second handshake on one connection: the server lost the session, and its lists may have changed.
+                // A second handshake on one connection means that the server lost the session, so its lists may have
+                // changed.
                 if open_requests.begin_handshake(&sent.id) {
                     self.mark_lists_changed();
                 }
@@ -171,8 +172,8 @@ impl Tap {
         self.open_requests().unanswered()
     }
 
-    /// Waits until a message may be inspected. A request of the server needs a permit for its answer, which is returned.
-    /// Over HTTP one request can wait on each stream, so waiting requests are charged to the budget.
+    /// Waits until a message may be inspected. If it is a request from the server, returns the permit that its answer
+    /// needs. Over HTTP one request can wait on each stream, so waiting requests are charged to the budget.
     pub(super) async fn admit(
         &self,
         message: &Value,
@@ -193,8 +194,8 @@ impl Tap {
         })
     }
 
-    /// Inspects a message from the server. `origin` is the call that it came with, if the transport tells; `permit` is what
-    /// [`Self::admit`] returned for it.
+    /// Inspects a message from the server. `origin` is the call that the message belongs to, if the transport reports
+    /// it; `permit` is what [`Self::admit`] returned for the message.
     pub(crate) fn inspect(
         &self,
         mut message: Value,
@@ -226,7 +227,7 @@ impl Tap {
             return Disposition::Consumed;
         };
         match self.open_requests().record_answer(&id, fields) {
-            // During a handshake the SDK would take any unexpected answer for a rejection.
+            // During a handshake the SDK would treat any unexpected answer as a rejection.
             AnswerDestination::Unexpected => {
                 self.count_invalid();
                 Disposition::Consumed
@@ -260,7 +261,7 @@ impl Tap {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => self.mark_lists_changed(),
-            // The call must be found now: the next message may be the answer that ends it.
+            // The call must be looked up now, because the next message may be the answer that ends it.
             "notifications/message" => self.forward_log(params, origin),
             "notifications/resources/updated" => {
                 let uri = params.get("uri").and_then(Value::as_str);
@@ -342,7 +343,7 @@ impl Tap {
         }
     }
 
-    /// Logs that a message was skipped because of a limit, in bytes.
+    /// Logs that a message was skipped because it exceeded a limit. `limit` is in bytes.
     pub(super) fn warn_skipped(&self, limit: usize, problem: &'static str) {
         if let Some(left_out) = self.log.admit() {
             let left_out = (left_out > 0).then_some(left_out);

@@ -12,7 +12,7 @@ pub(crate) enum UpstreamError {
     /// The connection ended first.
     #[error("{0}")]
     Closed(String),
-    /// The server did not answer in time. The limit in seconds.
+    /// The server did not answer within this many seconds.
     #[error("no answer within {0:.0} s")]
     Timeout(f64),
     /// The caller cancelled the request.

@@ -1,7 +1,7 @@
 //! Limits how often the lists of one server are written to the state folder.
 //!
 //! They are written before clients see them, unless writes come too fast. After each write there is a pause in
-//! proportion to its size; changes during the pause are written after it, or when the gateway ends. A server whose
+//! proportion to its size; changes during the pause are written after it, or when the gateway stops. A server whose
 //! large lists change all the time would otherwise cause megabytes of writes each second.
 
 use parking_lot::{Mutex, MutexGuard};
@@ -39,7 +39,7 @@ impl WriteThrottle {
         state.unsaved.then(|| state.next.unwrap_or_else(Instant::now))
     }
 
-    /// Whether the lists must be written now. If so, the caller writes them.
+    /// Whether the lists must be written now. If so, they count as written, and the caller must write them.
     pub(crate) fn begin_write(&self) -> bool {
         let mut state = self.lock();
         let begins = state.unsaved && state.next.is_none_or(|next| Instant::now() >= next);
@@ -55,7 +55,7 @@ impl WriteThrottle {
         self.lock().next = Some(Instant::now() + pause);
     }
 
-    /// Like [`Self::begin_write`] when the gateway ends: ignores the pause.
+    /// Like [`Self::begin_write`], but ignores the pause, because the gateway is stopping.
     pub(crate) fn begin_final_write(&self) -> bool {
         std::mem::take(&mut self.lock().unsaved)
     }

@@ -1,4 +1,4 @@
-//! Claude Desktop: servers under `mcpServers`, without references.
+//! Claude Desktop: servers under `mcpServers`. References are not supported.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Codex: `[mcp_servers]` in `config.toml`, with names of variables instead of references.
+//! Codex: `[mcp_servers]` in `config.toml`. Separate keys name environment variables; references are not supported.
 
 use serde_json::Value;
 use toolcrib_server::expand::is_variable_name;

@@ -41,7 +41,7 @@ fn is_opencode_server(server: &Value) -> bool {
     matches!(server.get("type").and_then(Value::as_str), Some("local" | "remote"))
 }
 
-/// Which of the clients that use the key `mcpServers`.
+/// Determines which of the clients with the key `mcpServers` a file belongs to.
 fn mcp_servers_client(value: &Value, file: &Path, name: &str) -> ClientKind {
     let below = |folder: &str| file.components().any(|part| part.as_os_str() == folder);
     let servers = value.get("mcpServers").and_then(Value::as_object);

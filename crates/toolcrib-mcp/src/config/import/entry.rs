@@ -22,7 +22,8 @@ pub(super) struct ImportBuilder {
 }
 
 impl ImportBuilder {
-    /// Reads every server of an object. A missing object has none. `convert` rewrites references in the client's syntax.
+    /// Reads every server in an object, if there is such an object. `convert` rewrites references in the client's
+    /// syntax.
     pub(super) fn add_servers(
         &mut self,
         key: &str,
@@ -51,7 +52,7 @@ impl ImportBuilder {
         }
     }
 
-    /// Disables the server of this name, if there is one.
+    /// Disables the server with this name, if there is one.
     pub(super) fn disable(&mut self, name: &str, reason: String) {
         if let Some(server) = self.servers.get_mut(name) {
             server.enabled = false;
@@ -111,7 +112,7 @@ impl ServerEntry<'_> {
         self.keys.get(key).filter(|value| !value.is_null())
     }
 
-    /// A string without conversion of references, for keys such as `type`.
+    /// Reads a string without converting references, for keys such as `type`.
     pub(super) fn raw_string(&mut self, key: &str) -> Option<String> {
         let word = self.value(key)?.as_str().map(str::to_owned);
         if word.is_none() {
@@ -120,12 +121,12 @@ impl ServerEntry<'_> {
         word
     }
 
-    /// A string with its references converted.
+    /// Reads a string and converts its references.
     pub(super) fn string(&mut self, key: &str) -> Option<String> {
         self.raw_string(key).map(|text| (self.convert)(&text))
     }
 
-    /// A list of strings without conversion of references.
+    /// Reads a list of strings without converting references.
     pub(super) fn raw_strings(&mut self, key: &str) -> Option<Vec<String>> {
         let list = self.value(key)?.as_array().cloned();
         let Some(list) = list else {
@@ -139,7 +140,7 @@ impl ServerEntry<'_> {
         Some(words)
     }
 
-    /// An object of strings with their references converted. Numbers and booleans become strings.
+    /// Reads an object of strings and converts their references. Numbers and booleans become strings.
     pub(super) fn map(&mut self, key: &str) -> BTreeMap<String, Secret> {
         let Some(map) = self.value(key).map(|value| value.as_object().cloned()) else {
             return BTreeMap::new();
@@ -169,8 +170,8 @@ impl ServerEntry<'_> {
         flag
     }
 
-    /// Why the entry disables its server: through `disabled` or `enabled`, which all clients use alike. A value that is
-    /// neither true nor false disables it too.
+    /// Why the entry disables its server. All clients use `disabled` and `enabled` alike. A value that is neither true
+    /// nor false also disables the server.
     fn disabled_reason(&mut self) -> Option<String> {
         for (key, off) in [("disabled", true), ("enabled", false)] {
             let Some(value) = self.value(key) else { continue };
@@ -186,7 +187,7 @@ impl ServerEntry<'_> {
         None
     }
 
-    /// A time in seconds. `unit` is the length of the file's unit, in seconds.
+    /// Reads a time, in seconds. `unit` is the length of the file's unit, in seconds.
     pub(super) fn seconds(
         &mut self,
         key: &str,
@@ -257,7 +258,7 @@ impl ServerEntry<'_> {
         }
     }
 
-    /// Sets `allow` and `deny` of a server from the lists under these keys.
+    /// Sets a server's `allow` and `deny` from the lists under these keys.
     pub(super) fn set_tool_filter(&mut self, server: &mut Server, allow: &str, deny: &str) {
         // Gemini CLI accepts `tool(argument)`.
         let bare = |tool: String| tool.split('(').next().unwrap_or_default().trim().to_owned();
@@ -280,7 +281,7 @@ impl ServerEntry<'_> {
         }
     }
 
-    /// Warns about keys that name tools which need no approval.
+    /// Warns about keys that list tools which need no approval.
     pub(super) fn warn_approvals(&mut self, keys: &[&str]) {
         for key in keys {
             let is_set = match self.value(key) {
@@ -328,7 +329,7 @@ fn is_toolcrib(transport: &Transport) -> bool {
     };
     match transport {
         Transport::Stdio { command, args, .. } => {
-            // The name alone may be a folder that any server uses. Followed by `mcp`, it is our command.
+            // An argument that is only our name may be a folder of any server. Followed by `mcp`, it is our command.
             let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
             is_name(command) || args.windows(2).any(runs)
         }

@@ -1,4 +1,4 @@
-//! Gemini CLI: `mcpServers` with `httpUrl`, lists of tools, milliseconds, and `$NAME` for variables.
+//! Gemini CLI: `mcpServers` with `httpUrl`, lists of tools, times in milliseconds, and `$NAME` for variables.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::mcp_servers;
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     let convert = |text: &str| convert_references(&mcp_servers::variables_only(text));
     builder.add_servers("mcpServers", value.get("mcpServers"), &convert, server);
-    // The file may list the servers that are used, and those that are not.
+    // The file may list the servers to use and the servers to leave out.
     let names = |list: Option<&Value>| {
         let list = list?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())

@@ -10,8 +10,8 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     builder.add_servers("mcp_servers", value.get("mcp_servers"), &convert_references, server);
 }
 
-/// Converts `${env:NAME}` to `${NAME}`, which is the same in Hermes. `${env:file:PATH}` must not become our reference to a
-/// file.
+/// Converts `${env:NAME}` to `${NAME}`, which means the same in Hermes. `${env:file:PATH}` must not become a reference
+/// to a file, which only our config supports.
 fn convert_references(text: &str) -> String {
     mcp_servers::variables_only(&text.replace("${env:", "${"))
 }
@@ -48,7 +48,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
 }
 
 /// The tool names under a key; `None` if an entry is not a name. A filter that cannot be read must not allow more tools
-/// than it does in Hermes.
+/// here than in Hermes.
 fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     match entry.value("tools").and_then(|tools| tools.get(key)) {
         None | Some(Value::Null) => Some(Vec::new()),

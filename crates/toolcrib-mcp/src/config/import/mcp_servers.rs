@@ -1,12 +1,13 @@
-//! Servers under `mcpServers`, the key that many clients use; also for clients that are not known by name.
+//! Reads servers under `mcpServers`, the key that many clients use. This also covers clients that are not known by
+//! name.
 
 use serde_json::Value;
 
 use super::super::Server;
 use super::entry::{ImportBuilder, ServerEntry};
 
-/// Escapes `${file:PATH}`, which only our config supports: with it, a project's file could send any of the user's files to
-/// its server. `${NAME}` and references to folders have the same meaning in both.
+/// Escapes `${file:PATH}`, which only our config supports. Otherwise a project's file could send any of the user's
+/// files to the project's server. `${NAME}` and references to folders mean the same in the client's config and in ours.
 pub(super) fn without_files(text: &str) -> String {
     text.replace("${file:", "$${file:")
 }

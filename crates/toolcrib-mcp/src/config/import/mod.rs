@@ -2,8 +2,8 @@
 //!
 //! The client is detected from the file's contents, and the file is then read as that client reads it. Unknown keys are
 //! ignored. A setting that cannot be used causes a warning, and does not affect the other servers. Formats that differ,
-//! such as `{env:NAME}` or milliseconds, are converted to ours; references are not expanded yet. No warning and no error
-//! contains a value.
+//! such as `{env:NAME}` or milliseconds, are converted to ours; references are not expanded yet. No warning and no
+//! error contains a value.
 
 mod claude_code;
 mod claude_desktop;
@@ -112,7 +112,7 @@ impl fmt::Display for ClientKind {
 pub struct ImportedConfig {
     /// The client that the file belongs to.
     pub client: ClientKind,
-    /// Its servers.
+    /// The file's servers.
     pub servers: BTreeMap<String, Server>,
     /// The disabled servers, with the reason.
     pub disabled: BTreeMap<String, String>,
@@ -136,7 +136,7 @@ pub struct ImportSource<'a> {
 pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConfig>, ConfigError> {
     let ending = source.file.extension().unwrap_or_default();
     if ending.eq_ignore_ascii_case("toml") {
-        // Our own file is TOML too; its own parser reports errors in it.
+        // Errors are ignored here: our own file is TOML too, and its own parser reports them.
         let codex = parse_toml(text).ok().filter(detect::is_codex);
         let read = |value: Value| {
             project_folder::start_in_project_folder(
@@ -153,8 +153,8 @@ pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConf
     }))
 }
 
-/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here; callers with a YAML
-/// parser use [`read_value`].
+/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here; callers with a
+/// YAML parser use [`read_value`].
 pub fn read_as(
     client: ClientKind,
     text: &str,

@@ -1,4 +1,4 @@
-//! opencode: `mcp`, with commands as lists, milliseconds, `{env:NAME}` and `{file:PATH}`.
+//! opencode: `mcp`, with commands as lists, times in milliseconds, `{env:NAME}` and `{file:PATH}`.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let convert = |text: &str| convert_references(text, folder);
     let mcp = value.get("mcp");
-    // The second version has its servers one level deeper.
+    // The second version of the format has the servers one level deeper, under `servers`.
     let deeper = mcp.and_then(|mcp| mcp.get("servers")).filter(|servers| {
         servers.as_object().is_some_and(|all| all.values().all(Value::is_object))
             && servers.get("type").is_none()
@@ -37,7 +37,7 @@ fn stdio(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Optio
     let words = entry.raw_strings("command").unwrap_or_default();
     let mut words = words.iter().map(|word| convert(word));
     let Some(command) = words.next() else {
-        // An entry for a server that an organisation provides may only enable or disable it.
+        // An entry that only enables or disables a server of the user's organisation has no command.
         entry.warn("command", "is missing; the server is left out");
         return None;
     };
@@ -65,7 +65,7 @@ fn set_timeouts(entry: &mut ServerEntry<'_>, server: &mut Server) {
     }
 }
 
-/// Converts `{env:NAME}` and `{file:PATH}`. A relative path starts at the folder of the config file.
+/// Converts `{env:NAME}` and `{file:PATH}`. A relative path is relative to the config file's folder.
 fn convert_references(text: &str, folder: &Path) -> String {
     let mut out = String::new();
     let mut rest = text;

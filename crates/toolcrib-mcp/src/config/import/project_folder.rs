@@ -1,4 +1,5 @@
-//! The project folder that a file belongs to. Its servers start there, so that their relative arguments work.
+//! Finds the project folder that a file belongs to. The file's servers start there, so that relative paths in their
+//! arguments work.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,27 +9,27 @@ use toolcrib_server::expand::{Reference, from_system};
 use super::super::{Server, Transport};
 use super::{ImportSource, ImportedConfig};
 
-/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names in the
-/// home folder for the user's settings.
+/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names in
+/// the home folder for the user's settings.
 pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let project = match (folder_name, file.file_name()?.to_str()?) {
         (".cursor" | ".vscode" | ".gemini" | ".codex", _) => folder.parent()?,
         (_, ".mcp.json") => folder,
-        // In `.config/opencode` it is the user's file.
+        // In `.config/opencode`, the file is the user's and not a project's.
         (_, "opencode.json" | "opencode.jsonc") if !folder.ends_with(".config/opencode") => folder,
         _ => return None,
     };
     project.is_absolute().then_some(project)
 }
 
-/// Sets the working folder of a server, unless it has one.
+/// Sets a server's working folder, unless it already has one.
 pub fn set_start_folder(server: &mut Server, folder: &Path) {
     if let Transport::Stdio { cwd, .. } = &mut server.transport
         && cwd.is_none()
     {
-        // References in `cwd` are expanded, so a folder whose name looks like one is escaped.
+        // References in `cwd` are expanded later, so `${` in the folder's name is escaped.
         *cwd = Some(folder.to_string_lossy().replace("${", "$${").into());
     }
 }

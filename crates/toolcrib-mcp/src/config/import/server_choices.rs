@@ -1,7 +1,7 @@
-//! Servers that the user has disabled in a client, in another file than the one that defines them.
+//! Servers that the user has disabled in a client, in a file other than the one that defines them.
 //!
 //! Claude Code stores these choices by project in `~/.claude.json` and in its `settings.json`, Gemini CLI in a separate
-//! file. Without them, the import would enable servers that the user has disabled. A file of the repository can only
+//! file. Without them, the import would enable servers that the user has disabled. A file in the repository can only
 //! disable servers: its approvals are not the user's.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +25,9 @@ pub enum SettingsOwner {
 pub struct ServerChoices {
     /// Servers that are disabled wherever they are defined, each with the key that disables it.
     disabled: BTreeMap<String, &'static str>,
-    /// Claude Code: servers of a project's `.mcp.json` that were rejected.
+    /// Claude Code: servers in a project's `.mcp.json` that were rejected.
     rejected: BTreeSet<String>,
-    /// Claude Code: servers of a project's `.mcp.json` that were approved, if there is a list.
+    /// Claude Code: servers in a project's `.mcp.json` that were approved, if there is a list of them.
     approved: Option<BTreeSet<String>>,
     approves_all: bool,
     /// Gemini CLI: disabled servers, in lower case.
@@ -72,7 +72,7 @@ impl ServerChoices {
         }
     }
 
-    /// Disables the servers of a file of this client.
+    /// Disables the imported servers that these settings disable. `file` is the file that defines the servers.
     pub fn apply(&self, imported: &mut ImportedConfig, file: &Path) {
         let is_mcp_json = imported.client == ClientKind::ClaudeCode
             && file.file_name().is_some_and(|name| name == ".mcp.json");
@@ -98,7 +98,7 @@ impl ServerChoices {
         if self.rejected.contains(name) {
             return Some("`disabledMcpjsonServers` names it".to_owned());
         }
-        // Claude Code writes an empty list before the user has chosen.
+        // Claude Code writes an empty list before the user has chosen, so an empty list disables nothing.
         let approved = self.approved.as_ref().filter(|names| !names.is_empty())?;
         let is_approved = self.approves_all || approved.contains(name);
         (!is_approved).then(|| "`enabledMcpjsonServers` does not name it".to_owned())

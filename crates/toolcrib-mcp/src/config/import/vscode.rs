@@ -1,4 +1,5 @@
-//! VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that it asks the user for.
+//! VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that VS Code asks the user to
+//! enter.
 
 use serde_json::Value;
 

@@ -43,7 +43,7 @@ pub(super) fn check_form(schema: &Value) -> Result<(), QuestionError> {
     }
 }
 
-/// A choice must be one line. It may have the invisible characters that ordinary writing needs.
+/// A choice must be one line. It may contain the invisible characters that ordinary writing needs.
 fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     let text = choice.as_str().unwrap_or_default();
     if !is_clean(text) || text.contains(['\n', '\t']) {

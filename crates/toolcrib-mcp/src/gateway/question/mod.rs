@@ -160,7 +160,7 @@ fn prepare_sampling(
     limits: &Limits,
 ) -> Result<(), QuestionError> {
     let fields = checked_fields(params, limits.sampling_bytes)?;
-    // To a client, "this server" is the gateway, so it would send the context of all servers.
+    // For a client, "this server" is the gateway, so the client would send the context of all servers.
     fields.retain(|key, value| key != "includeContext" || *value == "none");
     clean_value(params);
     if let Some(messages) = params.get_mut("messages") {

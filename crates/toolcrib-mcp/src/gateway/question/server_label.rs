@@ -26,8 +26,8 @@ pub(super) fn label_name(server: &str) -> String {
     shorten(&name, MAX_NAME_CHARS).into_owned()
 }
 
-/// Replaces the opening brackets of text blocks that begin like a label. The rest of a prompt stays unchanged, since
-/// a completion depends on every character.
+/// Replaces the opening bracket of each text block that begins like a label. The rest of a prompt stays unchanged,
+/// since a completion depends on every character.
 pub(super) fn replace_label_brackets(content: &mut Value) {
     match content {
         Value::Array(blocks) => blocks.iter_mut().for_each(replace_label_brackets),
@@ -86,7 +86,7 @@ pub(super) fn without_labels(text: &str) -> String {
     text.char_indices().map(replace).collect()
 }
 
-/// Whether a text begins with an opening bracket and `server`, apart from markup.
+/// Whether a text begins with an opening bracket and `server`, ignoring markup.
 pub(super) fn begins_like_label(text: &str) -> bool {
     let rest = text.trim_start_matches(is_before_label);
     text[..text.len() - rest.len()].contains(is_opening) && begins_with_server(rest)
@@ -121,7 +121,7 @@ fn is_opening(c: char) -> bool {
     )
 }
 
-/// Whether a reader does not notice a character at the beginning of a text: whitespace, and Markdown formatting.
+/// Whether a reader would overlook a character at the beginning of a text: whitespace and Markdown formatting.
 fn is_markup(c: char) -> bool {
     c.is_whitespace()
         || is_combining(c)
