@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_request_without_its_tools_is_the_same_once_they_are_put_back() {
         let bodies = [
-            // The tools come before and after the history. Both requests continue a response.
+            // One body has its tools before the history, the other has them after it. Both continue a response.
             r#"{"tools": [ {"type":"function","name":"a"} ], "model":"m", "input":[{"role":"user","content":"é"}], "previous_response_id": "resp_1"}"#,
             r#"{"previous_response_id":"resp_1","model":"m","input":"hi","tools":[{"type":"function","name":"a"}],"x":1}"#,
         ];

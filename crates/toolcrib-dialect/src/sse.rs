@@ -111,7 +111,7 @@ impl Event {
     }
 
     /// Whether every line is a comment or a field that the standard defines. Parsers of event streams ignore other
-    /// lines, but some clients do not parse the response as an event stream.
+    /// lines, but a client might not parse the response as an event stream.
     pub(crate) fn has_only_fields(&self) -> bool {
         let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -59,8 +59,8 @@ struct OpenConnection {
 }
 
 impl ConnectionTable {
-    /// Evicts the connection that has been idle longest; only those of `client` count if it is given. Returns whether a
-    /// connection was evicted.
+    /// Evicts the connection that has been idle longest. If `client` is given, only its connections are considered.
+    /// Returns whether a connection was evicted.
     fn evict_longest_idle(&self, client: Option<IpAddr>) -> bool {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
         let idle = of_client.filter_map(|open| Some((open.activity.idle_since()?, open)));

@@ -86,7 +86,7 @@ impl PrivateFileError {
 #[derive(Debug, Clone)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// The uppermost folder that belongs to Toolcrib. In it and below, nobody else may write, not even a group.
+    /// The uppermost folder that belongs to Toolcrib. Nobody else may write in it or below it, not even a group.
     root: PathBuf,
     /// Folders above this one are not checked.
     home: Option<PathBuf>,

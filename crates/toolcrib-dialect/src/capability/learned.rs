@@ -75,7 +75,7 @@ impl LearnedUnsupported {
         now: u64,
     ) -> impl Iterator<Item = UnsupportedFeature> {
         let (host, model) = (normalise_host(host), normalise_model(model));
-        // An entry from far in the future comes from a broken clock. It is not valid either, because it would never
+        // An entry from far in the future comes from a broken clock. It is not valid either; otherwise it would never
         // expire.
         let is_valid = move |entry: &&LearnedEntry| now.abs_diff(entry.learned_at) < self.valid_for;
         let applies = move |entry: &&LearnedEntry| {

@@ -12,8 +12,7 @@ const SEARCH_BETA: &str = "tool-search-tool-2025-10-19";
 enum Host {
     Anthropic,
     OpenAi,
-    /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so a host with that endpoint counts as
-    /// unknown.
+    /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so that endpoint's host counts as unknown.
     Bedrock,
     Vertex,
     Azure,

@@ -135,9 +135,9 @@ pub struct ResponseStart {
     pub status: u16,
     /// The body, or how it is delivered.
     pub body: ResponseBody,
-    /// Whether the body is the upstream's, unchanged: its `content-length` is still valid.
+    /// Whether the body is the upstream's, unchanged, so that its `content-length` is still valid.
     pub is_unmodified: bool,
-    /// Whether the body is translated: headers with a hash of the original must be removed.
+    /// Whether the body is translated, so that headers with a hash of the original must be removed.
     pub is_translated: bool,
     /// Rounds, searches and tokens, if they are already known.
     pub summary: Option<TurnSummary>,
