@@ -74,7 +74,7 @@ impl<'a> ChatCall<'a> {
     }
 }
 
-/// Returns the name in a call, a tool or a tool choice.
+/// Returns the tool's name from a call, a tool definition or a tool choice.
 pub(super) fn name(text: &str) -> Option<String> {
     let fields = Fields::read(text)?;
     let inner = ["function", "custom"].iter().find_map(|key| fields.get(key));

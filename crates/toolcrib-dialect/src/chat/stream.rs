@@ -311,7 +311,7 @@ impl ChatStreamMerger {
         })
     }
 
-    /// Decides about held calls, in order, and sends those that the client gets. If the round was truncated,
+    /// Decides about held calls, in order, and sends those that are for the client. If the round was truncated,
     /// its calls may be incomplete, so held calls are dropped.
     fn decide_held_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let (ended, truncated) = (self.round.ended, self.round.is_truncated());

@@ -97,8 +97,8 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
 }
 
 /// Returns the call that a client's result belongs to. The call is found by id, then by name, then by the id of
-/// a call that already has a result (some clients send a result twice). If the model misspelled the name, it is
-/// the next call to the bridge tool.
+/// a call that already has a result (some clients send a result twice). If none of these matches, because the
+/// model misspelled the name, it is the next call to the bridge tool.
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))

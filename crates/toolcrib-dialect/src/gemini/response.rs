@@ -30,7 +30,7 @@ impl<'a> GeminiResponse<'a> {
         self.content.as_ref().map_or(&[], |content| &content.parts)
     }
 
-    /// Returns how the round ended, if this response ends it. `STOP` is also used for a response with calls.
+    /// Returns how the round ended, if this response ends it. `STOP` does not mean that there are no calls.
     pub(super) fn end(&self) -> Option<RoundEnd> {
         let reason = self.candidate.as_ref().and_then(|it| it.string("finishReason"));
         match reason.as_deref() {

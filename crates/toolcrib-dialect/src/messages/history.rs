@@ -73,7 +73,7 @@ pub(super) fn insert_hidden_answers<'a>(
     all
 }
 
-/// Returns a message with the upstream's ids in its results, if the client sent different ids or none.
+/// Replaces the call ids in a message's results with the upstream's, if the client sent different ids or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Parsing every message is expensive, and few clients change ids.
     if ids.is_empty() {

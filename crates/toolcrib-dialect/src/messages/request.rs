@@ -120,7 +120,7 @@ pub(super) fn result_blocks<'a>(block: &ContentBlock<'a>) -> Option<Vec<&'a str>
     items(block.fields.get("content")?)
 }
 
-/// Returns the tools that the results in a message load.
+/// Returns the tools that are loaded by the results in a message.
 pub(super) fn loaded_by(entry: &str) -> Vec<String> {
     let results = Message::read(entry).map(|message| message.blocks()).unwrap_or_default();
     let inner = results.iter().filter_map(result_blocks).flatten();

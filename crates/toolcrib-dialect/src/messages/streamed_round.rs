@@ -117,7 +117,7 @@ impl StreamedBlock {
         }
     }
 
-    /// Returns the input of a call: the received pieces, or the input in the block's start.
+    /// Returns the input of a call: the received pieces, or else the input in the block's first event.
     pub(super) fn input(&self) -> String {
         if !self.input.trim().is_empty() {
             return self.input.clone();

@@ -37,7 +37,7 @@ pub(super) fn qualify_deferred_calls(
 ) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
     let has_namespace = item.fields.string("namespace").is_some_and(|space| space == name);
-    // A namespace of the client is replaced, because the tool is loaded into a different one.
+    // A namespace that the client set is replaced, because the tool is loaded into a different one.
     (!has_namespace).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
 }
 
@@ -102,7 +102,7 @@ pub(super) fn insert_hidden_answers<'a>(
     all
 }
 
-/// Returns an output item with the upstream's id for its call, if the client sent a different id or none.
+/// Replaces the call id in an output item with the upstream's, if the client sent a different id or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Parsing every entry is expensive, and few clients change ids.
     if ids.is_empty() {

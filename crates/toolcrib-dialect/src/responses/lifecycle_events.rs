@@ -80,10 +80,12 @@ impl ResponsesStreamMerger {
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
         if output.iter().any(|item| item_routing(item.get(), router) == CallRoute::Hold) {
-            // The output must be assembled from the items that the client got.
+            // The client does not get the output as the upstream sent it, so it must be assembled from the
+            // client's items.
             self.writer.renumber();
         }
-        // If at least as many items had events of their own, none is missing, whatever their indices.
+        // If at least as many items had events of their own as the response lists, none is missing, whatever
+        // their indices.
         let done = self.round.items.iter().filter(|item| item.done).count();
         let output = if done < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {

@@ -49,7 +49,7 @@ impl BackendError {
     /// Reads the error in an object; `None` if there is none.
     pub(super) fn from_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
         let Some(inner) = lenient::object(fields, "error") else {
-            // `{"error": "…"}`, or the default error of a web framework.
+            // The object is `{"error": "…"}`, or the default error of a web framework.
             let found = ["error", "message", "detail"]
                 .iter()
                 .find_map(|key| lenient::text(fields, key).filter(|text| !text.is_empty()))?;

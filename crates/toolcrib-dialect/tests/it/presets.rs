@@ -147,7 +147,7 @@ fn claude_code_lists_names_in_the_first_message_in_every_mode() {
     }
 }
 
-/// The upstream supports references, in each of the two APIs that have them. Reveals are enabled or disabled.
+/// The upstream supports references. Tested in both APIs that have them, with and without reveals.
 #[test]
 fn claude_code_lists_names_in_the_first_message_with_references() {
     let searches =

@@ -10,7 +10,7 @@ use toolcrib_dialect::{LimitExceeded, ResponseLimits};
 
 const LIMITS: ResponseLimits = ResponseLimits { response: 100_000, turn: 50_000, call: 20_000 };
 
-/// A stream of an upstream: its first events, and an event that it repeats with `@` replaced by a counter.
+/// An upstream's stream: its first events, and an event that is repeated with `@` replaced by a counter.
 struct UpstreamStream {
     api: Api,
     speaks: Option<Api>,

@@ -212,7 +212,7 @@ impl GeminiConversation {
     }
 }
 
-/// Returns the texts of our search results in a body that was sent.
+/// Returns the texts of our search results in a content that was sent.
 fn outputs(content: &Value) -> Vec<&str> {
     let parts = content["parts"].as_array().unwrap();
     parts

@@ -74,7 +74,7 @@ fn one_search() {
         assert_eq!(hidden[2]["content"][0]["tool_use_id"], "toolu_search01");
         assert!(hidden[2].to_string().contains("crm__find_customer"));
 
-        // The client answers the call; the wrapped call is sent upstream again.
+        // The client answers the call; the history sent upstream contains the wrapped call again.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);

@@ -1,4 +1,4 @@
-//! Our search, answered with references: the differences from the bridge.
+//! Our own search, whose results are references: tests of what differs from the bridge.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;

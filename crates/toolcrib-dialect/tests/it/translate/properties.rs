@@ -150,7 +150,7 @@ fn request(api: Api, history: &[Value]) -> Value {
     }
 }
 
-/// Returns the text and the calls of a message of the client's API.
+/// Returns the text and the calls in a message of the client's API.
 fn read(api: Api, response: &Value) -> (String, Vec<(String, String, Value)>) {
     let mut text = String::new();
     let mut calls = Vec::new();

@@ -389,8 +389,8 @@ impl RequestGenerator<'_> {
                     "tool_definitions",
                     "local_functions",
                 ]);
-                // Some of these are keys of the API. It recognises only one spelling of them, so they are
-                // written in another.
+                // Some of these are keys of the API, which recognises only one spelling, so they are written in
+                // upper case.
                 let key = if key.contains('_') && key != "mcp_servers" {
                     key.to_owned()
                 } else {
