@@ -30,7 +30,7 @@ fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
     match value {
         Value::String(text) => {
             let (cleaned, classes) = clean(text);
-            // Without such a class, only line endings can differ, and the original ones are kept.
+            // If no hidden characters were found, only line endings can differ, and the original ones are kept.
             if !classes.is_empty() {
                 removed.extend(classes);
                 *text = cleaned.into_owned();

@@ -1,4 +1,4 @@
-//! The client that sent a request, and the messages that can be sent to it.
+//! The client that sent a request, and how messages are sent to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -95,8 +95,8 @@ impl ClientSession {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let gateway = &self.state.gateway;
-        // A newer client has no session, so any of its requests may be its first. Each server is waited for only
-        // once, however many requests there are.
+        // A newer client has no session, so any of its requests may be its first. The gateway waits only once for each
+        // server, however many requests there are.
         if client.is_modern || !self.state.tool_list.is_sent() {
             gateway.wait_for_startup(client, self.profile()).await;
         }

@@ -62,7 +62,7 @@ pub struct Gateway {
     pub(crate) unknown_fields: UnknownFields,
     /// The sources of hidden text that were already logged.
     logged_hidden_text: LoggedOnce,
-    /// Identifies connections, so that one client's calls can be told from another's.
+    /// Identifies connections, so that the calls of different clients can be told apart.
     next_client_id: AtomicU64,
 }
 

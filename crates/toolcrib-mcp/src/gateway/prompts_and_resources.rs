@@ -157,7 +157,7 @@ impl Gateway {
     }
 }
 
-/// Replaces the server's own URI by the one that the client used.
+/// Replaces the server's own URI with the URI that the client used.
 fn replace_uri(result: &mut Value, own_uri: &str, client_uri: &str) {
     let contents = result.get_mut("contents").and_then(Value::as_array_mut);
     for part in contents.into_iter().flatten() {

@@ -78,7 +78,7 @@ impl SubscriptionRegistry {
         Err(UpstreamError::Rejected(ErrorData::internal_error(problem, None)))
     }
 
-    /// Records that one client fewer subscribes to a resource.
+    /// Records that one client no longer subscribes to a resource.
     fn release(&self, resource: &ResourceKey) {
         let mut entries = self.lock();
         let Some(count) = entries.get_mut(resource) else { return };
@@ -94,7 +94,7 @@ impl SubscriptionRegistry {
     }
 }
 
-/// The resources that one client subscribes to. Dropping it ends the subscriptions.
+/// The resources that one client subscribes to. Dropping this value ends the subscriptions.
 pub(super) struct ClientSubscriptions {
     gateway: Arc<Gateway>,
     by_resource: Mutex<HashMap<ResourceKey, Subscription>>,

@@ -90,7 +90,7 @@ pub enum ClientIdentity {
 
 /// A client that sends the stored token of `target` and refreshes it.
 ///
-/// Use one per server: its clones share the token and refresh it once, however many calls find it expired. `http` must
+/// Use one per server: its clones share the token and refresh it once, even if many calls find it expired. `http` must
 /// not follow redirects, because it carries the token. A login by another process takes effect with the next
 /// `client_for`; [`needs_login`] tells whether an error requires a login.
 pub async fn client_for<C>(

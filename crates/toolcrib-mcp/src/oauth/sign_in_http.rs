@@ -1,7 +1,7 @@
 //! The HTTP client of a sign-in: contacts only allowed addresses, and filters the responses.
 //!
-//! Of a token response only the standard fields are passed on, and of an error only its code. The SDK logs and repeats
-//! both, and a server could put anything there.
+//! Only the standard fields of a token response, and only the code of an error, are passed on. The SDK logs and repeats
+//! both, and a server could put anything into the rest.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

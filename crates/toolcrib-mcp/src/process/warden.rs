@@ -1,4 +1,4 @@
-//! The warden: a process between the gateway and a server that ends the server when the gateway is gone.
+//! The warden: a process between the gateway and a server. It ends the server when the gateway is gone.
 //!
 //! A gateway that is killed with SIGKILL cannot clean up, a parent-death signal misses grandchildren, and `npx` or
 //! `uvx` start a server two processes down. So the gateway starts its own executable again as a warden, and the warden

@@ -1,4 +1,4 @@
-//! The memory that one stdio client takes with requests in flight and with messages that it has not read.
+//! The memory that one stdio client takes up: its requests in flight, and the messages that it has not read.
 //!
 //! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
 //! counts as a fixed share, because the size of its answer is not known; a message that waits to be written counts as

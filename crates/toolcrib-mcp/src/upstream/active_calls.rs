@@ -55,8 +55,8 @@ const ABANDONED_FOR: Duration = Duration::from_secs(10);
 /// Maximum number of abandoned calls that are remembered.
 const MAX_ABANDONED: usize = 1_024;
 
-/// The calls in progress on one server. A call is registered before it is sent, and so before it has an id: the server
-/// may ask a question as soon as it has read the call.
+/// The calls in progress on one server. A call is registered before it is sent, when it has no id yet, because the
+/// server may ask a question as soon as it has read the call.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveCalls {
     table: Mutex<CallTable>,
@@ -116,7 +116,7 @@ impl ActiveCalls {
         }
     }
 
-    /// Like [`Self::find`], without waiting for ids.
+    /// Like [`Self::find`], but does not wait for ids.
     pub(super) fn try_find(&self, call: Option<&RequestId>) -> Result<CallingClient, &'static str> {
         let mut table = self.lock();
         table.abandoned.retain(|(_, since)| since.elapsed() < ABANDONED_FOR);

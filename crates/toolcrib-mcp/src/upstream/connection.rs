@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// Adds how the process ended and the last lines of its stderr to the reason, and ends the process.
+/// Adds the exit status of the process and the last lines of its stderr to the reason, and ends the process.
 pub(super) async fn add_exit_and_stderr(
     mut process: Process,
     failure: ConnectionFailure,

@@ -7,8 +7,8 @@ use super::Upstream;
 impl Upstream {
     /// Notifies a legacy server that its client's roots changed.
     ///
-    /// A client may keep changing its roots while the server does not read, so at most one notification waits for the
-    /// one before it. It covers all changes up to the time it is sent.
+    /// A client may keep changing its roots while the server does not read, so at most one notification waits while
+    /// another is being sent. It covers all changes up to the time when it is sent.
     pub(crate) async fn notify_roots_changed(&self) {
         let Ok(waiting) = self.roots_waiting.try_lock() else { return };
         let _sending = self.roots_sending.lock().await;

@@ -156,7 +156,8 @@ impl ListFetcher<'_> {
             if let Some(Value::Array(page)) = page.get_mut(list.key()).map(Value::take) {
                 truncated = self.add_page(list, page, &mut entries, &mut withheld);
             }
-            // By the specification an empty string is a cursor too, but some servers send it with the last page.
+            // According to the specification an empty string is a cursor too, but some servers send it with the last
+            // page.
             cursor = next.filter(|next| !next.is_empty() && truncated.is_none());
             if cursor.is_none() {
                 break;

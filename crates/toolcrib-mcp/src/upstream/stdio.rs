@@ -67,7 +67,7 @@ pub(crate) struct StdioTransport<R, W> {
     chunk: Vec<u8>,
     /// The part of the chunk that is not processed yet.
     unread: Range<usize>,
-    /// Messages of the last line that are not processed yet: one, or those of a batch.
+    /// Messages of the last line that are not processed yet: a single message, or those of a batch.
     messages: VecDeque<Value>,
     /// The next message for the SDK.
     ready: Option<ServerJsonRpcMessage>,

@@ -113,7 +113,7 @@ impl Tap {
         self.open_requests.lock()
     }
 
-    /// Registers a request that is about to be sent. `sdk_needs_result` tells for which methods the SDK needs the
+    /// Registers a request that is about to be sent. `sdk_needs_result` says for which methods the SDK needs the
     /// result. The receiver resolves when the request is cancelled.
     pub(crate) fn register_request(
         &self,

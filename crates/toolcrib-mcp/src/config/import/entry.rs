@@ -99,7 +99,7 @@ impl ServerEntry<'_> {
         Some(server)
     }
 
-    /// Adds a warning about a key. It must not contain a value.
+    /// Adds a warning about a key. The warning must not contain a value.
     pub(super) fn warn(&mut self, key: &str, problem: &str) {
         self.warnings.push(format!("`{}`: `{key}` {problem}", self.name));
     }
@@ -207,7 +207,7 @@ impl ServerEntry<'_> {
         Some(used)
     }
 
-    /// A stdio transport from `command`, `args`, `env` and `cwd`.
+    /// Builds a stdio transport from `command`, `args`, `env` and `cwd`.
     pub(super) fn stdio(&mut self) -> Option<Transport> {
         let Some(command) = self.string("command") else {
             if !self.has("command") {
@@ -224,7 +224,7 @@ impl ServerEntry<'_> {
         })
     }
 
-    /// An HTTP transport from the URL under `key`, `headers` and the OAuth settings.
+    /// Builds an HTTP transport from the URL under `key`, from `headers` and from the OAuth settings.
     pub(super) fn http(&mut self, key: &str) -> Option<Transport> {
         if !self.has(key) {
             self.warn(key, "is missing; the server is left out");
@@ -237,7 +237,7 @@ impl ServerEntry<'_> {
         Some(Transport::Http { url, headers: self.map("headers"), oauth: self.oauth() })
     }
 
-    /// OAuth settings from `oauth`, or Cursor's `auth`.
+    /// Reads OAuth settings from `oauth`, or from Cursor's `auth`.
     fn oauth(&mut self) -> OAuth {
         let table = ["oauth", "auth"].iter().find_map(|key| self.value(key)?.as_object());
         let Some(table) = table else { return OAuth::default() };
@@ -274,7 +274,7 @@ impl ServerEntry<'_> {
         let (allowed, denied) = (list(allow), list(deny));
         server.deny = denied.unwrap_or_default();
         match allowed {
-            // In those clients an empty list allows no tool; in our config it would allow all.
+            // In those clients an empty list allows no tool; in our config it would allow all tools.
             Some(tools) if tools.is_empty() => server.deny = vec!["*".into()],
             Some(tools) => server.allow = tools,
             None => {}

@@ -60,7 +60,7 @@ fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A boolean, which may be quoted.
+/// Reads a boolean, which may be quoted.
 fn flag(entry: &mut ServerEntry<'_>, key: &str) -> Option<bool> {
     parse_flag(entry.value(key)?).or_else(|| entry.flag(key))
 }

@@ -30,7 +30,7 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     });
 }
 
-/// A server with `command`, or with a URL under `url_key`.
+/// Reads a server with `command`, or with a URL under `url_key`.
 pub(super) fn server(entry: &mut ServerEntry<'_>, url_key: &str) -> Option<Server> {
     let transport = match transport_kind(entry)? {
         TransportKind::Http => entry.http(url_key)?,
