@@ -1,4 +1,4 @@
-//! The measured processes: located next to this one, and ended with it.
+//! The measured processes. Their programs are in the same folder as this one, and they end when this process ends.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};

@@ -31,7 +31,7 @@ impl AllowedPaths {
                 Some(_) => return Err(invalid()),
                 None => (None, entry.trim()),
             };
-            // Requests are compared in their normalised spelling, so any other pattern matches nothing.
+            // Requests are compared in their normalised spelling, so a pattern in any other spelling matches nothing.
             let is_normal =
                 NormalizedPath::read(path.as_bytes()).is_ok_and(|normal| normal.as_str() == path);
             if is_normal { Ok((method, Glob::new(path))) } else { Err(invalid()) }

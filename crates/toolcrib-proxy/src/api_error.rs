@@ -69,7 +69,7 @@ impl RequestError {
         Self { api, status, text: text.to_string() }
     }
 
-    /// For a request whose caller cannot be identified.
+    /// The rejection of a request whose caller cannot be identified.
     pub(crate) fn unidentified(api: Api, why: &IdentifyError) -> Self {
         let status = match why {
             IdentifyError::NoKey | IdentifyError::MisplacedKey(_) => StatusCode::UNAUTHORIZED,

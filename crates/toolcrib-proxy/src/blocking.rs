@@ -3,7 +3,8 @@
 
 use tokio::sync::Semaphore;
 
-/// Maximum size of a body that is worked on in place, in bytes. Such a body is parsed in about a millisecond.
+/// Maximum size of a body that is worked on without a blocking thread, in bytes. Such a body is parsed in about a
+/// millisecond.
 const MAX_INLINE_BYTES: usize = 256 << 10;
 
 /// Limits how many large bodies are worked on at the same time. Each may take many times its size in memory.

@@ -26,19 +26,20 @@ use crate::toolcrib_headers::{InvalidHeader, ToolcribHeaders};
 pub struct Caller {
     /// Identifies the caller in the keys of stored records.
     pub id: [u8; 32],
-    /// The tools that it may see.
+    /// The tools that the caller may see.
     pub scope: CallerScope,
-    /// The caller in the config, if it has a key of its own.
+    /// The caller's entry in the config, if the caller has a key of its own.
     configured: Option<Arc<ConfiguredCaller>>,
-    /// Paths that the config opens to it.
+    /// Paths that the config opens to the caller.
     paths: Arc<AllowedPaths>,
-    /// The provider credentials that replace its Toolcrib key, if it sent the key in place of a credential.
+    /// The provider credentials that replace the caller's Toolcrib key, if the caller sent the key in place of a
+    /// credential.
     pub(crate) substitute_keys: Option<ProviderKeys>,
     revocation: Revocation,
 }
 
 impl Caller {
-    /// Its name, if it has one.
+    /// The caller's name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.configured.as_ref().map(|configured| configured.name.as_str())
     }
@@ -55,24 +56,24 @@ impl Caller {
         *hasher.finalize().as_bytes()
     }
 
-    /// The revocation of its key, or of the listener's token if it has no key.
+    /// The revocation of the caller's key, or of the listener's token if the caller has no key.
     pub(crate) fn revocation(&self) -> Revocation {
         self.revocation.clone()
     }
 
-    /// Whether only listed endpoints are open to it. True for a caller with a key, because it uses a credential of the
-    /// operator, and for one with a scope, because a scope can be enforced only in bodies that are read.
+    /// Whether only listed endpoints are open to the caller. True for a caller with a key, because it uses a credential
+    /// of the operator, and for a caller with a scope, because a scope can be enforced only in bodies that are read.
     pub(crate) fn is_limited(&self) -> bool {
         self.configured.is_some() || self.scope.is_narrow()
     }
 
-    /// Whether the config allows it to use conversations that the provider stores.
+    /// Whether the config allows the caller to use conversations that the provider stores.
     pub(crate) fn may_create_conversations(&self) -> bool {
         let path = NormalizedPath::read(b"/v1/conversations");
         path.is_ok_and(|path| self.may_use_path(&Method::POST, &path))
     }
 
-    /// Whether the config opens this path to it.
+    /// Whether the config opens this path to the caller.
     pub(crate) fn may_use_path(&self, method: &Method, path: &NormalizedPath) -> bool {
         self.paths.allow(method, path)
     }
@@ -87,7 +88,8 @@ struct ConfiguredCaller {
     /// The paths of this caller and those of all callers.
     paths: Arc<AllowedPaths>,
     upstream_keys: ProviderKeys,
-    /// Stays the same while the caller has this key, even if the config is reloaded.
+    /// The revocation of the caller's key. It stays the same as long as the caller has this key, even if the config is
+    /// reloaded.
     revocation: Revocation,
 }
 

@@ -181,13 +181,13 @@ pub struct CallerConfig {
     pub name: String,
     /// Its key, sent in `x-toolcrib-key` or in place of the provider's credential.
     pub key: Secret,
-    /// Names or patterns of the tools that it may know of. If empty, all tools.
+    /// Names or patterns of the tools that the caller may know of. If empty, all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Names or patterns of the tools that it may not know of.
+    /// Names or patterns of the tools that the caller may not know of.
     #[serde(default)]
     pub hidden: Vec<String>,
-    /// Paths that are open to it, in addition to those of `[proxy]`.
+    /// Paths that are open to the caller, in addition to those of `[proxy]`.
     #[serde(default)]
     pub paths: Vec<String>,
     /// The credentials that are sent to providers if the caller sends its key in place of one.

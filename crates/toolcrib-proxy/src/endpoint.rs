@@ -59,7 +59,7 @@ pub enum EndpointKind {
 pub struct Endpoint {
     /// The vendor of its API.
     pub vendor: Vendor,
-    /// The API, if bodies to this path are read.
+    /// The API, if the proxy reads the bodies of requests to this path.
     pub api: Option<Api>,
     /// What it does.
     pub kind: EndpointKind,

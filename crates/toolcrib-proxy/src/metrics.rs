@@ -14,7 +14,7 @@ struct RequestLabels {
     mode: &'static str,
 }
 
-/// The counters of the proxy.
+/// The metrics of the proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Family<RequestLabels, Counter>,
@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds the counters to a registry, with names that begin with `proxy_`.
+    /// Adds the metrics to a registry, with names that begin with `proxy_`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("proxy");
         let mut family = |name, help, family: &Family<RequestLabels, Counter>| {

@@ -170,7 +170,7 @@ impl OwnershipRecorder {
                             recorder.push(&proxy, &bytes).await;
                             ready.extend(held.take());
                             if recorder.is_complete_body() {
-                                // The last chunk waits until the end was searched.
+                                // The last chunk is held until the end of the body has been searched.
                                 held = Some(bytes);
                             } else {
                                 ready.push_back(bytes);

@@ -36,7 +36,7 @@ pub(crate) struct RequestLog {
     is_reported: AtomicBool,
     /// Counts the request as open.
     _open: OpenRequest,
-    /// Counts the memory of its body, which the exchange keeps until its end.
+    /// Counts the memory of the request's body, which the exchange keeps until it ends.
     _body: Option<Arc<BodyPermit>>,
 }
 

@@ -52,7 +52,7 @@ struct ResponseOrEvent<'a> {
     response: Option<Box<ResponseOrEvent<'a>>>,
     #[serde(borrow)]
     item: Option<OutputItem<'a>>,
-    /// In the event that adds an annotation to a text.
+    /// The annotation, in an event that adds one to a text.
     #[serde(borrow)]
     annotation: Option<Annotation<'a>>,
 }

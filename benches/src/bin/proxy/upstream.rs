@@ -56,7 +56,7 @@ impl UpstreamAndProxy {
         Ok(ExactResponse { status: 200, headers: vec![("content-type".into(), kind)], parts })
     }
 
-    /// The requests that the proxy sends to the upstream to answer a request.
+    /// The requests that the proxy sends to the upstream to answer one request of a client.
     pub(crate) fn rounds(&self, request: &Request) -> Result<Vec<Request>, BenchError> {
         self.upstream.clear();
         let response = Connection::open(&self.through)?.post(

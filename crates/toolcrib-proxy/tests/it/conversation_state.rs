@@ -87,7 +87,7 @@ async fn a_redis_that_does_not_respond_delays_no_request() {
     let mut conversation = Conversation::new(case);
     conversation.goal(&setup).await;
     redis.freeze();
-    // Waiting for Redis would never end.
+    // A request that waited for the frozen Redis would never end.
     let finished = tokio::time::timeout(TEST_TIMEOUT, conversation.goal(&setup)).await;
     redis.thaw();
     assert!(finished.is_ok());

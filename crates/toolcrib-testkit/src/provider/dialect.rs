@@ -35,7 +35,7 @@ pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError { status: 400, message: message.into() }
 }
 
-/// What a response is written from, in addition to the reply itself.
+/// The data that a response is written from, in addition to the reply itself.
 pub(crate) struct ResponseContext<'a> {
     pub(crate) request: &'a Value,
     pub(crate) options: &'a Options,

@@ -17,7 +17,7 @@ pub(crate) struct Route {
 /// The format of the response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ResponseFormat {
-    /// The body of the request decides whether it streams.
+    /// JSON or events, as the body of the request asks for.
     Body,
     /// One JSON object.
     Whole,

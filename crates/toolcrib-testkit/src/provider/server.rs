@@ -73,7 +73,7 @@ impl Provider {
         Ok(Self { url: format!("http://{address}"), address, shared, runtime: Some(runtime) })
     }
 
-    /// The address it listens on. Starting another provider there after dropping this one is a restart.
+    /// The address that the provider listens on. To simulate a restart, drop this provider and start another one there.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -27,7 +27,7 @@ impl ResponseControl {
         }
     }
 
-    /// Counts a response as open until the result is dropped.
+    /// Counts a response as open until the returned value is dropped.
     pub(crate) fn track(&self) -> OpenResponse {
         self.open.send_modify(|open| *open += 1);
         OpenResponse(self.open.clone())

@@ -134,7 +134,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     text_of(path, file)
 }
 
-/// Reads a file that was not named on the command line. An error if it is a pipe or a device.
+/// Reads a file that was not named on the command line. Returns an error if the file is a pipe or a device.
 pub(crate) fn read_regular(path: &Path) -> Result<String, Failure> {
     let (file, _) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;

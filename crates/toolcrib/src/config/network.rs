@@ -55,7 +55,7 @@ pub(crate) struct LoadedConfig {
     pub(crate) sections: Sections,
     /// The file it was read from, which is watched for changes.
     pub(crate) location: Option<Location>,
-    /// One for each key or server that is ignored or disabled.
+    /// One warning for each key or server that is ignored or disabled.
     pub(crate) warnings: Vec<String>,
 }
 

@@ -96,7 +96,7 @@ enum Key {
 struct Collection {
     content: Content,
     start: Marker,
-    /// Zero if it has no anchor.
+    /// The id of its anchor; zero if it has none.
     anchor: usize,
     bytes_before: usize,
     /// Depth of the deepest value in it.

@@ -113,7 +113,8 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
         Some("function_call") => added["arguments"] = "".into(),
         Some("tool_search_call") => {
             added["arguments"] = json!({});
-            // In the real API, the id in the `done` event is the valid one.
+            // The id in this event is deliberately another one: in the real API, the id in the `done` event is the
+            // valid one.
             if item["execution"] == "client" {
                 added["call_id"] = context.ids.make("call_").into();
             }

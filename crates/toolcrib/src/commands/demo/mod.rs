@@ -22,7 +22,7 @@ struct DemoReport {
     counter: String,
     context: usize,
     task: &'static str,
-    /// Tokens of all tools in full, on every turn.
+    /// Tokens of all complete tool definitions, which every turn contains without tool search.
     tokens: usize,
     /// Tokens of the first turn with tool search.
     first_turn: usize,

@@ -120,7 +120,7 @@ fn brief(definition: &str) -> String {
     if let Some(Value::String(text)) = tool.get_mut("description") {
         *text = shorten(text, 24).into_owned();
     }
-    // The name contains the server.
+    // The server is removed, because it is already part of the name.
     if let Some(fields) = tool.as_object_mut() {
         fields.shift_remove("server");
     }

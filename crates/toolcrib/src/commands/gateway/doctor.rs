@@ -22,7 +22,7 @@ struct DoctorReport {
     config: Option<String>,
     servers: Vec<ServerReport>,
     tools: usize,
-    /// Tokens of all tools in full.
+    /// Tokens of all complete tool definitions.
     tokens: usize,
     /// Tokens of everything that clients see instead.
     shown: usize,
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let location = find_config(args.config.as_deref(), print_stderr)?;
     let config = load_config_with_servers(location.as_ref(), &args.overrides)?;
     let config_path = location.map(|location| location.path().display().to_string());
-    // `serve` reports an error in this section.
+    // An error in this section is left to `serve`, which reports it.
     let proxy = config.sections.proxy.as_ref();
     let proxy_notes =
         proxy.map(|proxy| unsupported_mode_notices(proxy, &config.sections.gateway.settings));

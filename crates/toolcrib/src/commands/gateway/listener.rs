@@ -87,7 +87,7 @@ impl Listener {
     }
 }
 
-/// Decides what a listener on `ip` requires of clients, if the config has this token.
+/// Decides what a listener on `ip` requires of clients. `token` is the token in the config, if there is one.
 fn access(ip: IpAddr, token: Option<&Secret>) -> Result<Access, Failure> {
     let token = token.map(|token| expand_secret(token, &from_system)).transpose();
     let token = token.map_err(|error| Failure::input("`http.token`", &error, error.hint()))?;

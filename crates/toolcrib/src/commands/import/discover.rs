@@ -35,7 +35,7 @@ pub(super) struct FoundFile {
     /// Whether the file is in the working folder.
     pub(super) project: bool,
     pub(super) servers: Vec<String>,
-    /// The servers that are disabled there, and are imported as disabled.
+    /// The servers that the file disables. They are imported as disabled.
     pub(super) disabled: Vec<ServerReason>,
     /// Servers of the file that were not imported.
     pub(super) skipped: Vec<ServerReason>,
@@ -140,7 +140,7 @@ impl DiscoveredFiles {
         merge: &mut ServerMerge,
     ) {
         let ImportedConfig { client, servers, disabled, names, mut warnings } = foreign;
-        // For example the settings of an editor without MCP servers.
+        // A file without servers may be, for example, the settings of an editor.
         if servers.is_empty() && warnings.is_empty() {
             return;
         }

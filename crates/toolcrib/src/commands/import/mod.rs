@@ -34,7 +34,7 @@ struct ImportReport {
     masked: bool,
     /// The names of the new servers.
     added: Vec<String>,
-    /// The file they were written to.
+    /// The file that the new servers were written to.
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<PathBuf>,
 }
