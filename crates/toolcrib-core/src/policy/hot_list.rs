@@ -14,11 +14,11 @@ use crate::tool::{DeferPolicy, Tool};
 /// The hot list may take at most this fraction of all tool tokens: one divided by this number.
 const SHARE_DIVISOR: usize = 4;
 
-/// The jobs, the most important first, and the names of tools that do them in known clients. Case and word separators do not
-/// count: `run_shell_command` equals `RunShellCommand`.
+/// The jobs, the most important first, and the names of tools that do them in known clients. Case and word separators are
+/// ignored: `run_shell_command` equals `RunShellCommand`.
 ///
 /// The most common names of a job come first. Tools that only assist another tool (reading a running shell's output, editing a
-/// notebook) are left out, because they are rarely needed and never first.
+/// notebook) are left out, because they are rarely needed, and never as the first tool.
 const JOBS: [&[&str]; 6] = [
     // The shell, which can replace every other tool. Claude Code, opencode, Pi (bash); Codex
     // (shell, local_shell, shell_command, exec_command); Gemini CLI and Qwen Code

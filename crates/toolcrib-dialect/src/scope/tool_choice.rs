@@ -12,7 +12,7 @@ use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 /// Choices that name no tool.
 const WORD_CHOICES: [&str; 4] = ["auto", "none", "required", "any"];
 
-/// All keys of a choice. Any other key might name a tool.
+/// All known keys of a tool choice. An unknown key might name a tool.
 const CHOICE_KEYS: [&str; 10] = [
     "type",
     "mode",

@@ -92,7 +92,7 @@ impl From<BodyPermit> for BodyMemory {
     }
 }
 
-/// The stream of one request over HTTP, in the extensions of the request.
+/// The notification stream of one HTTP request. It is stored in the extensions of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestStream(pub(crate) mpsc::Sender<ServerNotification>);
 

@@ -148,8 +148,8 @@ impl ProcessTree {
         }
     }
 
-    /// Whether the server's group is empty. Called when no child is left; on Linux no process at all is left then,
-    /// because orphans become children.
+    /// Whether the server's process group is empty. Called when no child is left. On Linux that means that no process is
+    /// left at all, because orphans become our children.
     fn is_group_gone(&self) -> bool {
         cfg!(target_os = "linux")
             || self.group.is_none_or(|group| test_kill_process_group(group).is_err())

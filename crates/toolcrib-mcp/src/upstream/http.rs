@@ -35,8 +35,8 @@ use crate::raw_arguments::message_to_json;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
-/// Opening the stream for changes causes a fetch of the lists, but at most once in this time, because a proxy may end
-/// that stream every few seconds.
+/// Minimum time between two fetches of the lists that are caused by opening the change stream. A proxy between us and
+/// the server may close that stream every few seconds.
 const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum length of the excerpt of a body in an error, in characters.
 const EXCERPT_CHARS: usize = 200;

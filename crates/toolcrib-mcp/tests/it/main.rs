@@ -21,7 +21,7 @@ use toolcrib_mcp::config::{OAuth, Server, Transport};
 use toolcrib_mcp::{Config, Secret};
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
-/// The sections of a complete file that the engine does not read.
+/// The sections of a complete config file that the engine ignores.
 const OTHERS: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
 
 /// A complete file, as the binary reads it.

@@ -119,7 +119,7 @@ pub(crate) fn a_server_that_exits_leaves_no_children() {
         let start = Instant::now();
         process.stdin.as_mut().unwrap().write_all(b"go\n").await.unwrap();
         assert_eq!(process.wait().await, Exit::Code(3));
-        // Its children hold its stdout, which ends with them.
+        // Its children inherited its stdout, so end-of-file is reached only after all of them have exited.
         let mut rest = Vec::new();
         process.stdout.as_mut().unwrap().read_to_end(&mut rest).await.unwrap();
         drop(process.stdin.take());

@@ -32,7 +32,7 @@ fn the_sample_is_large_and_varied_and_has_no_findings() {
     let nested = tools().filter(|tool| tool.schema().matches("\"properties\"").count() > 1).count();
     let counts = [camel, kebab, terse, long, foreign, nested];
     assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
-    // Near-duplicates: the same own name on several servers.
+    // Near-duplicates: tools of several servers with the same name, apart from the prefix.
     let mut servers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for tool in tools() {
         servers.entry(tool.name_without_server()).or_default().insert(tool.server().unwrap());

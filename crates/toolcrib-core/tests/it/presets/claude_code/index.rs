@@ -134,7 +134,7 @@ fn the_announcement_of_a_request_that_was_not_sent_can_be_repeated() {
     assert!(first.is_some() && show(&mut chat).announcement.is_none());
     chat.conversation.announce_again();
     assert_eq!(show(&mut chat).announcement, first);
-    // A withdrawal that was not sent is repeated too.
+    // If the withdrawal was not sent, the next disclosure contains it again.
     chat.scope = Scope::none(crib.catalog());
     let withdrawn = show(&mut chat).announcement.clone();
     chat.conversation.announce_again();
