@@ -1,10 +1,10 @@
-// What a client with the official TypeScript SDK sees of the gateway, as one JSON document.
+// A client with the official TypeScript SDK. Prints everything it receives from the gateway as one JSON document.
 //
 //     client.mjs SDK URL          over HTTP
 //     client.mjs SDK COMMAND...   over stdio
 //
-// The file SERVER_LOG is what the server behind the gateway writes of its calls. SDK is the folder of the
-// installed package. This SDK speaks the older revision only.
+// SERVER_LOG is the file in which the server behind the gateway logs its calls. SDK is the folder of the installed
+// package. This SDK supports only the older protocol version.
 
 import { readFileSync } from "node:fs";
 
@@ -15,7 +15,7 @@ const { StdioClientTransport } = await load("client/stdio");
 const { StreamableHTTPClientTransport } = await load("client/streamableHttp");
 const types = await load("types");
 
-const seen = {};
+const report = {};
 const questions = [];
 let changed = false;
 
@@ -37,11 +37,11 @@ const call = (name, args, options) =>
     client.callTool({ name: "tool_call", arguments: { name, arguments: args } }, undefined, options);
 
 // Polls until there is a result; the test that runs this has a deadline.
-const until = async (look) => {
-    while (!(await look())) await new Promise((resolve) => setTimeout(resolve, 20));
+const until = async (poll) => {
+    while (!(await poll())) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-// Whether the server says that something happened to it.
+// Whether the server has logged an event.
 const logged = (event) => readFileSync(process.env.SERVER_LOG, "utf8").includes(event);
 
 const isReady = async () => {
@@ -55,51 +55,51 @@ const transport = target[0].startsWith("http")
 await client.connect(transport);
 await until(isReady);
 
-seen.version = types.LATEST_PROTOCOL_VERSION;
-seen.server = client.getServerVersion().name;
+report.version = types.LATEST_PROTOCOL_VERSION;
+report.server = client.getServerVersion().name;
 // Also makes the SDK check each structured result against the schema that its tool declares.
-seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
+report.tools = (await client.listTools()).tools.map((tool) => tool.name);
 const found = await client.callTool({ name: "tool_search", arguments: { query: "select:faulty__echo" } });
-seen.search = found.structuredContent.hits.map((hit) => hit.name);
+report.search = found.structuredContent.hits.map((hit) => hit.name);
 const described = await client.callTool({ name: "tool_describe", arguments: { name: "faulty__echo" } });
-seen.describe = described.structuredContent.hits[0].input_schema;
-seen.call = await call("faulty__echo", { word: "kiwi" });
+report.describe = described.structuredContent.hits[0].input_schema;
+report.call = await call("faulty__echo", { word: "kiwi" });
 
-// This SDK forgets progress that reaches it in one piece with the answer, so it may take several calls to see
-// all of it. What it tells is in order, or the document is not the expected one.
+// This SDK drops progress notifications that arrive together with the response, so it may take several calls to receive
+// all of them. The test compares their order.
 await until(async () => {
     const progress = [];
     const onprogress = ({ progress: done, total }) => progress.push([done, total]);
-    seen["with progress"] = await call("fixture__test_tool_with_progress", {}, { onprogress });
-    seen.progress = progress;
+    report["with progress"] = await call("fixture__test_tool_with_progress", {}, { onprogress });
+    report.progress = progress;
     return progress.length >= 3;
 });
 
 // The call hangs in its server until this client cancels it.
-const giveUp = new AbortController();
-const stuck = call("faulty__stuck", {}, { signal: giveUp.signal }).then(
+const cancellation = new AbortController();
+const stuck = call("faulty__stuck", {}, { signal: cancellation.signal }).then(
     () => false,
     () => true,
 );
 await until(() => logged("call stuck"));
-giveUp.abort();
+cancellation.abort();
 await until(() => logged("cancelled "));
-seen.cancelled = await stuck;
+report.cancelled = await stuck;
 
-seen.elicitation = (await call("faulty__elicit", {})).structuredContent;
-seen.sampling = (await call("faulty__sample", {})).structuredContent;
-seen.questions = questions;
+report.elicitation = (await call("faulty__elicit", {})).structuredContent;
+report.sampling = (await call("faulty__sample", {})).structuredContent;
+report.questions = questions;
 
-seen.resources = (await client.listResources()).resources.map((resource) => resource.uri).sort();
-seen.resource = await client.readResource({ uri: "fixture+test://static-text" });
-seen.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name).sort();
+report.resources = (await client.listResources()).resources.map((resource) => resource.uri).sort();
+report.resource = await client.readResource({ uri: "fixture+test://static-text" });
+report.prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name).sort();
 const args = { arg1: "one", arg2: "two" };
-seen.prompt = await client.getPrompt({ name: "fixture__test_prompt_with_arguments", arguments: args });
+report.prompt = await client.getPrompt({ name: "fixture__test_prompt_with_arguments", arguments: args });
 
 await call("fixture__test_trigger_tool_change", {});
 await until(() => changed);
-seen.change = "told";
+report.change = "notified";
 
-console.log(JSON.stringify(seen));
+console.log(JSON.stringify(report));
 await client.close();
 process.exit(0);

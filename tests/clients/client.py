@@ -1,9 +1,10 @@
-"""What a client with the official Python SDK sees of the gateway, as one JSON document.
+"""A client with the official Python SDK. Prints everything it receives from the gateway as one JSON document.
 
     client.py ERA URL          over HTTP
     client.py ERA COMMAND...   over stdio
 
-The file SERVER_LOG is what the server behind the gateway writes of its calls. ERA is `legacy` (a handshake) or `auto` (the stateless revision, where the server has it).
+SERVER_LOG is the file in which the server behind the gateway logs its calls. ERA is `legacy` (the protocol version with a
+handshake) or `auto` (the stateless version, if the server supports it).
 """
 
 import json
@@ -17,16 +18,16 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-# Half of what is tested here belongs to the session protocol, about which the SDK warns.
+# The SDK warns about the session protocol, which half of these checks use.
 warnings.simplefilter("ignore")
 
-seen = {}
+report = {}
 questions = []
-news = []
+notifications = []
 
 
 def plain(model):
-    """A result as it is on the wire, without the fields of the stateless protocol."""
+    """A result as sent, without the fields that only the stateless protocol has."""
     value = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
     for key in ("resultType", "ttlMs", "cacheScope", "_meta"):
         value.pop(key, None)
@@ -44,20 +45,20 @@ async def sample(_context, params):
     return types.CreateMessageResult(role="assistant", content=content, model="none", stop_reason="endTurn")
 
 
-async def hear(message):
+async def on_message(message):
     if isinstance(message, types.ToolListChangedNotification):
-        news.append("tools changed")
+        notifications.append("tools changed")
 
 
-async def until(look):
+async def until(poll):
     """Polls until there is a result; the test that runs this has a deadline."""
-    while not (found := await look()):
+    while not (found := await poll()):
         await anyio.sleep(0.02)
     return found
 
 
 async def logged(event):
-    """Whether the server says that something happened to it."""
+    """Whether the server has logged an event."""
     return event in Path(os.environ["SERVER_LOG"]).read_text()
 
 
@@ -71,39 +72,39 @@ async def ready(client):
 
 
 async def is_changed():
-    return "tools changed" in news
+    return "tools changed" in notifications
 
 
 async def change(client):
-    """Makes a server change its tools, and waits to be told."""
+    """Makes a server change its tools, and waits for the notification."""
     if not client.protocol_version.startswith("2026"):
         await call(client, "fixture__test_trigger_tool_change", {})
         await until(is_changed)
-        return "told"
+        return "notified"
     async with client.listen(tools_list_changed=True) as events:
         await call(client, "fixture__test_trigger_tool_change", {})
         async for event in events:
-            return "told" if type(event).__name__ == "ToolsListChanged" else repr(event)
+            return "notified" if type(event).__name__ == "ToolsListChanged" else repr(event)
 
 
 async def main(client):
     await until(lambda: ready(client))
-    seen["version"] = client.protocol_version
-    seen["server"] = client.server_info.name
-    seen["tools"] = [tool.name for tool in (await client.list_tools()).tools]
+    report["version"] = client.protocol_version
+    report["server"] = client.server_info.name
+    report["tools"] = [tool.name for tool in (await client.list_tools()).tools]
     found = await client.call_tool("tool_search", {"query": "select:faulty__echo"})
-    seen["search"] = [hit["name"] for hit in found.structured_content["hits"]]
+    report["search"] = [hit["name"] for hit in found.structured_content["hits"]]
     described = await client.call_tool("tool_describe", {"name": "faulty__echo"})
-    seen["describe"] = described.structured_content["hits"][0]["input_schema"]
-    seen["call"] = await call(client, "faulty__echo", {"word": "kiwi"})
+    report["describe"] = described.structured_content["hits"][0]["input_schema"]
+    report["call"] = await call(client, "faulty__echo", {"word": "kiwi"})
 
     progress = []
 
     async def on_progress(done, total, _message):
         progress.append([int(done), int(total)])
 
-    seen["with progress"] = await call(client, "fixture__test_tool_with_progress", {}, progress_callback=on_progress)
-    seen["progress"] = progress
+    report["with progress"] = await call(client, "fixture__test_tool_with_progress", {}, progress_callback=on_progress)
+    report["progress"] = progress
 
     # The call hangs in its server until this client cancels it.
     async with anyio.create_task_group() as calls:
@@ -111,26 +112,26 @@ async def main(client):
         await until(lambda: logged("call stuck"))
         calls.cancel_scope.cancel()
     await until(lambda: logged("cancelled "))
-    seen["cancelled"] = calls.cancel_scope.cancelled_caught
+    report["cancelled"] = calls.cancel_scope.cancelled_caught
 
     for kind, tool in (("elicitation", "faulty__elicit"), ("sampling", "faulty__sample")):
-        seen[kind] = (await call(client, tool, {}))["structuredContent"]
-    seen["questions"] = questions
+        report[kind] = (await call(client, tool, {}))["structuredContent"]
+    report["questions"] = questions
 
-    seen["resources"] = sorted(str(item.uri) for item in (await client.list_resources()).resources)
-    seen["resource"] = plain(await client.read_resource("fixture+test://static-text"))
-    seen["prompts"] = sorted(item.name for item in (await client.list_prompts()).prompts)
+    report["resources"] = sorted(str(item.uri) for item in (await client.list_resources()).resources)
+    report["resource"] = plain(await client.read_resource("fixture+test://static-text"))
+    report["prompts"] = sorted(item.name for item in (await client.list_prompts()).prompts)
     arguments = {"arg1": "one", "arg2": "two"}
-    seen["prompt"] = plain(await client.get_prompt("fixture__test_prompt_with_arguments", arguments))
-    seen["change"] = await change(client)
+    report["prompt"] = plain(await client.get_prompt("fixture__test_prompt_with_arguments", arguments))
+    report["change"] = await change(client)
 
 
 async def run(era, target):
     server = target[0] if target[0].startswith("http") else StdioServerParameters(command=target[0], args=target[1:])
-    callbacks = {"elicitation_callback": elicit, "sampling_callback": sample, "message_handler": hear}
+    callbacks = {"elicitation_callback": elicit, "sampling_callback": sample, "message_handler": on_message}
     async with Client(server, mode=era, **callbacks) as client:
         await main(client)
-    print(json.dumps(seen))
+    print(json.dumps(report))
 
 
 anyio.run(run, sys.argv[1], sys.argv[2:])

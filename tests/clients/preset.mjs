@@ -1,10 +1,10 @@
-// What a client with the official TypeScript SDK is sent by the gateway while it finds and runs one tool, as one JSON
-// document.
+// A client with the official TypeScript SDK that finds and runs one tool. Prints everything it receives from the gateway
+// as one JSON document.
 //
 //     preset.mjs SDK QUERY GOAL ARGUMENTS COMMAND...
 //
-// The server behind the gateway answers once the file READY exists, which is made after the handshake: what the
-// handshake says then does not depend on who is faster.
+// The server behind the gateway answers once the file READY exists. It is created after the handshake, so that the
+// result of the handshake does not depend on timing.
 // SDK is the folder of the installed package, GOAL the name of the tool that QUERY finds, ARGUMENTS its arguments as JSON.
 
 import { writeFileSync } from "node:fs";
@@ -22,25 +22,25 @@ client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
 });
 await client.connect(new StdioClientTransport({ command, args: rest, env: process.env }));
 
-// Results as they came: the SDK's schema for all of them leaves every field in place.
-const ask = (method, params) => client.request({ method, params }, types.ResultSchema);
-const list = async () => (await ask("tools/list", {})).tools;
-const call = (name, args) => ask("tools/call", { name, arguments: args });
+// Results as received: this schema of the SDK keeps every field.
+const request = (method, params) => client.request({ method, params }, types.ResultSchema);
+const list = async () => (await request("tools/list", {})).tools;
+const call = (name, args) => request("tools/call", { name, arguments: args });
 
 writeFileSync(process.env.READY, "");
 
-const seen = { instructions: client.getInstructions() };
-seen.list = await list();
-seen.search = await call("tool_search", { query });
+const report = { instructions: client.getInstructions() };
+report.list = await list();
+report.search = await call("tool_search", { query });
 const after = await list();
-seen.changed = changed;
-// Only what is new: the rest stands above.
-const before = new Set(seen.list.map((tool) => JSON.stringify(tool)));
-seen.listed_anew = after.filter((tool) => !before.has(JSON.stringify(tool)));
-seen.order = after.map((tool) => tool.name);
-// A tool that is listed is called by its name, any other through the bridge.
-const run = (args) => (seen.order.includes(goal) ? call(goal, args) : call("tool_call", { name: goal, arguments: args }));
-seen.refused = await run({});
-seen.result = await run(JSON.parse(args));
+report.changed = changed;
+// Only the new definitions; the others are in `list`.
+const before = new Set(report.list.map((tool) => JSON.stringify(tool)));
+report.newly_listed = after.filter((tool) => !before.has(JSON.stringify(tool)));
+report.order = after.map((tool) => tool.name);
+// Listed tools are called by name, others through the bridge.
+const run = (args) => (report.order.includes(goal) ? call(goal, args) : call("tool_call", { name: goal, arguments: args }));
+report.refused = await run({});
+report.result = await run(JSON.parse(args));
 await client.close();
-console.log(JSON.stringify(seen, null, 1));
+console.log(JSON.stringify(report, null, 1));

@@ -8,7 +8,7 @@ use crate::support::gateway::{
 };
 use crate::support::{Program, eventually, testkit_program};
 
-/// What re-serialised JSON would write differently: the spelling of numbers, the order of keys, whitespace, escapes.
+/// JSON that would change if it were serialised again: the spelling of numbers, the order of keys, whitespace, escapes.
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
 /// A server that records every byte it receives.
@@ -37,7 +37,7 @@ fn a_direct_call_arrives_byte_for_byte() {
     for connection in CONNECTIONS {
         let home = Home::new("");
         home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
         let answer = client.call_with_text("one__echo", ARGUMENTS);
         assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
@@ -51,7 +51,7 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
     for connection in CONNECTIONS {
         let home = Home::new("");
         home.configure(&format!("{DEFERRED}{}", server("one", &noting(&home), "")));
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         wait_until_ready(&mut client);
         let answer = client.call_with_text("tool_call", &wrapped);
         assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
@@ -64,12 +64,12 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
 fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     let behind = Home::new("");
     behind.configure(&format!("{IN_FULL}{}", server("one", &noting(&behind), "prefix = \"\"\n")));
-    let served = behind.serve();
-    let mut near = Client::at(&served.url, Era::Old);
+    let gateway = behind.serve();
+    let mut near = Client::at(&gateway.url, Era::Old);
     eventually("the server's tools", || (!near.tools().is_empty()).then_some(()));
     for connection in CONNECTIONS {
-        let home = Home::new(&format!("{IN_FULL}[servers.two]\nurl = \"{}\"\n", served.url));
-        let (mut client, _served) = connect(&home, connection);
+        let home = Home::new(&format!("{IN_FULL}[servers.two]\nurl = \"{}\"\n", gateway.url));
+        let (mut client, _gateway) = connect(&home, connection);
         eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
         let answer = client.call_with_text("two__echo", ARGUMENTS);
         assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
@@ -82,7 +82,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");
     home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
-    let (mut client, _served) = connect(&home, CONNECTIONS[2]);
+    let (mut client, _gateway) = connect(&home, CONNECTIONS[2]);
     eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
     let answer = client.call_with_text("one__echo", "{\n  \"a\": 1.00\r\n}");
     assert!(answer["result"].get("isError").is_none(), "{answer}");

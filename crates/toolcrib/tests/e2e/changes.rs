@@ -109,14 +109,14 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
         client.finish(id).to_string().contains("connecting").then_some(())
     });
     client.wait_for_message(CHANGED);
-    assert_eq!(client.messages(CHANGED), 0, "once for what was found");
+    assert_eq!(client.messages(CHANGED), 0, "one notification for the found tools");
     fs::write(&ready, "").unwrap();
     client.wait_for_message(CHANGED);
     let listed = list(&mut client);
     assert!(listed[1]["description"].as_str().unwrap().contains("more__echo"), "{listed:?}");
     find(&mut client, "many__tool_9");
     client.wait_for_message(CHANGED);
-    assert_eq!(client.messages(CHANGED), 0, "once for what was found");
+    assert_eq!(client.messages(CHANGED), 0, "one notification for the found tools");
 }
 
 /// The full list changes with a schema, which the short list does not show. Found tools do not change it.
@@ -155,9 +155,9 @@ fn a_change_before_the_end_of_the_handshake_is_announced() {
         let home = Home::new("");
         let (late, ready) = late_server(&home);
         home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{late}"));
-        let served = (transport == "http").then(|| home.serve());
-        let mut client = Client::greeted(match &served {
-            Some(served) => Wire::http(&served.url),
+        let gateway = (transport == "http").then(|| home.serve());
+        let mut client = Client::greeted(match &gateway {
+            Some(gateway) => Wire::http(&gateway.url),
             None => Wire::stdio(&home.mcp(), home.path()),
         });
         let before = list(&mut client);
@@ -178,8 +178,8 @@ fn a_gateway_behind_a_gateway_announces_tools_that_it_lists_later() {
     let late = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
     let wait = "[gateway]\nfirst_list_wait = 0\n";
     inner.configure(&format!("{wait}{}", server("late", &late, "start_timeout = 600\n")));
-    let served = inner.serve();
-    let outer = Home::new(&format!("{DEFERRED}[servers.inner]\nurl = {}\n", json!(served.url)));
+    let gateway = inner.serve();
+    let outer = Home::new(&format!("{DEFERRED}[servers.inner]\nurl = {}\n", json!(gateway.url)));
     let (mut client, _outer) = connect(&outer, ("stdio", Era::Old));
     wait_until_ready(&mut client);
     fs::write(&ready, "").unwrap();

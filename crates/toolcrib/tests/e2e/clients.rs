@@ -39,10 +39,10 @@ fn typescript() -> Program {
 }
 
 /// The document that a client prints, over this transport.
-fn seen(client: &Program, transport: &str) -> Value {
+fn client_report(client: &Program, transport: &str) -> Value {
     let (home, log) = home();
-    let served = (transport == "http").then(|| home.serve());
-    let target = served.as_ref().map_or_else(|| home.mcp(), |served| vec![served.url.clone()]);
+    let gateway = (transport == "http").then(|| home.serve());
+    let target = gateway.as_ref().map_or_else(|| home.mcp(), |gateway| vec![gateway.url.clone()]);
     let ran = Command::new("timeout")
         .arg(DEADLINE.as_secs().to_string())
         .args(client)
@@ -67,7 +67,7 @@ fn seen(client: &Program, transport: &str) -> Value {
 
 fn expected(version: &str) -> Value {
     let word = json!({"word": "kiwi"});
-    let given = json!({"action": "accept", "content": {"word": "kiwi"}});
+    let answer = json!({"action": "accept", "content": {"word": "kiwi"}});
     let sampled = json!({
         "role": "assistant",
         "content": {"type": "text", "text": "kiwi"},
@@ -84,7 +84,7 @@ fn expected(version: &str) -> Value {
         "with progress": {"content": [{"type": "text", "text": "It is done."}], "isError": false},
         "progress": [[0, 100], [50, 100], [100, 100]],
         "cancelled": true,
-        "elicitation": {"result": given},
+        "elicitation": {"result": answer},
         "sampling": {"result": sampled},
         "questions": [["elicitation", "[server \"faulty\"] Which word?"], ["sampling", "Which word?"]],
         "resources": [
@@ -108,13 +108,13 @@ fn expected(version: &str) -> Value {
             "role": "user",
             "content": {"type": "text", "text": "The first is one, the second is two."},
         }]},
-        "change": "told",
+        "change": "notified",
     })
 }
 
 fn sees_everything(client: &Program, transport: &str, version: &str) {
     assert_same(
-        &seen(client, transport),
+        &client_report(client, transport),
         &expected(version),
         &format!("{client:?} over {transport}"),
     );

@@ -8,7 +8,9 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{DEFERRED, Home, IN_FULL, Served, served, server};
+use crate::support::gateway::{
+    DEFERRED, Home, HttpServerProcess, IN_FULL, server, start_http_server,
+};
 
 use crate::support::{eventually, root, testkit, testkit_program};
 
@@ -21,12 +23,12 @@ fn over_stdio(more: &str) -> String {
 }
 
 /// The fixture as a server at a URL, which runs as long as the process.
-fn over_http(more: &str) -> (String, Served) {
+fn over_http(more: &str) -> (String, HttpServerProcess) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
-    let served = served(command);
-    let url = json!(served.url);
-    (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), served)
+    let server = start_http_server(command);
+    let url = json!(server.url);
+    (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), server)
 }
 
 /// Deferral for other tools, but not for those of the fixture.
@@ -39,8 +41,8 @@ const NEVER_DEFERRED: &str = "always_load = [\"*\"]\n";
 
 fn passes(config: &str, listed: &[&str]) {
     let home = Home::new(config);
-    let served = home.serve();
-    let mut client = Client::at(&served.url, Era::Old);
+    let gateway = home.serve();
+    let mut client = Client::at(&gateway.url, Era::Old);
     assert_eq!(client.greeting["serverInfo"]["name"], "toolcrib");
     eventually("the tools that the suite asks for", || {
         let tools = client.tools();
@@ -48,16 +50,16 @@ fn passes(config: &str, listed: &[&str]) {
         listed.iter().all(has).then_some(())
     });
     let ran = Command::new(root().join("scripts/conformance"))
-        .arg(&served.url)
+        .arg(&gateway.url)
         .env("CONFORMANCE_RESULTS", home.path().join("results"))
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{stdout}{}", String::from_utf8_lossy(&ran.stderr));
     // The suite's own count: a run without any test does not pass.
-    let passed = |line: &str| said.lines().any(|said| said.starts_with(line));
-    assert!(passed("2025-11-25: 30 of 30 required scenarios passed"), "{said}");
-    assert!(passed("2026-07-28: 37 of 37 required scenarios passed"), "{said}");
+    let passed = |line: &str| stdout.lines().any(|stdout| stdout.starts_with(line));
+    assert!(passed("2025-11-25: 30 of 30 required scenarios passed"), "{stdout}");
+    assert!(passed("2026-07-28: 37 of 37 required scenarios passed"), "{stdout}");
 }
 
 #[test]

@@ -45,9 +45,9 @@ fn the_list_is_byte_identical_for_every_client_and_in_every_run() {
     assert_eq!(bytes(&mut first), expected);
     assert_eq!(bytes(&mut home.stdio("other", Era::New)), expected);
     for _ in 0..2 {
-        let served = home.serve();
+        let gateway = home.serve();
         for era in [Era::Old, Era::New, Era::Old, Era::New] {
-            assert_eq!(bytes(&mut Client::at(&served.url, era)), expected, "{era:?}");
+            assert_eq!(bytes(&mut Client::at(&gateway.url, era)), expected, "{era:?}");
         }
     }
 }
@@ -72,7 +72,7 @@ fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
 
     fs::write(&hangs, "").unwrap();
     for connection in CONNECTIONS {
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         assert_same(
             &Value::from(client.tools()),
             &Value::from(known.clone()),
@@ -91,7 +91,7 @@ fn without_saved_tools_only_the_bridge_is_listed() {
     let silent = server("silent", &testkit_program("faulty-server", &["--never-answer"]), "");
     for connection in CONNECTIONS {
         let home = Home::new(&format!("[gateway]\nfirst_list_wait = 0\n{silent}"));
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}");
     }
 }
@@ -132,7 +132,7 @@ fn a_short_list_passes_through_unchanged_except_for_the_names() {
     );
     for connection in CONNECTIONS {
         let home = Home::new(&config);
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         let listed = eventually("all servers known", || {
             Some(client.tools()).filter(|tools| !names(tools).contains(&BRIDGE[0]))
         });
@@ -160,7 +160,7 @@ fn found_tools_are_added_for_session_clients_if_configured() {
     let find = json!({"query": "select:many__tool_7"});
     for (transport, era) in CONNECTIONS {
         let home = Home::new(&config);
-        let (mut client, _served) = connect(&home, (transport, era));
+        let (mut client, _gateway) = connect(&home, (transport, era));
         wait_until_ready(&mut client);
         let mut expected = client.tools();
         let id = client.start("tools/call", json!({"name": "tool_search", "arguments": find}));

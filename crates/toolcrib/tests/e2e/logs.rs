@@ -33,14 +33,17 @@ fn log_messages_arrive_in_order_and_from_the_requested_level_on() {
     let all = [line("Started."), line("Half way."), line("Finished.")];
     for (transport, era) in CONNECTIONS {
         let home = Home::new(&format!("{DEFERRED}{fixture}"));
-        let (mut client, _served) = connect(&home, (transport, era));
+        let (mut client, _gateway) = connect(&home, (transport, era));
         wait_until_ready(&mut client);
         // The SDK handles each message in a separate task, so on a busy machine the response may overtake the last
         // ones. No call may receive anything else.
         eventually("a call with all its lines", || {
-            let seen = lines(&mut client, era, "info");
-            assert!(seen.iter().all(|line| all.contains(line)), "{transport} {era:?}: {seen:?}");
-            (seen == all).then_some(())
+            let received = lines(&mut client, era, "info");
+            assert!(
+                received.iter().all(|line| all.contains(line)),
+                "{transport} {era:?}: {received:?}"
+            );
+            (received == all).then_some(())
         });
         assert!(lines(&mut client, era, "error").is_empty(), "{transport} {era:?}");
     }

@@ -19,8 +19,8 @@ fn many() -> String {
     server("many", &testkit_program("faulty-server", &["--tools", "40"]), "")
 }
 
-/// What a client with the TypeScript SDK receives while it finds and runs a tool.
-fn seen(preset: Option<&str>) -> String {
+/// Everything that a client with the TypeScript SDK receives while it finds and runs a tool.
+fn client_report(preset: Option<&str>) -> String {
     let home = Home::new("");
     let ready = home.path().join("ready");
     let late = ["--tools", "40", "--start-when", ready.to_str().unwrap()];
@@ -47,7 +47,7 @@ fn seen(preset: Option<&str>) -> String {
 
 /// Compares with the golden file, which `UPDATE_GOLDEN=1` writes, and with the output without the preset.
 fn golden(preset: &str) -> Value {
-    let found = seen(Some(preset));
+    let found = client_report(Some(preset));
     let file = root().join(format!("crates/toolcrib/tests/e2e/golden/{preset}.json"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&file, &found).unwrap();
@@ -59,7 +59,7 @@ fn golden(preset: &str) -> Value {
         panic!("{preset}: the same values in another order");
     }
     let is_default = preset == "default";
-    assert_eq!(seen(None) == found, is_default, "{preset}: sent without its line, too");
+    assert_eq!(client_report(None) == found, is_default, "{preset}: the same without the preset");
     serde_json::from_str(&found).unwrap()
 }
 
@@ -72,82 +72,95 @@ fn tool<'a>(tools: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Wrong arguments were refused with the schema, and correct ones ran.
-fn assert_ran(seen: &Value) {
-    assert_eq!(seen["refused"]["isError"], true, "{}", seen["refused"]);
-    let text = seen["refused"]["content"][0]["text"].as_str().unwrap();
+fn assert_ran(report: &Value) {
+    assert_eq!(report["refused"]["isError"], true, "{}", report["refused"]);
+    let text = report["refused"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("input_schema"), "{text}");
-    assert_eq!(seen["result"]["structuredContent"], json!({"query": "kiwi"}), "{}", seen["result"]);
+    assert_eq!(
+        report["result"]["structuredContent"],
+        json!({"query": "kiwi"}),
+        "{}",
+        report["result"]
+    );
 }
 
 #[test]
 fn default_is_the_bridge() {
-    let seen = golden("default");
-    assert_eq!(names(&seen["list"]), ["tool_search", "tool_describe", "tool_call"]);
-    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
-    assert_ran(&seen);
+    let report = golden("default");
+    assert_eq!(names(&report["list"]), ["tool_search", "tool_describe", "tool_call"]);
+    assert_eq!((&report["changed"], &report["newly_listed"]), (&json!(0), &json!([])));
+    assert_ran(&report);
 }
 
 #[test]
 fn hermes_is_the_bridge_with_its_own_replies() {
-    let seen = golden("hermes");
-    assert_eq!(names(&seen["list"]), ["tool_search", "tool_describe", "tool_call"]);
-    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
-    assert!(seen["search"]["structuredContent"]["matches"].is_array(), "{}", seen["search"]);
-    assert_ran(&seen);
+    let report = golden("hermes");
+    assert_eq!(names(&report["list"]), ["tool_search", "tool_describe", "tool_call"]);
+    assert_eq!((&report["changed"], &report["newly_listed"]), (&json!(0), &json!([])));
+    assert!(report["search"]["structuredContent"]["matches"].is_array(), "{}", report["search"]);
+    assert_ran(&report);
 }
 
 #[test]
 fn everruns_reveals_found_tools_in_place_of_their_stubs() {
-    let seen = golden("everruns");
-    let stub = &tool(&seen["list"], "many__tool_7")["inputSchema"];
+    let report = golden("everruns");
+    let stub = &tool(&report["list"], "many__tool_7")["inputSchema"];
     assert_eq!((&stub["properties"], &stub["additionalProperties"]), (&json!({}), &json!(true)));
-    assert_eq!(seen["changed"], 1);
-    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
-    let revealed = &seen["listed_anew"][0]["inputSchema"];
+    assert_eq!(report["changed"], 1);
+    assert_eq!(names(&report["newly_listed"]), ["many__tool_7"]);
+    let revealed = &report["newly_listed"][0]["inputSchema"];
     assert!(revealed["properties"]["query"].is_object(), "{revealed}");
-    assert_eq!(seen["order"], json!(names(&seen["list"])), "a revealed tool keeps its place");
-    assert_ran(&seen);
+    assert_eq!(
+        report["order"],
+        json!(names(&report["list"])),
+        "a revealed tool keeps its position"
+    );
+    assert_ran(&report);
 }
 
 #[test]
 fn everruns_050_reveals_without_a_hint() {
-    let seen = golden("everruns@0.50");
+    let report = golden("everruns@0.50");
     let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
-    assert_eq!(tool(&seen["list"], "many__tool_7")["inputSchema"], open);
-    assert_eq!(seen["changed"], 1);
-    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
-    assert_eq!(seen["order"], json!(names(&seen["list"])), "a revealed tool keeps its place");
-    assert_ran(&seen);
+    assert_eq!(tool(&report["list"], "many__tool_7")["inputSchema"], open);
+    assert_eq!(report["changed"], 1);
+    assert_eq!(names(&report["newly_listed"]), ["many__tool_7"]);
+    assert_eq!(
+        report["order"],
+        json!(names(&report["list"])),
+        "a revealed tool keeps its position"
+    );
+    assert_ran(&report);
 }
 
 #[test]
 fn opencode_withholds_descriptions_and_has_both_searches() {
-    let seen = golden("opencode");
-    let terse = tool(&seen["list"], "many__tool_7");
+    let report = golden("opencode");
+    let terse = tool(&report["list"], "many__tool_7");
     assert_eq!(terse["description"], "[d]");
     assert!(terse["inputSchema"]["properties"]["query"].is_object(), "{terse}");
-    let listed = names(&seen["list"]);
+    let listed = names(&report["list"]);
     assert_eq!(listed[listed.len() - 2..], ["tool_search", "tool_search_regex"]);
-    assert_eq!((&seen["changed"], &seen["listed_anew"]), (&json!(0), &json!([])));
-    assert_ran(&seen);
+    assert_eq!((&report["changed"], &report["newly_listed"]), (&json!(0), &json!([])));
+    assert_ran(&report);
 }
 
 #[test]
 fn claude_code_lists_names_and_adds_found_tools() {
-    let seen = golden("claude-code");
-    assert_eq!(names(&seen["list"]), ["tool_search"]);
-    let listing = seen["list"][0]["description"].as_str().unwrap();
+    let report = golden("claude-code");
+    assert_eq!(names(&report["list"]), ["tool_search"]);
+    let listing = report["list"][0]["description"].as_str().unwrap();
     assert!(listing.contains("many__tool_39"), "{listing}");
-    assert_eq!(seen["changed"], 1);
-    assert_eq!(names(&seen["listed_anew"]), ["many__tool_7"]);
-    assert_eq!(seen["order"], json!(["tool_search", "many__tool_7"]));
+    assert_eq!(report["changed"], 1);
+    assert_eq!(names(&report["newly_listed"]), ["many__tool_7"]);
+    assert_eq!(report["order"], json!(["tool_search", "many__tool_7"]));
     // The reply has the preset's format. A separate text says that a client may list the tool under another name.
-    let content = &seen["search"]["content"];
+    let content = &report["search"]["content"];
     assert!(content[0]["text"].as_str().unwrap().ends_with("</functions>\n"), "{content}");
-    for text in [&content[1]["text"], &seen["instructions"]] {
+    for text in [&content[1]["text"], &report["instructions"]] {
         assert!(text.as_str().unwrap().contains("have a prefix"), "{text}");
     }
-    assert_ran(&seen);
+    assert_ran(&report);
 }
 
 /// Two sessions of one gateway: a tool that one found is not in the other's list until it finds the same.
@@ -155,8 +168,8 @@ fn claude_code_lists_names_and_adds_found_tools() {
 fn sessions_that_found_the_same_tools_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
         let home = Home::new(&config(Some(preset), &many()));
-        let served = home.serve();
-        let mut sessions = [(); 2].map(|()| Client::at(&served.url, Era::Old));
+        let gateway = home.serve();
+        let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Old));
         let [first, second] = &mut sessions;
         let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
         let bare = bytes(first);
@@ -197,18 +210,18 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
             json!({"query": "kiwi"}),
             "{preset}"
         );
-        let said = |text: &str| text.matches("requires sessions").count();
+        let count = |text: &str| text.matches("requires sessions").count();
         // It is logged before the first server is started, and this client has called one.
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
         assert!(log.contains("server is up"), "{preset}: {log}");
-        assert_eq!(said(&log), notices, "{preset}: {log}");
+        assert_eq!(count(&log), notices, "{preset}: {log}");
         let doctor = home.doctor();
         let ran = Command::new(&doctor[0])
             .args(&doctor[1..])
             .env("XDG_STATE_HOME", home.path().join("state"))
             .output()
             .unwrap();
-        assert_eq!(said(&String::from_utf8_lossy(&ran.stdout)), notices, "{preset}");
+        assert_eq!(count(&String::from_utf8_lossy(&ran.stdout)), notices, "{preset}");
     }
 }
 

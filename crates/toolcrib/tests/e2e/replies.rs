@@ -14,10 +14,10 @@ fn structured(exchange: &Exchange) -> &Value {
 #[test]
 fn structured_results_match_their_declared_schema() {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
-    let gone = server("gone", &["/no/such/program".to_owned()].to_vec(), "");
+    let unavailable = server("gone", &["/no/such/program".to_owned()].to_vec(), "");
     for connection in CONNECTIONS {
-        let home = Home::new(&format!("{DEFERRED}{many}{gone}"));
-        let (mut client, _served) = connect(&home, connection);
+        let home = Home::new(&format!("{DEFERRED}{many}{unavailable}"));
+        let (mut client, _gateway) = connect(&home, connection);
         eventually("one server up, the other down", || {
             let exchange = client.call("tool_search", &json!({"query": ""}));
             let reply = structured(&exchange);
@@ -105,22 +105,22 @@ fn text_and_structured_content_agree_in_every_preset() {
             let text = result["content"][0]["text"].as_str().unwrap();
             let listed = tools.iter().find(|listed| listed["name"] == *tool);
             let schema = listed.and_then(|listed| listed.get("outputSchema"));
-            let what = format!("{preset} {tool} {arguments}: {result}");
+            let case = format!("{preset} {tool} {arguments}: {result}");
             if !is_json {
-                assert!(result.get("structuredContent").is_none(), "{what}");
-                assert!(schema.is_none(), "{what}");
+                assert!(result.get("structuredContent").is_none(), "{case}");
+                assert!(schema.is_none(), "{case}");
                 continue;
             }
             let document: Value = serde_json::from_str(text).unwrap();
-            assert_eq!(result["structuredContent"], document, "{what}");
+            assert_eq!(result["structuredContent"], document, "{case}");
             if let Some(listed) = listed {
                 let schema = &listed["outputSchema"];
                 let valid = jsonschema::validator_for(schema).unwrap();
                 let errors: Vec<String> =
                     valid.iter_errors(&document).map(|error| error.to_string()).collect();
-                assert!(errors.is_empty() && schema.is_object(), "{what}: {errors:?}");
+                assert!(errors.is_empty() && schema.is_object(), "{case}: {errors:?}");
                 // An empty object must not be valid.
-                assert!(!valid.is_valid(&json!({})), "{what}");
+                assert!(!valid.is_valid(&json!({})), "{case}");
             }
         }
     }

@@ -7,26 +7,28 @@ use serde_json::{Value, json};
 use toolcrib_testkit::tls::TlsTerminator;
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{Home, IN_FULL, Served, served, wait_until_ready};
+use crate::support::gateway::{
+    Home, HttpServerProcess, IN_FULL, start_http_server, wait_until_ready,
+};
 use crate::support::wire::Wire;
 use crate::support::{DEADLINE, testkit};
 
-/// The fixture over HTTP, TLS in front of it, and a gateway's config for that.
-fn fixture() -> (Served, TlsTerminator, Home) {
+/// The fixture over HTTP, a TLS terminator in front of it, and a home whose config has that address.
+fn fixture() -> (HttpServerProcess, TlsTerminator, Home) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
-    let served = served(command);
-    let address = served.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
-    let front = TlsTerminator::start(address);
-    let url = format!("https://{}/mcp", front.address());
+    let server = start_http_server(command);
+    let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let tls = TlsTerminator::start(address);
+    let url = format!("https://{}/mcp", tls.address());
     let home = Home::new(&format!("{IN_FULL}[servers.fixture]\nurl = '{url}'\n"));
-    (served, front, home)
+    (server, tls, home)
 }
 
 #[test]
 fn a_server_over_https_works() {
-    let (_served, front, home) = fixture();
-    let trusting = format!("SSL_CERT_FILE={}", front.ca_file().display());
+    let (_server, tls, home) = fixture();
+    let trusting = format!("SSL_CERT_FILE={}", tls.ca_file().display());
     for era in [Era::Old, Era::New] {
         let program = [vec!["env".to_owned(), trusting.clone()], home.mcp()].concat();
         let mut client = Client::named("test", Wire::stdio(&program, home.path()), era);

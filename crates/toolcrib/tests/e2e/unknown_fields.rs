@@ -35,7 +35,7 @@ fn a_definition_with_unknown_fields_is_listed_unchanged_except_for_its_name() {
     assert!(direct_tools.iter().any(|tool| tool.get("x-vendor").is_some()), "{direct_tools:?}");
     for connection in CONNECTIONS {
         let home = Home::new(&format!("{IN_FULL}{}", server("faulty", &faulty(), "")));
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         let listed = eventually("the server's tools", || {
             Some(client.tools()).filter(|tools| !tools.is_empty())
         });

@@ -43,7 +43,7 @@ fn the_first_list_waits_for_a_server_without_saved_tools() {
             format!("{DEFERRED}{gateway}{}{more}", late(&home))
         };
         home.configure(&config(""));
-        let (mut client, _served) = connect(&home, connection);
+        let (mut client, _gateway) = connect(&home, connection);
         let id = client.start("tools/list", json!({}));
         fs::write(home.path().join("ready"), "").unwrap();
         let list = client.finish(id);
@@ -91,16 +91,16 @@ fn only_one_list_waits_for_a_server_that_hangs() {
         let config =
             |wait: &str| format!("{DEFERRED}[gateway]\nfirst_list_wait = {wait}\n{}", late(&home));
         home.configure(&config("0.5"));
-        let (mut client, served) = connect(&home, connection);
+        let (mut client, gateway) = connect(&home, connection);
         assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}");
-        let log = || match &served {
-            Some(served) => served.log(),
+        let log = || match &gateway {
+            Some(gateway) => gateway.log(),
             None => fs::read_to_string(home.path().join("stderr")).unwrap(),
         };
         reload(&home, log, &config("600"));
         assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}: the same client again");
-        if let Some(served) = &served {
-            let mut other = Client::at(&served.url, connection.1);
+        if let Some(gateway) = &gateway {
+            let mut other = Client::at(&gateway.url, connection.1);
             assert_eq!(names(&other.tools()), BRIDGE, "{connection:?}: another client");
         }
     }

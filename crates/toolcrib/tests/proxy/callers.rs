@@ -87,8 +87,11 @@ fn a_key_gives_access_to_generation_counting_and_models_only() {
         for closed in closed {
             let got = proxy.send(closed, key, "{}");
             assert_eq!(got.status, 403, "{closed}: {}", got.body);
-            let said = message(&got);
-            assert!(said.contains("paths") && said.contains("[proxy]"), "{closed}: {said}");
+            let message_text = message(&got);
+            assert!(
+                message_text.contains("paths") && message_text.contains("[proxy]"),
+                "{closed}: {message_text}"
+            );
         }
         assert_eq!(proxy.reached(), [""; 0]);
         let open = [
@@ -264,7 +267,7 @@ fn dot_segments_in_every_encoding_are_rejected_for_every_caller() {
 fn unreadable_toolcrib_headers_are_rejected() {
     let proxy = TestProxy::new("", "");
     let own = "Authorization: Bearer sk-own\r\n";
-    for (headers, said) in [
+    for (headers, header) in [
         (&b"x-toolcrib-tools: github__\xe9*\r\n"[..], "x-toolcrib-tools"),
         (b"x-toolcrib-tools: github__*\r\nx-toolcrib-tools: *\r\n", "x-toolcrib-tools"),
         (b"x-toolcrib-tools:\r\n", "x-toolcrib-tools"),
@@ -282,8 +285,8 @@ fn unreadable_toolcrib_headers_are_rejected() {
         let headers = [own.as_bytes(), headers].concat();
         for target in ["POST /v1/chat/completions", "GET /v1/models"] {
             let got = http::send(&proxy.replica.url, target, &headers, &chat()).unwrap();
-            assert_eq!(got.status, 400, "{said}: {}", got.body);
-            assert!(message(&got).contains(said), "{said}: {}", got.body);
+            assert_eq!(got.status, 400, "{header}: {}", got.body);
+            assert!(message(&got).contains(header), "{header}: {}", got.body);
         }
     }
     assert_eq!(proxy.reached(), [""; 0]);

@@ -26,7 +26,7 @@ struct Script {
 
 /// How a stream ended, from the provider's side.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum StreamEnd {
     /// Everything was written.
     Finished,
     /// The connection was closed first.
@@ -34,18 +34,20 @@ enum Seen {
 }
 
 /// Serves a request with each script.
-fn serve(scripts: Vec<Script>) -> (String, Receiver<Seen>) {
+fn serve(scripts: Vec<Script>) -> (String, Receiver<StreamEnd>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, seen) = channel();
+    let (sender, stream_ends) = channel();
     thread::spawn(move || {
         for script in scripts {
             let (stream, _) = listener.accept().unwrap();
             let result = play(stream, &script);
-            sender.send(if result.is_ok() { Seen::Finished } else { Seen::Closed }).unwrap();
+            sender
+                .send(if result.is_ok() { StreamEnd::Finished } else { StreamEnd::Closed })
+                .unwrap();
         }
     });
-    (url, seen)
+    (url, stream_ends)
 }
 
 fn play(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
@@ -153,7 +155,7 @@ fn endless() -> [(&'static str, &'static str, Script); 4] {
 #[test]
 fn an_endless_call_ends_the_turn_with_an_error_of_the_api() {
     for (path, body, script) in endless() {
-        let (url, seen) = serve(vec![script]);
+        let (url, stream_ends) = serve(vec![script]);
         let replica = replica(&url);
         let answer = post_with(&replica.url, path, SCOPE, body).unwrap();
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
@@ -167,7 +169,7 @@ fn an_endless_call_ends_the_turn_with_an_error_of_the_api() {
         };
         let text = error["message"].as_str().unwrap_or_default();
         assert!(text.contains("_bytes` allows"), "{path}: {last}");
-        assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Closed), "{path}");
+        assert_eq!(stream_ends.recv_timeout(PATIENCE), Ok(StreamEnd::Closed), "{path}");
         assert!(
             replica.log().contains("the upstream's response exceeded a limit and was cut off"),
             "{}",
@@ -194,15 +196,15 @@ fn a_very_long_text_is_forwarded_in_bounded_memory() {
         times,
         end: chunk("{}", r#""stop""#) + "data: [DONE]\n\n",
     };
-    let (url, seen) = serve(vec![script(1), script(EVENTS)]);
+    let (url, stream_ends) = serve(vec![script(1), script(EVENTS)]);
     let replica = replica(&url);
     let ask = || post_with(&replica.url, "/v1/chat/completions", SCOPE, body).unwrap();
     // The first request loads what all later ones share.
     ask();
-    assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Finished));
+    assert_eq!(stream_ends.recv_timeout(PATIENCE), Ok(StreamEnd::Finished));
     let before = replica.peak_memory();
     let answer = ask();
-    assert_eq!(seen.recv_timeout(PATIENCE), Ok(Seen::Finished));
+    assert_eq!(stream_ends.recv_timeout(PATIENCE), Ok(StreamEnd::Finished));
     assert_eq!(answer.body.matches('y').count(), EVENT * EVENTS);
     assert!(answer.body.ends_with("data: [DONE]\n\n"));
     // 64 MB were forwarded. The copy for a record stops at 1 MiB.

@@ -183,8 +183,8 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     let text = config(&provider, "", &[bob_now]);
     replica.rewrite(&text.replace("[proxy]\n", "[proxy]\nrounds = 3\n"));
     wait("the removed key is refused", &replica, || !known("virtual-eve-key"));
-    let said = "`rounds` of `[proxy]`";
-    wait("the log names the key", &replica, || replica.log().contains(said));
+    let setting = "`rounds` of `[proxy]`";
+    wait("the log names the key", &replica, || replica.log().contains(setting));
 }
 
 /// On a listener without a token, any key is taken for a provider's, except a former key of Toolcrib's.

@@ -28,9 +28,9 @@ impl LongConversation {
     pub(crate) fn turn(&mut self, url: &str) {
         let at = self.agent.turns.len();
         let turn = self.agent.turn(url, at.is_multiple_of(2));
-        let seen: Vec<_> =
+        let received: Vec<_> =
             turn.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect();
-        assert_eq!(seen, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
+        assert_eq!(received, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
     }
 
     /// Every request that does not begin with the previous one, and the difference.

@@ -34,9 +34,10 @@ fn content_between_results_keeps_its_position() {
             let answer = post(&replica.url, path, &body.to_string()).unwrap();
             assert_eq!(answer.status, 200, "turn {turn}: {}", answer.body);
             let answer: Value = serde_json::from_str(&answer.body).unwrap();
-            let said = &answer["candidates"][0]["content"];
-            contents.push(said.clone());
-            let calls = said["parts"].as_array().unwrap().iter().map(|part| &part["functionCall"]);
+            let content = &answer["candidates"][0]["content"];
+            contents.push(content.clone());
+            let calls =
+                content["parts"].as_array().unwrap().iter().map(|part| &part["functionCall"]);
             let mut results = calls.filter(|call| call.is_object()).map(|call| {
                 let mut result = json!({"name": call["name"], "response": {"result": "ok"}});
                 if let Some(id) = call.get("id") {

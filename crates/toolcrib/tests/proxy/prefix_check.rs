@@ -98,7 +98,7 @@ impl<'a> RequestParts<'a> {
         if was.len() != is.len() {
             return Some(format!("{} tools became {}", was.len(), is.len()));
         }
-        let said = next.entries[self.entries.len().min(next.entries.len())..].concat();
+        let added = next.entries[self.entries.len().min(next.entries.len())..].concat();
         let shown = first.each_tool().iter().zip(&is).filter(|(stub, is)| stub != is).count();
         let is_full = scenario.preset == "everruns@0.50" || shown == DEFAULT_MAX_REVEALS;
         was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
@@ -109,7 +109,7 @@ impl<'a> RequestParts<'a> {
             // At the maximum, the tools that were found first are hidden again.
             let is_hidden = is_full && is.len() < was.len();
             let is_found =
-                is_shown && named.iter().any(|end| said.contains(&format!("{after}{end}")));
+                is_shown && named.iter().any(|end| added.contains(&format!("{after}{end}")));
             let is_right = before == after && (is_found || is_hidden);
             (!is_right)
                 .then(|| format!("`tools` changed, and nothing found it: was\n{was}\nand is\n{is}"))

@@ -65,14 +65,14 @@ impl Replica {
     fn listening(&mut self) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
-            let said = self.log();
+            let log = self.log();
             let url =
-                said.split_once("the LLM proxy is at ").and_then(|(_, rest)| rest.split_once('\n'));
+                log.split_once("the LLM proxy is at ").and_then(|(_, rest)| rest.split_once('\n'));
             if let Some((url, _)) = url {
                 return url.to_owned();
             }
-            assert!(self.process.try_wait().unwrap().is_none(), "it ended: {said}");
-            assert!(Instant::now() < end, "it does not listen: {said}");
+            assert!(self.process.try_wait().unwrap().is_none(), "it ended: {log}");
+            assert!(Instant::now() < end, "it does not listen: {log}");
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -59,7 +59,7 @@ fn call(name: &str) -> Value {
 }
 
 /// A complete response with this message in each choice.
-fn said(messages: &[Value]) -> Vec<u8> {
+fn complete_response(messages: &[Value]) -> Vec<u8> {
     let choice = |(index, message): (usize, &Value)| json!({"index": index, "message": message, "finish_reason": "stop"});
     let choices: Vec<Value> = messages.iter().enumerate().map(choice).collect();
     json!({"id": "c", "choices": choices}).to_string().into_bytes()
@@ -134,7 +134,7 @@ fn a_request_for_a_response_that_cannot_be_checked_is_rejected() {
 #[test]
 fn a_compressed_response_is_rejected() {
     // The bytes are plain JSON, so only the header says that they are compressed.
-    let body = said(&[json!({"role": "assistant", "content": "Hi"})]);
+    let body = complete_response(&[json!({"role": "assistant", "content": "Hi"})]);
     for (head, stream) in [(JSON, false), (EVENTS, true)] {
         let head = format!("{head}\r\nContent-Encoding: gzip");
         is_an_error(&get(&head, &body, CHAT, &chat(stream)), "it is compressed");
@@ -159,14 +159,17 @@ fn events_without_a_content_type_are_rejected() {
 #[test]
 fn a_legacy_function_call_is_rejected() {
     let legacy = json!({"role": "assistant", "content": null, "function_call": {"name": "secret", "arguments": "{}"}});
-    is_an_error(&get(JSON, &said(slice::from_ref(&legacy)), CHAT, &chat(false)), UNDECLARED);
+    is_an_error(
+        &get(JSON, &complete_response(slice::from_ref(&legacy)), CHAT, &chat(false)),
+        UNDECLARED,
+    );
     ends_with_an_error(&get(EVENTS, &deltas(&[legacy]), CHAT, &chat(true)), UNDECLARED);
 }
 
 #[test]
 fn a_call_in_a_second_choice_is_rejected() {
     let hi = json!({"role": "assistant", "content": "Hi"});
-    let body = said(&[hi, json!({"role": "assistant", "tool_calls": call("secret")})]);
+    let body = complete_response(&[hi, json!({"role": "assistant", "tool_calls": call("secret")})]);
     is_an_error(&get(JSON, &body, CHAT, &chat(false)), UNDECLARED);
     let mut several = chat(false);
     several["n"] = json!(2);
@@ -194,7 +197,7 @@ fn a_command_for_an_undeclared_shell_is_rejected() {
 fn a_client_without_a_scope_gets_the_same_bytes() {
     let legacy = json!({"role": "assistant", "content": null, "function_call": {"name": "secret", "arguments": "{}"}});
     for (head, body, stream) in [
-        (JSON, said(slice::from_ref(&legacy)), false),
+        (JSON, complete_response(slice::from_ref(&legacy)), false),
         (EVENTS, deltas(&[legacy]), true),
         (JSON, b"no JSON".to_vec(), false),
     ] {

@@ -112,7 +112,7 @@ fn scripts() -> BTreeMap<String, Script> {
 }
 
 /// By how many percent it is less.
-fn fewer(before: usize, after: usize) -> f64 {
+fn percent_less(before: usize, after: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let share = after as f64 / before as f64;
     100.0 - 100.0 * share
@@ -139,7 +139,7 @@ fn cell(Row { mode, before, after, turn }: &Row) -> String {
     let (from, to) = (grouped(*before), grouped(*after));
     match turn {
         _ if mode == "pass-through" => format!("{from}: as they came"),
-        Some(turn) => format!("{from} → {to} ({:.0} %)", fewer(*before, *turn)),
+        Some(turn) => format!("{from} → {to} ({:.0} %)", percent_less(*before, *turn)),
         None => format!("{from} → {to}"),
     }
 }
@@ -197,7 +197,7 @@ fn measure(api: Api) {
                     cells.push(cell(&row));
                 }
                 let Row { mode, before, after, turn } = row;
-                let first = fewer(before, after);
+                let first = percent_less(before, after);
                 // A tool that is shown costs tokens in any form, and an appended definition is also in the reply to the
                 // search.
                 let hides = !matches!(scenario.mode, "append" | "reveal" | "terse");

@@ -22,8 +22,8 @@ fn conversation() -> LongConversation {
     LongConversation::new(SCENARIO, &tools, steps)
 }
 
-/// In front of a server that was given as `http://ADDRESS`.
-fn front(url: &str) -> TlsTerminator {
+/// Terminates TLS for the server at `http://ADDRESS`.
+fn terminate_tls(url: &str) -> TlsTerminator {
     TlsTerminator::start(url.strip_prefix("http://").unwrap())
 }
 
@@ -38,9 +38,9 @@ fn converse(conversation: &mut LongConversation, replica: &Replica) {
 #[test]
 fn a_provider_over_tls_works() {
     let mut conversation = conversation();
-    let front = front(&conversation.provider.url);
-    let config = SCENARIO.config(&format!("https://{}", front.address()), None);
-    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.ca_file())]);
+    let tls = terminate_tls(&conversation.provider.url);
+    let config = SCENARIO.config(&format!("https://{}", tls.address()), None);
+    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &tls.ca_file())]);
     converse(&mut conversation, &replica);
 }
 
@@ -48,26 +48,26 @@ fn a_provider_over_tls_works() {
 fn a_redis_over_tls_works() {
     let redis = Server::start();
     let mut conversation = conversation();
-    let front = TlsTerminator::start(&format!("127.0.0.1:{}", redis.port()));
+    let tls = TlsTerminator::start(&format!("127.0.0.1:{}", redis.port()));
     let config =
-        SCENARIO.config(&conversation.provider.url, Some(&format!("rediss://{}", front.address())));
-    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &front.ca_file())]);
+        SCENARIO.config(&conversation.provider.url, Some(&format!("rediss://{}", tls.address())));
+    let replica = Replica::start_with(&config, &[("SSL_CERT_FILE", &tls.ca_file())]);
     converse(&mut conversation, &replica);
-    assert_ne!(redis.ask(&["DBSIZE"]), "0", "its state is there: {}", replica.log());
+    assert_ne!(redis.ask(&["DBSIZE"]), "0", "Redis has the state: {}", replica.log());
 }
 
 #[test]
 fn a_provider_with_an_untrusted_certificate_is_an_error() {
     let conversation = conversation();
-    let front = front(&conversation.provider.url);
-    let replica = Replica::start(&SCENARIO.config(&format!("https://{}", front.address()), None));
+    let tls = terminate_tls(&conversation.provider.url);
+    let replica = Replica::start(&SCENARIO.config(&format!("https://{}", tls.address()), None));
     let body = r#"{"model": "any", "messages": [{"role": "user", "content": "Hi."}]}"#;
     let answer = http::post(&replica.url, "/v1/chat/completions", body).unwrap();
-    let said = format!(
+    let warning = format!(
         "toolcrib: the upstream {} cannot be reached: invalid peer certificate: UnknownIssuer",
-        front.address()
+        tls.address()
     );
     let body: Value = serde_json::from_str(&answer.body).unwrap();
-    assert_eq!((answer.status, body["error"]["message"].as_str()), (502, Some(said.as_str())));
+    assert_eq!((answer.status, body["error"]["message"].as_str()), (502, Some(warning.as_str())));
     assert!(conversation.provider.requests().is_empty(), "nothing was sent");
 }

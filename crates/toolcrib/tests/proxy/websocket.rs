@@ -15,9 +15,9 @@ fn a_websocket_upgrade_is_answered_with_an_http_error() {
     let replica = Replica::start(&scenario.config(&provider.url, None));
     let answer = http::upgrade(&replica.url, "/v1/responses").unwrap();
     assert_eq!((answer.status, answer.header("upgrade")), (426, Some("HTTP/1.1")));
-    let said: Value = serde_json::from_str(&answer.body).unwrap();
+    let body: Value = serde_json::from_str(&answer.body).unwrap();
     assert_eq!(
-        said["error"]["message"],
+        body["error"]["message"],
         "toolcrib: WebSockets are not supported: send the request with POST"
     );
     assert!(provider.requests().is_empty(), "the upstream never hears of it");

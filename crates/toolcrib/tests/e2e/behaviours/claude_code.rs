@@ -55,7 +55,7 @@ fn a_client_sees_names_and_one_tool_and_no_schema() {
 
 #[test]
 fn instructions_say_to_load_before_calling() {
-    let instructions = session().again().instructions().unwrap();
+    let instructions = session().restart().instructions().unwrap();
     for phrase in ["`tool_search` finds them", "Search for what you need", "on the next step"] {
         assert!(instructions.contains(phrase), "{instructions}");
     }
@@ -145,7 +145,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema_and_loads_the_tool
     session.runs("slack__send_message", &json!({"channel": "#ops", "text": "Deployed."}));
 }
 
-// Text from servers is data.
+// Texts of servers are data, not instructions.
 
 #[test]
 fn hidden_text_is_taken_out_of_the_metadata_and_logged() {

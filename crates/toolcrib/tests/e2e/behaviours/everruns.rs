@@ -29,7 +29,7 @@ fn prefixed(tool: &Value) -> Value {
     tool
 }
 
-// When it defers.
+// Activation.
 
 #[test]
 fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
@@ -41,7 +41,7 @@ fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
 #[test]
 fn below_the_threshold_the_tools_are_listed_unchanged_and_nothing_is_added() {
     let tools = &agent()[..14];
-    let mut session = with(tools).start().again();
+    let mut session = with(tools).start().restart();
     assert_eq!(session.list(), tools.iter().map(prefixed).collect::<Vec<_>>());
     assert_eq!(session.instructions(), None);
 }
@@ -72,7 +72,7 @@ fn every_list_is_decided_again() {
     assert_eq!(session.stubs(), [""; 0]);
 }
 
-// What is listed in a schema's place.
+// Stubs.
 
 #[test]
 fn a_deferred_tool_keeps_name_and_description_and_its_stub_says_what_to_ask() {
@@ -103,7 +103,7 @@ fn the_query_that_a_stub_names_loads_that_tool_alone() {
 fn the_search_tool_is_added_and_is_never_deferred() {
     let mut session = with(&agent()).start();
     let names = session.names();
-    assert_eq!(names[15..], ["tool_search"], "and no other tool of ours");
+    assert_eq!(names[15..], ["tool_search"], "Toolcrib adds no other tool");
     let search = session.listed("tool_search");
     let schema = &search["inputSchema"];
     assert_eq!(schema["properties"]["query"]["type"], "string", "{schema}");
@@ -119,7 +119,7 @@ fn instructions_ask_to_search_before_the_first_use() {
                     before its first use";
     let first = session.instructions();
     assert!(first.as_ref().unwrap().contains(expected), "in the first session ever");
-    assert_eq!(session.again().instructions(), first);
+    assert_eq!(session.restart().instructions(), first);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn every_client_gets_the_same_tools() {
     assert_eq!(first[0]["inputSchema"]["properties"], json!({}));
 }
 
-/// Eighteen tools and the search: what the list and its schemas lose in bytes.
+/// Eighteen tools and the search tool: how many bytes the list and its schemas lose.
 #[test]
 fn a_list_of_nineteen_tools_shrinks_as_stated() {
     let text = include_str!("../../it/surfaces/agent.json").replace("input_schema", "inputSchema");
@@ -142,7 +142,7 @@ fn a_list_of_nineteen_tools_shrinks_as_stated() {
     );
     let mut listed = with(&tools).start().list();
     assert_eq!(listed.len(), 19);
-    // What the search tool answers is declared for MCP alone.
+    // Only MCP has an output schema of the search tool.
     listed[18].as_object_mut().unwrap().remove("outputSchema");
     let mut full: Vec<Value> = tools.iter().map(prefixed).collect();
     full.push(listed[18].clone());

@@ -29,7 +29,10 @@ fn a_stub_is_an_open_object_without_a_hint() {
     let mut session = with(&gauges(15)).start();
     let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
     assert_eq!(session.listed("plant__gauge_0")["inputSchema"], stub);
-    assert!(session.instructions().unwrap().contains("tool_search"), "said once");
+    assert!(
+        session.instructions().unwrap().contains("tool_search"),
+        "the hint is in the instructions"
+    );
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn a_session_that_deferred_goes_on_when_its_tools_become_fewer() {
     session.define("plant", &gauges(3));
     session.client.wait_for_message(CHANGED);
     assert_eq!(session.stubs().len(), 3);
-    assert_eq!(session.again().stubs(), [""; 0], "another session never deferred");
+    assert_eq!(session.restart().stubs(), [""; 0], "another session never deferred");
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn found_tools_get_their_schemas_unless_reveal_says_otherwise() {
     let before = in_result.list();
     let answer = in_result.search("plant__gauge_7");
     assert_eq!(answer["tools"][0]["parameters"], gauges(15)[7]["inputSchema"]);
-    assert_eq!((in_result.list(), in_result.changes), (before, 0), "the list stays as it is");
+    assert_eq!((in_result.list(), in_result.changes), (before, 0), "the list is unchanged");
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn the_configuration_of_the_release_is_known_by_its_keys() {
     assert_eq!(stub.get("description"), None, "no hint, as in the release: {stub}");
 }
 
-/// MCP is no provider's API, so a search that is left to the provider becomes the bridge.
+/// MCP has no provider that could search, so a hosted search becomes the bridge.
 #[test]
 fn hosted_capabilities_are_the_bridge_and_the_automatic_one_is_this_search() {
     let setup = |id: &str| {

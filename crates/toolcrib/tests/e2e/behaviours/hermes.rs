@@ -186,9 +186,9 @@ fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
     let arguments = json!({"day": "Monday"});
     let call = json!({"name": name, "arguments": arguments});
     assert_eq!(session.call("tool_call", &call)["structuredContent"], arguments);
-    // The server gets the real name and the arguments as written, at once if the client knows them.
-    let mut again = session.again();
-    assert_eq!(again.call("tool_call", &call)["structuredContent"], arguments);
+    // The server gets the real name and the arguments as written. A client that knows both needs no search.
+    let mut restarted = session.restart();
+    assert_eq!(restarted.call("tool_call", &call)["structuredContent"], arguments);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn instructions_say_search_then_describe_then_call() {
     assert!(session().instructions().unwrap().contains(expected));
 }
 
-// When it defers.
+// Activation.
 
 #[test]
 fn auto_activates_at_a_share_of_the_context_and_not_below() {
@@ -249,7 +249,7 @@ fn with_an_unknown_context_window_20000_tokens_decide_and_that_is_logged() {
 #[test]
 fn below_the_threshold_the_list_passes_as_it_came_and_costs_nothing() {
     let setup = Setup::preset("hermes", &[("slack", &slack())]).flags(&["--context", "200000"]);
-    let mut session = setup.start().again();
+    let mut session = setup.start().restart();
     let mut expected = slack();
     expected[0]["name"] = "slack__post".into();
     assert_eq!((session.list(), session.instructions()), (expected, None));

@@ -125,7 +125,7 @@ impl Setup {
 
     fn start_as(self, name: &str, era: Era) -> Session {
         let mut session = self.connect(name, era);
-        session.settle();
+        session.wait_until_connected();
         session.changes = 0;
         session
     }
@@ -159,7 +159,8 @@ struct Session {
 }
 
 impl Session {
-    fn settle(&mut self) {
+    /// Waits until no server is connecting.
+    fn wait_until_connected(&mut self) {
         eventually("all servers up", || {
             let text = self.text("tool_search", &json!({"query": ""}));
             (!text.contains("connecting")).then_some(())
@@ -167,7 +168,7 @@ impl Session {
     }
 
     /// Restarts the gateway, with another client. Its servers' tools were saved, so the instructions include them.
-    fn again(self) -> Self {
+    fn restart(self) -> Self {
         let Self { setup, mut client, .. } = self;
         client.kill();
         setup.start()

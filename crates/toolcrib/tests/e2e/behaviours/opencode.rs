@@ -16,7 +16,7 @@ fn coding() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// Under the names that the tools have in the README.
+/// Uses the tool names of the README.
 const BARE: &str = "dev\nprefix = \"\"\n";
 
 fn opencode(tools: &[Value]) -> Session {
@@ -25,7 +25,7 @@ fn opencode(tools: &[Value]) -> Session {
 
 const SEARCHES: [&str; 2] = ["tool_search", "tool_search_regex"];
 
-// What is listed.
+// The list.
 
 #[test]
 fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_description() {
@@ -57,7 +57,7 @@ fn both_search_tools_are_always_there_and_never_find_themselves() {
     assert!(session.found("tool_search").iter().all(|name| name != "tool_search"));
     let pattern = json!({"pattern": "^tool_search"});
     assert_eq!(session.found_with("tool_search_regex", &pattern), [""; 0]);
-    assert_eq!((session.list(), session.changes), (first, 0), "whatever was found");
+    assert_eq!((session.list(), session.changes), (first, 0), "found tools do not change the list");
 }
 
 /// The gateway does not know the model, so every model gets the instructions that other providers' models need.

@@ -12,7 +12,7 @@ use super::wire::Wire;
 pub(crate) enum Era {
     /// 2025-11-25: a handshake, and questions as requests of the server.
     Old,
-    /// 2026-07-28: every request stands alone, and questions are results that require input.
+    /// 2026-07-28: every request is independent, and questions are results that require input.
     New,
 }
 
@@ -81,7 +81,7 @@ impl Client {
         Self::named("test", Wire::http(url), era)
     }
 
-    /// A client with a name, which some servers look at.
+    /// A client with a name, which some servers check.
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
         let mut client = Self::unconnected(name, wire, era);
         if era == Era::Old {
@@ -213,10 +213,10 @@ impl Client {
 
     /// Sends a request, and answers questions in either protocol version, until there is a response.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Exchange {
-        let mut asked = params.clone();
+        let mut params_with_input = params.clone();
         self.messages.clear();
         loop {
-            let id = self.start(method, asked);
+            let id = self.start(method, params_with_input);
             let mut answer = self.finish(id);
             let fields = answer.as_object_mut().unwrap();
             fields.remove("jsonrpc");
@@ -224,9 +224,9 @@ impl Client {
             if answer["result"]["resultType"] != "input_required" {
                 return Exchange { answer, messages: std::mem::take(&mut self.messages) };
             }
-            asked = params.clone();
-            asked["requestState"] = answer["result"]["requestState"].take();
-            asked["inputResponses"] = self.answers(&answer["result"]["inputRequests"]);
+            params_with_input = params.clone();
+            params_with_input["requestState"] = answer["result"]["requestState"].take();
+            params_with_input["inputResponses"] = self.answers(&answer["result"]["inputRequests"]);
         }
     }
 
@@ -253,12 +253,12 @@ impl Client {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments, "_meta": meta}))
     }
 
-    /// Calls a tool by way of the bridge.
+    /// Calls a tool through the bridge.
     pub(crate) fn bridge(&mut self, tool: &str, arguments: &Value) -> Exchange {
         self.call("tool_call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The tools it is shown.
+    /// The tools that are listed for this client.
     pub(crate) fn tools(&mut self) -> Vec<Value> {
         let mut list = self.result("tools/list", &json!({}));
         serde_json::from_value(list["tools"].take()).unwrap()

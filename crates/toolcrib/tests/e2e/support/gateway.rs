@@ -17,21 +17,21 @@ pub(crate) struct Home {
     folder: TempDir,
 }
 
-/// A gateway that serves over HTTP.
-pub(crate) struct Served {
+/// A running MCP server over HTTP: a gateway or a test server. Killed when dropped.
+pub(crate) struct HttpServerProcess {
     pub(crate) url: String,
     log: NamedTempFile,
     _process: Process,
 }
 
-impl Served {
-    /// What it has logged so far.
+impl HttpServerProcess {
+    /// Its log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log.path()).unwrap()
     }
 }
 
-/// All ways in which a client can connect to the gateway.
+/// Every combination of transport and protocol version.
 pub(crate) const CONNECTIONS: [(&str, Era); 4] =
     [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
 
@@ -78,50 +78,53 @@ impl Home {
         self.command("doctor", &["--json"])
     }
 
-    /// Starts the gateway for one client, on standard streams.
+    /// Starts the gateway for one client over stdio.
     pub(crate) fn stdio(&self, name: &str, era: Era) -> Client {
         Client::named(name, Wire::stdio(&self.mcp(), self.path()), era)
     }
 
-    /// Starts the gateway for many clients.
-    pub(crate) fn serve(&self) -> Served {
+    /// Starts the gateway over HTTP.
+    pub(crate) fn serve(&self) -> HttpServerProcess {
         let program = self.command("serve", &["--listen", "127.0.0.1:0"]);
         let mut command = Command::new(&program[0]);
         command.args(&program[1..]).current_dir(self.path());
         command.env("HOME", self.path()).env("XDG_STATE_HOME", self.path().join("state"));
-        served(command)
+        start_http_server(command)
     }
 }
 
 /// Starts a server over HTTP, and waits until it prints its address.
-pub(crate) fn served(mut command: Command) -> Served {
+pub(crate) fn start_http_server(mut command: Command) -> HttpServerProcess {
     let log = NamedTempFile::new().unwrap();
-    let said = File::options().append(true).open(log.path()).unwrap();
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said).spawn().unwrap();
+    let stderr = File::options().append(true).open(log.path()).unwrap();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
     let process = Process(child);
     let url = listening(log.path());
-    Served { url, log, _process: process }
+    HttpServerProcess { url, log, _process: process }
 }
 
 /// Starts a gateway and connects a client to it.
-pub(crate) fn connect(home: &Home, (transport, era): (&str, Era)) -> (Client, Option<Served>) {
+pub(crate) fn connect(
+    home: &Home,
+    (transport, era): (&str, Era),
+) -> (Client, Option<HttpServerProcess>) {
     if transport == "stdio" {
         return (home.stdio("test", era), None);
     }
-    let served = home.serve();
-    (Client::at(&served.url, era), Some(served))
+    let gateway = home.serve();
+    (Client::at(&gateway.url, era), Some(gateway))
 }
 
-/// The address that a server says it listens on.
+/// Waits until a server logs the address that it listens on, and returns it.
 fn listening(log: &Path) -> String {
     eventually("an address to listen on", || {
-        let said = fs::read_to_string(log).ok()?;
-        let (_, rest) = said.split_once("listening on ")?;
+        let text = fs::read_to_string(log).ok()?;
+        let (_, rest) = text.split_once("listening on ")?;
         rest.split_once('\n').map(|(url, _)| url.trim().to_owned())
     })
 }
 
-/// The part of a config that names a server started by a command; `more` are further lines of it.
+/// The section of a config for a server that is started by a command, with `more` lines added to it.
 pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
     let mut text = format!("[servers.{name}]\ncommand = {}\n", json!(program[0]));
     let _ = writeln!(text, "args = {}\n{more}", json!(program[1..]));
@@ -143,7 +146,7 @@ pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
 /// No deferral, for any number of tools.
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 
-/// Waits until every server behind a client is up: then a browse names none that is not.
+/// Waits until every server behind a client is up: an empty search then reports none that is connecting or down.
 pub(crate) fn wait_until_ready(client: &mut Client) {
     eventually("all servers up", || {
         let reply = client

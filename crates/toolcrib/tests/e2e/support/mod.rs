@@ -56,8 +56,8 @@ pub(crate) fn testkit_program(name: &str, arguments: &[&str]) -> Program {
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = look() {
+            return value;
         }
         assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
         std::thread::sleep(POLL_INTERVAL);

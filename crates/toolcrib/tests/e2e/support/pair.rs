@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::client::{Client, Era, Exchange};
-use super::gateway::{DEFERRED, Home, Served, connect, server, wait_until_ready};
+use super::gateway::{DEFERRED, Home, HttpServerProcess, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
 /// Maximum number of attempts with a server whose responses contain the time.
@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) through: Client,
     name: String,
     connection: (&'static str, Era),
-    _served: Option<Served>,
+    _gateway: Option<HttpServerProcess>,
     _homes: [Home; 2],
 }
 
@@ -34,13 +34,13 @@ impl Pair {
         let alone = Home::new("");
         let home = Home::new(&format!("{DEFERRED}{}", server(name, program, PATIENT)));
         let direct = direct(program, &alone);
-        let (mut through, served) = connect(&home, connection);
+        let (mut through, gateway) = connect(&home, connection);
         wait_until_ready(&mut through);
         let name = name.to_owned();
-        Self { direct, through, name, connection, _served: served, _homes: [alone, home] }
+        Self { direct, through, name, connection, _gateway: gateway, _homes: [alone, home] }
     }
 
-    /// Calls a tool both ways; the responses, and the messages in the meantime, must be the same.
+    /// Calls a tool directly and through the gateway; the responses, and the messages in the meantime, must be the same.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         let wire = format!("{}__{tool}", self.name);
@@ -52,7 +52,8 @@ impl Pair {
         assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.connection));
     }
 
-    /// Sends a request both ways, with the names that each side knows; the test compares the responses.
+    /// Sends a request directly and through the gateway, with the names that each of them uses; the test compares the
+    /// responses.
     pub(crate) fn ask(&mut self, method: &str, direct: &Value, through: &Value) -> (Value, Value) {
         self.both(|client| client.ask(method, direct), |client| client.ask(method, through))
     }
@@ -84,8 +85,8 @@ fn attributed(mut exchange: Value, server: &str) -> Value {
             "elicitation/create" => {
                 let host = params["url"].as_str().and_then(|url| url.split('/').nth(2));
                 let link = host.map_or_else(String::new, |host| format!(", link to {host}"));
-                let asked = params["message"].as_str().unwrap();
-                params["message"] = format!("[server \"{server}\"{link}] {asked}").into();
+                let question = params["message"].as_str().unwrap();
+                params["message"] = format!("[server \"{server}\"{link}] {question}").into();
             }
             "sampling/createMessage" => {
                 let origin = format!("[server \"{server}\"] requests this completion.");

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::http::HttpEndpoint;
 use super::{DEADLINE, Program};
 
-/// Where messages go out.
+/// The sending half of a connection.
 enum Outgoing {
     Stdio(ChildStdin),
     Http(HttpEndpoint),
@@ -37,7 +37,7 @@ impl Drop for Process {
 }
 
 impl Wire {
-    /// Starts a program and speaks to it line by line. What it writes to standard error goes to a file.
+    /// Starts a program and exchanges messages with it, one per line. Its standard error is written to a file.
     pub(crate) fn stdio(program: &Program, home: &Path) -> Self {
         let log = File::options().create(true).append(true).open(home.join("stderr")).unwrap();
         let mut child = Command::new(&program[0])
@@ -67,7 +67,7 @@ impl Wire {
         Self { out: Outgoing::Stdio(input), inbox, sender, process: Some(Process(child)) }
     }
 
-    /// Speaks to an address over HTTP.
+    /// Connects to a URL over HTTP.
     pub(crate) fn http(url: &str) -> Self {
         let (sender, inbox) = channel();
         Self { out: Outgoing::Http(HttpEndpoint::at(url)), inbox, sender, process: None }
@@ -99,8 +99,8 @@ impl Wire {
     pub(crate) fn receive(&self) -> Value {
         match self.inbox.recv_timeout(DEADLINE) {
             Ok(message) => message,
-            Err(RecvTimeoutError::Timeout) => panic!("nothing came within {DEADLINE:?}"),
-            Err(RecvTimeoutError::Disconnected) => panic!("the other side is gone"),
+            Err(RecvTimeoutError::Timeout) => panic!("no message within {DEADLINE:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the peer has closed the connection"),
         }
     }
 

@@ -88,14 +88,14 @@ impl ApiClient for Gemini {
     fn rewrite_ids(&self, turn: &mut ModelMessage, echo: &mut [Value], at: usize) {
         let parts = echo.iter_mut().filter_map(|entry| entry["parts"].as_array_mut()).flatten();
         let parts = parts.filter(|part| part.get("functionCall").is_some());
-        for (place, (part, call)) in parts.zip(&mut turn.calls).enumerate() {
+        for (position, (part, call)) in parts.zip(&mut turn.calls).enumerate() {
             call.id = if call.id.is_empty() {
-                format!("{}_1763326800000_{}", call.name, at * 100 + place)
+                format!("{}_1763326800000_{}", call.name, at * 100 + position)
             } else {
                 format!("{}__{}", call.name, call.id)
             };
             part["functionCall"]["id"] = call.id.as_str().into();
-            if place == 0 && part.get("thoughtSignature").is_none() {
+            if position == 0 && part.get("thoughtSignature").is_none() {
                 part["thoughtSignature"] = "skip_thought_signature_validator".into();
             }
         }

@@ -83,8 +83,8 @@ pub(crate) trait ApiClient {
     /// Replaces the ids of the calls in message number `at`, here by the nine characters that some providers require.
     fn rewrite_ids(&self, turn: &mut ModelMessage, echo: &mut [Value], at: usize) {
         let (calls, key) = self.calls(echo);
-        for (place, (entry, call)) in calls.into_iter().zip(&mut turn.calls).enumerate() {
-            call.id = format!("{:09}", at * 100 + place);
+        for (position, (entry, call)) in calls.into_iter().zip(&mut turn.calls).enumerate() {
+            call.id = format!("{:09}", at * 100 + position);
             entry[key] = call.id.as_str().into();
         }
     }

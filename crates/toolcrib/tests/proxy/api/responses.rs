@@ -73,12 +73,12 @@ impl ApiClient for Responses {
         let numbers: Vec<u64> =
             events.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
         assert_eq!(numbers, (0..events.len() as u64).collect::<Vec<_>>());
-        let heard = self.whole(&events.last().unwrap()["response"]);
+        let parsed = self.whole(&events.last().unwrap()["response"]);
         let all = |kind: &str| -> String {
             let of_kind = events.iter().filter(|event| event["type"] == kind);
             of_kind.map(|event| text(&event["delta"])).collect()
         };
-        assert_eq!(all("response.output_text.delta"), heard.0.text);
-        heard
+        assert_eq!(all("response.output_text.delta"), parsed.0.text);
+        parsed
     }
 }

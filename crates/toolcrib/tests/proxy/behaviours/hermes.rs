@@ -7,7 +7,7 @@ mod search;
 
 use serde_json::Value;
 
-use super::{Proxy, Setup, call, done, first, search, strings, tool};
+use super::{Proxy, Setup, call, done, first_exchange, search, strings, tool};
 
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
 
@@ -36,9 +36,9 @@ fn on() -> Setup {
 
 #[test]
 fn core_tools_stay_and_those_of_servers_and_plugins_are_deferred() {
-    let seen = first(&on(), &session());
-    assert_eq!(seen.mode(), "bridge");
-    assert_eq!(seen.names(0), [&["terminal", "read_file"], &BRIDGE[..]].concat());
+    let exchange = first_exchange(&on(), &session());
+    assert_eq!(exchange.mode(), "bridge");
+    assert_eq!(exchange.names(0), [&["terminal", "read_file"], &BRIDGE[..]].concat());
 }
 
 #[test]
@@ -73,38 +73,41 @@ fn every_core_tool_of_the_current_release_stays() {
     ];
     let mut tools: Vec<Value> = core.map(|name| tool(name, "Built in.", &["what"], 1)).into();
     tools.extend(session().split_off(2));
-    assert_eq!(first(&on(), &tools).names(0), [&core[..], &BRIDGE].concat());
+    assert_eq!(first_exchange(&on(), &tools).names(0), [&core[..], &BRIDGE].concat());
 }
 
 #[test]
 fn a_server_cannot_escape_deferral_by_a_core_name() {
     let tools = [tool("evil__terminal", "", &[], 0), tool("mcp_evil_terminal", "", &[], 0)];
-    assert_eq!(first(&on(), &tools).names(0), BRIDGE);
+    assert_eq!(first_exchange(&on(), &tools).names(0), BRIDGE);
 }
 
 #[test]
 fn more_core_tools_are_a_line_in_the_settings() {
     let more = "[activation]\nmode = 'on'\n[defer]\nnever = ['/weather_*']";
-    let seen = first(&Setup::preset("hermes", more), &session());
-    assert_eq!(seen.names(0), [&["terminal", "read_file", "weather_now"], &BRIDGE[..]].concat());
+    let exchange = first_exchange(&Setup::preset("hermes", more), &session());
+    assert_eq!(
+        exchange.names(0),
+        [&["terminal", "read_file", "weather_now"], &BRIDGE[..]].concat()
+    );
 }
 
 #[test]
 fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them() {
     let mut proxy = Proxy::start(&on(), [search("issue"), done(), done()]);
-    let seen = proxy.ask(&session()[..5]);
-    let before = seen.description(0, "tool_search");
+    let exchange = proxy.ask(&session()[..5]);
+    let before = exchange.description(0, "tool_search");
     assert!(before.ends_with(":\n3 tools on 1 server.\n"), "{before}");
-    let seen = proxy.go_on(&session());
-    let after = seen.description(0, "tool_search");
+    let exchange = proxy.continue_with(&session());
+    let after = exchange.description(0, "tool_search");
     assert!(after.ends_with(":\n5 tools on 3 servers.\n"), "{after}");
 }
 
 #[test]
 fn the_three_bridge_tools_cost_about_300_tokens() {
     // With the note, which is about 70 tokens and has no other place here.
-    let seen = first(&on(), &session()[2..]);
-    let tokens = seen.number("x-toolcrib-tokens-after");
+    let exchange = first_exchange(&on(), &session()[2..]);
+    let tokens = exchange.number("x-toolcrib-tokens-after");
     assert!((250..=390).contains(&tokens), "{tokens}");
 }
 
@@ -113,7 +116,7 @@ fn a_described_schema_is_in_the_history_and_the_prefix_stays() {
     let describe = call("tool_describe", &serde_json::json!({"name": "mcp_slack_post"}));
     let mut proxy = Proxy::start(&on(), [describe, done(), done()]);
     let first = proxy.ask(&session());
-    let next = proxy.go_on(&session());
+    let next = proxy.continue_with(&session());
     assert_eq!((first.tools(1), next.tools(0)), (first.tools(0), first.tools(0)));
     let schema = strings(&["channel", "text"], 2).to_string();
     let history = next.sent[0]["messages"].as_array().unwrap();
@@ -122,17 +125,17 @@ fn a_described_schema_is_in_the_history_and_the_prefix_stays() {
 
 #[test]
 fn the_note_says_search_then_describe_then_call() {
-    let seen = first(&on(), &session());
+    let exchange = first_exchange(&on(), &session());
     let note = "Most of your tools are deferred: `tool_search` finds them, `tool_call` runs them. \
                 Search for what you need, get its schema with `tool_describe`, then call it.";
-    assert!(seen.description(0, "tool_search").starts_with(note));
+    assert!(exchange.description(0, "tool_search").starts_with(note));
 }
 
 #[test]
 fn a_client_with_hermes_own_bridge_is_passed_untouched() {
     let mut tools = session();
     tools.extend(BRIDGE.map(|name| tool(name, "Hermes' own.", &["query"], 1)));
-    let seen = first(&on(), &tools);
-    assert_eq!(seen.why(), "the client has a tool search of its own");
-    assert!(seen.is_untouched());
+    let exchange = first_exchange(&on(), &tools);
+    assert_eq!(exchange.why(), "the client has a tool search of its own");
+    assert!(exchange.is_untouched());
 }

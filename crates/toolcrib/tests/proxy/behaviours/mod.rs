@@ -25,7 +25,7 @@ use crate::replica::Replica;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A proxy, the provider behind it, and the conversation of a client in front.
+/// A proxy, its provider, and the conversation of one client.
 struct Proxy {
     provider: Provider,
     replica: Replica,
@@ -34,19 +34,19 @@ struct Proxy {
     conversations: usize,
 }
 
-/// The result of one request of the client.
-struct Seen {
+/// One request of the client: what the proxy sent to the provider for it, and its response.
+struct ProxyExchange {
     /// The body of the client's request.
-    asked: String,
-    /// The bodies that reached the provider.
+    client_body: String,
+    /// The bodies that were sent to the provider, one per round.
     sent: Vec<Value>,
     /// The first of them, byte for byte.
-    first: Vec<u8>,
+    first_body: Vec<u8>,
     response: Response,
 }
 
 impl Proxy {
-    /// A proxy whose model gives these answers, one to each request that reaches it.
+    /// Starts a proxy whose provider gives these answers, one to each request.
     fn start(setup: &Setup, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         let provider = Provider::start(Options::responses(answers)).unwrap();
         let url = format!("http://{}", provider.address());
@@ -70,15 +70,15 @@ impl Proxy {
     }
 
     /// Starts a conversation with these tools.
-    fn ask(&mut self, tools: &[Value]) -> Seen {
+    fn ask(&mut self, tools: &[Value]) -> ProxyExchange {
         self.conversations += 1;
         let text = format!("Task number {}.", self.conversations);
         self.history = vec![json!({"role": "user", "content": text})];
         self.send(tools)
     }
 
-    /// Continues the conversation: runs the calls, or says something else.
-    fn go_on(&mut self, tools: &[Value]) -> Seen {
+    /// Continues the conversation: adds a result for each call, or else another user message.
+    fn continue_with(&mut self, tools: &[Value]) -> ProxyExchange {
         let calls = self.history.last().and_then(|last| last["tool_calls"].as_array().cloned());
         for call in calls.iter().flatten() {
             let result = json!({"role": "tool", "tool_call_id": call["id"], "content": "Done."});
@@ -90,34 +90,34 @@ impl Proxy {
         self.send(tools)
     }
 
-    fn send(&mut self, tools: &[Value]) -> Seen {
+    fn send(&mut self, tools: &[Value]) -> ProxyExchange {
         let body = json!({"model": self.setup.model, "messages": self.history, "tools": tools});
-        let seen = self.post(CHAT, &body);
-        let message = seen.body()["choices"][0]["message"].clone();
-        assert!(message.is_object(), "{} {}", seen.response.status, seen.response.body);
+        let exchange = self.post(CHAT, &body);
+        let message = exchange.body()["choices"][0]["message"].clone();
+        assert!(message.is_object(), "{} {}", exchange.response.status, exchange.response.body);
         self.history.push(message);
-        seen
+        exchange
     }
 
-    /// The same conversation with another proxy, which has no state of it.
-    fn moved(self, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
+    /// Continues the same conversation with another proxy, which does not have its state.
+    fn on_another_proxy(self, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { history: self.history, ..Self::start(&self.setup, answers) }
     }
 
     /// Sends any request.
-    fn post(&self, path: &str, body: &Value) -> Seen {
+    fn post(&self, path: &str, body: &Value) -> ProxyExchange {
         let before = self.provider.requests().len();
         let (url, headers) = (&self.replica.url, self.setup.headers);
-        let asked = body.to_string();
-        let response = post_with(url, path, headers, &asked).unwrap();
+        let client_body = body.to_string();
+        let response = post_with(url, path, headers, &client_body).unwrap();
         let requests = self.provider.requests().split_off(before);
-        let first = requests.first().map(|request| request.body.to_vec()).unwrap_or_default();
+        let first_body = requests.first().map(|request| request.body.to_vec()).unwrap_or_default();
         let sent = requests.iter().map(ReceivedRequest::json).collect();
-        Seen { asked, sent, first, response }
+        ProxyExchange { client_body, sent, first_body, response }
     }
 }
 
-impl Seen {
+impl ProxyExchange {
     /// A number in a Toolcrib header of the response.
     fn number(&self, header: &str) -> usize {
         self.response.header(header).unwrap().parse().unwrap()
@@ -129,7 +129,7 @@ impl Seen {
 
     /// Whether exactly one request reached the provider, byte-identical to the client's.
     fn is_untouched(&self) -> bool {
-        self.sent.len() == 1 && self.first == self.asked.as_bytes()
+        self.sent.len() == 1 && self.first_body == self.client_body.as_bytes()
     }
 
     fn mode(&self) -> &str {
@@ -140,27 +140,27 @@ impl Seen {
         self.response.header("x-toolcrib-why").unwrap()
     }
 
-    /// The tools of a request that reached the provider.
+    /// The tools of a request to the provider.
     fn tools(&self, round: usize) -> &[Value] {
         self.sent[round]["tools"].as_array().unwrap()
     }
 
-    /// Their names.
+    /// The names of these tools.
     fn names(&self, round: usize) -> Vec<&str> {
         self.tools(round).iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
     }
 
-    /// One of them.
+    /// The tool with this name.
     fn tool(&self, round: usize, name: &str) -> &Value {
         self.tools(round).iter().find(|tool| tool["function"]["name"] == name).unwrap()
     }
 
-    /// Its parameters.
+    /// The parameters of a tool.
     fn schema(&self, round: usize, name: &str) -> &Value {
         &self.tool(round, name)["function"]["parameters"]
     }
 
-    /// Its description.
+    /// The description of a tool.
     fn description(&self, round: usize, name: &str) -> &str {
         self.tool(round, name)["function"]["description"].as_str().unwrap()
     }
@@ -185,11 +185,11 @@ impl Seen {
 
 /// The model makes this call.
 fn call(name: &str, arguments: &Value) -> CannedResponse {
-    written(name, &arguments.to_string())
+    call_with_text(name, &arguments.to_string())
 }
 
 /// The model makes a call whose arguments are this text.
-fn written(name: &str, arguments: &str) -> CannedResponse {
+fn call_with_text(name: &str, arguments: &str) -> CannedResponse {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let id = format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let function = json!({"name": name, "arguments": arguments});
@@ -202,7 +202,7 @@ fn search(query: &str) -> CannedResponse {
     call("tool_search", &json!({"query": query}))
 }
 
-/// The model has nothing more to do.
+/// The model ends its turn.
 fn done() -> CannedResponse {
     answer(&json!({"role": "assistant", "content": "Done."}), "stop")
 }
@@ -215,8 +215,8 @@ fn answer(message: &Value, stop: &str) -> CannedResponse {
     )
 }
 
-/// The request that reaches the provider, and the response that the client gets.
-fn first(setup: &Setup, tools: &[Value]) -> Seen {
+/// The first exchange of a conversation with these tools.
+fn first_exchange(setup: &Setup, tools: &[Value]) -> ProxyExchange {
     Proxy::start(setup, [done()]).ask(tools)
 }
 
@@ -227,20 +227,20 @@ fn replies(setup: &Setup, tools: &[Value], calls: &[(&str, Value)]) -> Vec<Strin
     calls.iter().map(|_| proxy.ask(tools).reply(1).to_owned()).collect()
 }
 
-/// What it reads in answer to these searches.
-fn searches(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<String> {
+/// The replies to each of these searches, each in its own conversation.
+fn search_replies(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<String> {
     let calls: Vec<_> =
         queries.iter().map(|query| ("tool_search", json!({"query": query}))).collect();
     replies(setup, tools, &calls)
 }
 
-/// The same, as JSON.
-fn found(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<Value> {
-    let texts = searches(setup, tools, queries);
+/// The same replies, parsed as JSON.
+fn search_json(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<Value> {
+    let texts = search_replies(setup, tools, queries);
     texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-/// The names in a list of an answer.
+/// The tool names in a list of a reply.
 fn names<'a>(answer: &'a Value, list: &str) -> Vec<&'a str> {
     answer[list].as_array().unwrap().iter().map(|hit| hit["name"].as_str().unwrap()).collect()
 }
@@ -259,7 +259,7 @@ fn strings(arguments: &[&str], required: usize) -> Value {
     json!({"type": "object", "properties": properties, "required": &arguments[..required]})
 }
 
-/// The warnings at the start, without the place they refer to.
+/// The warnings that the proxy logs when it starts, without their prefix.
 fn warnings(setup: &Setup) -> Vec<String> {
     let log = Proxy::start(setup, []).replica.log();
     let warnings = log.lines().filter_map(|line| line.strip_prefix("warning: "));

@@ -52,7 +52,7 @@ const CASES: [(&str, &[&str]); 9] = [
 ];
 
 /// The notices about the LLM proxy, one per line.
-fn said(text: &str) -> Vec<&str> {
+fn notices(text: &str) -> Vec<&str> {
     let lines =
         text.lines().filter_map(|line| line.find("the LLM proxy cannot").map(|at| &line[at..]));
     lines.collect()
@@ -64,7 +64,7 @@ fn a_mode_that_an_api_does_not_support_is_logged_once() {
         let mut proxy = Proxy::start(&Setup::file("toolcrib.toml", config), [done(), done()]);
         proxy.ask(&session());
         proxy.ask(&session());
-        assert_eq!(said(&proxy.replica.log()), expected, "{config}");
+        assert_eq!(notices(&proxy.replica.log()), expected, "{config}");
     }
 }
 
@@ -81,6 +81,6 @@ fn doctor_reports_a_mode_that_an_api_does_not_support() {
             .env("XDG_STATE_HOME", folder.path())
             .output()
             .unwrap();
-        assert_eq!(said(&String::from_utf8_lossy(&doctor.stdout)), expected, "{config}");
+        assert_eq!(notices(&String::from_utf8_lossy(&doctor.stdout)), expected, "{config}");
     }
 }

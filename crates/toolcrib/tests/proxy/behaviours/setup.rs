@@ -1,49 +1,49 @@
-//! How a proxy is configured: a file, flags, and what its clients send.
+//! The configuration of a proxy: a file and flags, and the model and headers of its clients' requests.
 
 /// A configuration of the proxy.
 #[derive(Clone)]
 pub(super) struct Setup {
     pub(super) file: &'static str,
-    /// `URL` in it is the provider's.
+    /// The contents of the file. `URL` is replaced by the URL of the provider.
     pub(super) text: String,
     pub(super) flags: Vec<&'static str>,
     pub(super) model: &'static str,
     pub(super) headers: &'static str,
-    /// Whether requests go to the providers' own host names, for which the scripted provider stands in.
+    /// Whether requests are sent to the providers' own host names, as which the scripted provider answers.
     pub(super) real_hosts: bool,
 }
 
 impl Setup {
-    /// A `toolcrib.toml` with this preset, and these settings over it.
+    /// A `toolcrib.toml` with this preset, and these settings after it.
     pub(super) fn preset(preset: &str, settings: &str) -> Self {
         Self::file("toolcrib.toml", format!("preset = '{preset}'\n{settings}"))
     }
 
-    /// A file of this name.
+    /// A config file of this name.
     pub(super) fn file(file: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "", real_hosts: false }
     }
 
-    /// The same with these flags.
+    /// Adds flags.
     pub(super) fn flags(mut self, flags: &[&'static str]) -> Self {
         self.flags.extend(flags);
         self
     }
 
-    /// The same in front of the providers' own hosts.
+    /// Sends requests to the providers' own host names.
     pub(super) fn real_hosts(mut self) -> Self {
         self.real_hosts = true;
         self
     }
 
-    /// The same for requests to another model.
+    /// Sets the model of the requests.
     pub(super) fn model(mut self, model: &'static str) -> Self {
         self.model = model;
         self
     }
 
-    /// The same for requests with another header.
+    /// Sets the additional header of the requests.
     pub(super) fn header(mut self, header: &'static str) -> Self {
         self.headers = header;
         self

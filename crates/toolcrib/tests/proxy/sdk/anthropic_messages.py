@@ -1,4 +1,4 @@
-"""An agent with the `anthropic` SDK; prints what it saw as one JSON document."""
+"""An agent with the `anthropic` SDK; prints everything it received as one JSON document."""
 
 from anthropic import Anthropic
 
@@ -7,7 +7,7 @@ import office
 args = office.arguments()
 client = Anthropic(base_url=args.url, api_key="sk-client", max_retries=0)
 tools = [{"name": t["name"], "description": t["description"], "input_schema": t["schema"]} for t in office.tools(args.tools)]
-# As its documentation advises: the whole list of tools is cached.
+# Caches the complete list of tools, as Anthropic's documentation advises.
 tools[-1]["cache_control"] = {"type": "ephemeral"}
 messages = []
 turns = []
@@ -35,12 +35,12 @@ for text in office.messages(args):
         deltas = []
         message = ask()
         calls = [block for block in message.content if block.type == "tool_use"]
-        said = "".join(block.text for block in message.content if block.type == "text")
+        answer_text = "".join(block.text for block in message.content if block.type == "text")
         turns.append({
             "id": message.id,
             "model": message.model,
-            "text": said,
-            "streamed": "".join(deltas) if args.stream else said,
+            "text": answer_text,
+            "streamed": "".join(deltas) if args.stream else answer_text,
             "stop": message.stop_reason,
             "calls": [{"id": call.id, "name": call.name, "arguments": call.input} for call in calls],
             "usage": {"input": message.usage.input_tokens, "output": message.usage.output_tokens},

@@ -1,4 +1,4 @@
-//! The agents in Python, and what they print.
+//! The agents in Python, and the reports that they print.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,22 +10,21 @@ use serde_json::{Value, json};
 pub(crate) enum Client {
     /// `openai`, Chat Completions.
     Chat,
-    /// `openai`, Responses, with the whole history in every request.
+    /// `openai`, Responses, with the complete history in every request.
     Responses,
-    /// `openai`, Responses, each request naming the answer before it.
+    /// `openai`, Responses, with `previous_response_id` in place of the history.
     Chained,
     /// `anthropic`.
     Anthropic,
-    /// `google-genai`, tools declared by JSON Schema.
+    /// `google-genai`, tools declared with JSON Schema.
     Gemini,
-    /// `google-genai`, tools declared by Gemini's own schema language.
+    /// `google-genai`, tools declared in Gemini's own schema language.
     GeminiSchema,
-    /// `google-genai` 2, which frameworks still pin.
+    /// `google-genai` 2, which some agent frameworks still pin.
     OlderGemini,
 }
 
 impl Client {
-    /// All of them.
     pub(crate) const ALL: [Self; 7] = [
         Self::Chat,
         Self::Responses,
@@ -50,7 +49,7 @@ impl Client {
         }
     }
 
-    /// What the SDK calls the end of a turn that calls, and of one that does not.
+    /// The SDK's stop reason of a turn with calls, and of one without.
     fn stops(self) -> [&'static str; 2] {
         match self {
             Self::Chat => ["tool_calls", "stop"],
@@ -65,17 +64,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs an agent against an API at `url` (without a path) and returns everything it saw.
+/// Runs an agent against an API at `url` (without a path) and returns its report.
 pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
     run_with(client, url, stream, &[])
 }
 
-/// The same with only so many tools and the first message of the user.
+/// The same with this number of tools, and only the first user message.
 pub(crate) fn run_first(client: Client, url: &str, tools: usize) -> Value {
     run_with(client, url, false, &["--first", "--tools", &tools.to_string()])
 }
 
-fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
+fn run_with(client: Client, url: &str, stream: bool, flags: &[&str]) -> Value {
     let python = root().join(".tools/peers").join(client.environment()).join("bin/python");
     assert!(
         python.exists(),
@@ -84,9 +83,9 @@ fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
     );
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk").join(client.script());
-    // `-B`: nothing is compiled into the sources. A client that hangs is a failure, not a hanging test.
+    // `-B`: no bytecode is written next to the sources. `timeout`: a client that hangs fails the test.
     let mut command = Command::new("timeout");
-    command.arg("300").arg(python).arg("-B").arg(script).arg(url).args(more);
+    command.arg("300").arg(python).arg("-B").arg(script).arg(url).args(flags);
     if stream {
         command.arg("--stream");
     }
@@ -96,18 +95,22 @@ fn run_with(client: Client, url: &str, stream: bool, more: &[&str]) -> Value {
     if matches!(client, Client::GeminiSchema) {
         command.arg("--schema");
     }
-    let ran = command.stdin(Stdio::null()).output().unwrap();
+    let finished = command.stdin(Stdio::null()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let words = || format!("out: {}\nerr: {}", text(&ran.stdout), text(&ran.stderr));
-    assert!(ran.status.success(), "{client:?} stream={stream}: {}\n{}", ran.status, words());
-    serde_json::from_slice(&ran.stdout).unwrap()
+    let output = || format!("out: {}\nerr: {}", text(&finished.stdout), text(&finished.stderr));
+    assert!(
+        finished.status.success(),
+        "{client:?} stream={stream}: {}\n{}",
+        finished.status,
+        output()
+    );
+    serde_json::from_slice(&finished.stdout).unwrap()
 }
 
-/// What must not differ between a direct connection and one through Toolcrib: everything but ids and
-/// counts of tokens.
-pub(crate) fn visible(seen: &Value) -> Value {
-    let mut seen = seen.clone();
-    for turn in seen["turns"].as_array_mut().unwrap() {
+/// The part of a report that must be the same with and without Toolcrib: everything except ids and token counts.
+pub(crate) fn visible(report: &Value) -> Value {
+    let mut report = report.clone();
+    for turn in report["turns"].as_array_mut().unwrap() {
         for call in turn["calls"].as_array_mut().unwrap() {
             call.as_object_mut().unwrap().shift_remove("id");
         }
@@ -115,14 +118,14 @@ pub(crate) fn visible(seen: &Value) -> Value {
             turn.as_object_mut().unwrap().shift_remove(key);
         }
     }
-    seen
+    report
 }
 
-/// Every id an agent saw: of answers, then of calls.
-pub(crate) fn ids(seen: &Value) -> Vec<String> {
-    let turns = || seen["turns"].as_array().unwrap().iter();
+/// All ids in a report: those of responses, then those of calls.
+pub(crate) fn ids(report: &Value) -> Vec<String> {
+    let turns = || report["turns"].as_array().unwrap().iter();
     let calls = turns().flat_map(|turn| turn["calls"].as_array().unwrap());
-    turns().chain(calls).map(|place| place["id"].as_str().unwrap().to_owned()).collect()
+    turns().chain(calls).map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The conversation of `office.py` as each SDK must see it.

@@ -1,4 +1,4 @@
-"""An agent with the `google-genai` SDK; prints what it saw as one JSON document."""
+"""An agent with the `google-genai` SDK; prints everything it received as one JSON document."""
 
 from google import genai
 from google.genai import types
@@ -27,7 +27,7 @@ turns = []
 
 
 def ask():
-    """The answer's parts, the last response object, and the texts as they came."""
+    """The parts of the answer, and the (last) response object."""
     request = {"model": "gemini-3-pro-preview", "contents": contents, "config": config}
     if not args.stream:
         response = client.models.generate_content(**request)
@@ -43,18 +43,18 @@ for text in office.messages(args):
     while True:
         parts, last = ask()
         calls = [part.function_call for part in parts if part.function_call]
-        said = "".join(part.text for part in parts if part.text and not part.thought)
+        answer_text = "".join(part.text for part in parts if part.text and not part.thought)
         turns.append({
             "id": last.response_id,
             "model": last.model_version,
-            "text": said,
-            "streamed": said,
+            "text": answer_text,
+            "streamed": answer_text,
             "stop": last.candidates[0].finish_reason.value,
             "calls": [{"id": call.id, "name": call.name, "arguments": call.args} for call in calls],
             "usage": {"input": last.usage_metadata.prompt_token_count, "output": last.usage_metadata.candidates_token_count},
             "signed": [bool(part.thought_signature) for part in parts if part.function_call],
         })
-        # The end of a stream is a part without content, which the API takes back as it takes no other.
+        # A stream ends with a part without content, which is not sent back.
         contents.append(types.Content(role="model", parts=[part for part in parts if part.function_call or part.text]))
         if not calls:
             break

@@ -14,13 +14,13 @@ use toolcrib_testkit::provider::{Options, Provider};
 
 use crate::replica::Replica;
 
-/// A proxy before the provider.
+/// A proxy in front of the provider.
 fn proxy(provider: &Provider, more: &str) -> Replica {
-    proxy_of(provider, "", more)
+    proxy_with_settings(provider, "", more)
 }
 
-/// The same with settings of the engine.
-fn proxy_of(provider: &Provider, settings: &str, more: &str) -> Replica {
+/// The same with settings of the engine before `[proxy]`.
+fn proxy_with_settings(provider: &Provider, settings: &str, more: &str) -> Replica {
     let url = &provider.url;
     let upstreams = format!("openai = \"{url}\"\nanthropic = \"{url}\"\ngemini = \"{url}\"");
     Replica::start(&format!("{settings}[proxy]\n{upstreams}\n{more}"))
@@ -31,9 +31,9 @@ fn converse(client: Client) {
         let provider =
             Provider::start(Options { bind_thinking: true, ..Options::default() }).unwrap();
         let proxy = proxy(&provider, "");
-        let seen = run(client, &proxy.url, stream);
-        assert_eq!(visible(&seen), expected(client), "stream={stream}");
-        let ids = ids(&seen);
+        let report = run(client, &proxy.url, stream);
+        assert_eq!(visible(&report), expected(client), "stream={stream}");
+        let ids = ids(&report);
         let distinct: HashSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len(), "{ids:?}");
         // The provider counts four bytes as a token, and the SDK must see the tokens of all rounds.
@@ -43,13 +43,13 @@ fn converse(client: Client) {
             .filter(|request| !request.path.contains("count_tokens"))
             .map(|request| request.body.len().div_ceil(4) as u64)
             .sum();
-        let turns = seen["turns"].as_array().unwrap();
+        let turns = report["turns"].as_array().unwrap();
         let usage: u64 = turns.iter().filter_map(|turn| turn["usage"]["input"].as_u64()).sum();
         assert_eq!(usage, counted);
-        // The search told the schema of what it found, however the SDK spells its keys.
-        let told = |body: &[u8]| String::from_utf8_lossy(body).contains("Name of the city.");
-        assert!(provider.requests().iter().any(|request| told(&request.body)), "{client:?}");
-        // There must have been hidden rounds, or the test would show nothing.
+        // The search result contained the schema of the tool, however the SDK spells its keys.
+        let has_schema = |body: &[u8]| String::from_utf8_lossy(body).contains("Name of the city.");
+        assert!(provider.requests().iter().any(|request| has_schema(&request.body)), "{client:?}");
+        // There must have been hidden rounds, or the test would prove nothing.
         assert!(provider.requests().len() > turns.len());
         assert!(proxy.modes().contains(&"bridge".to_owned()), "{:?}", proxy.modes());
     }
@@ -61,8 +61,8 @@ fn direct() {
     for client in Client::ALL {
         for stream in [false, true] {
             let provider = Provider::start(Options::default()).unwrap();
-            let seen = run(client, &provider.url, stream);
-            assert_eq!(visible(&seen), expected(client), "{client:?} stream={stream}");
+            let report = run(client, &provider.url, stream);
+            assert_eq!(visible(&report), expected(client), "{client:?} stream={stream}");
         }
     }
 }

@@ -1,12 +1,12 @@
-"""Two hundred tools of an imaginary office, what they answer, and the conversation that needs two of them.
+"""Two hundred tools of an imaginary office, their results, and a conversation that needs some of them.
 
-Everything is made the same way on every run: the clients of four SDKs must be comparable.
+The same on every run, so that the reports of all SDKs can be compared.
 """
 
 import argparse
 import json
 
-# Service: what it is, the thing it keeps, and two fields of that thing.
+# Service: its description, the kind of object that it stores, and two fields of that object.
 SERVICES = {
     "calendar": ("the team calendar", "event", "starts_at", "location"),
     "contacts": ("the address book", "contact", "email", "phone"),
@@ -34,7 +34,7 @@ ID = {"type": "string", "description": "Identifier as returned by a search or li
 
 
 def actions(thing, first, second):
-    """Verb, sentence, properties and what is required of them."""
+    """Verb, description, properties and required properties of each tool of a service."""
     name = thing.replace("_", " ")
     fields = {
         first: {"type": "string", "description": f"The {first.replace('_', ' ')} of the {name}."},
@@ -75,13 +75,13 @@ FORECAST = {
 
 
 def tools(count=200):
-    """Name, description and schema of all two hundred, or of some that have those in them that are needed."""
+    """Name, description and schema of `count` tools. The needed ones are always included."""
     made = []
     for service, (what, thing, first, second) in SERVICES.items():
         for verb, sentence, properties, required in actions(thing, first, second):
             schema = {"type": "object", "properties": properties, "required": required}
             made.append({"name": f"{service}__{verb}_{thing}", "description": f"{sentence} Part of {what}.", "schema": schema})
-    # In the middle, in the place of a tool nobody misses.
+    # Replaces a tool in the middle that the conversation does not need.
     made[137] = FORECAST
     needed = ("weather__forecast", "calendar__create_event", "rooms__list_reservation")
     last = [tool for tool in made if tool["name"] in needed]
@@ -89,13 +89,13 @@ def tools(count=200):
 
 
 def run(name, arguments):
-    """What a tool answers."""
+    """The result of a tool."""
     if name == "weather__forecast":
         return f"Rain in {arguments['city']}, 4 degrees."
     return f"{name}: {json.dumps(arguments, sort_keys=True)}"
 
 
-# What the user says, one message after the answer to the other. The scripted model reads the goals.
+# The user messages, each sent after the turn before it has ended. The scripted model reads the goals.
 MESSAGES = [
     'Shall I take an umbrella? goal: weather__forecast {"city":"Oslo","days":2}',
     'Then put it into my calendar. goal: calendar__create_event {"title":"Umbrella","starts_at":"tomorrow"} '
@@ -105,17 +105,17 @@ MESSAGES = [
 
 def arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument("url", help="where the API is, without a path")
+    parser.add_argument("url", help="URL of the API, without a path")
     parser.add_argument("--stream", action="store_true")
-    parser.add_argument("--previous", action="store_true", help="Responses: chain by id and send only what is new")
-    parser.add_argument("--tools", type=int, default=200, help="how many tools")
-    parser.add_argument("--first", action="store_true", help="only the first message of the user")
-    parser.add_argument("--schema", action="store_true", help="Gemini: declare tools by the API's own schema language")
+    parser.add_argument("--previous", action="store_true", help="Responses: send `previous_response_id` and only the new items")
+    parser.add_argument("--tools", type=int, default=200, help="number of tools")
+    parser.add_argument("--first", action="store_true", help="only the first user message")
+    parser.add_argument("--schema", action="store_true", help="Gemini: declare tools in the API's own schema language")
     return parser.parse_args()
 
 
 def messages(args):
-    """What the user says."""
+    """The user messages."""
     return MESSAGES[:1] if args.first else MESSAGES
 
 

@@ -1,4 +1,4 @@
-"""An agent with the `openai` SDK over Chat Completions; prints what it saw as one JSON document."""
+"""An agent with the `openai` SDK over Chat Completions; prints everything it received as one JSON document."""
 
 import json
 

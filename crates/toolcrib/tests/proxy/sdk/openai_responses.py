@@ -1,6 +1,6 @@
-"""An agent with the `openai` SDK over Responses; prints what it saw as one JSON document.
+"""An agent with the `openai` SDK over Responses; prints everything it received as one JSON document.
 
-It sends its whole history each time, or with `--previous` names the last answer and sends what is new.
+Each request has the complete history, or with `--previous` the id of the last response and only the new items.
 """
 
 import json

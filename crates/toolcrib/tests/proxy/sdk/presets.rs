@@ -1,8 +1,8 @@
-//! Every preset through `serve`, with a real SDK in each API. What reaches the provider is compared, byte for
-//! byte, with a golden file; `UPDATE_GOLDEN=1` writes the files.
+//! Every preset through `serve`, with a real SDK in each API. The requests to the provider are compared, byte for byte,
+//! with a golden file; `UPDATE_GOLDEN=1` writes the files.
 //!
-//! Thirty tools, of which one is needed. The context window is so small that a preset that decides by its
-//! share defers them.
+//! There are thirty tools, of which one is needed. The context window is small, so that a preset that defers above a
+//! share of it does so.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -11,23 +11,23 @@ use toolcrib_core::Preset;
 use toolcrib_testkit::provider::{Options, Provider};
 
 use super::client::{Client, run_first};
-use super::proxy_of;
+use super::proxy_with_settings;
 
 const TOOLS: usize = 30;
 
-/// What the proxy is told besides its upstreams.
+/// The config of the proxy, without its upstreams.
 fn config(preset: Option<Preset>) -> String {
     let line = preset.map(|preset| format!("preset = '{preset}'\n")).unwrap_or_default();
     format!("{line}context = 8000\n")
 }
 
-/// The bodies that reached the provider, a line each.
+/// The bodies that were sent to the provider, one per line.
 fn sent(client: Client, preset: Option<Preset>) -> String {
     let provider = Provider::start(Options::default()).unwrap();
-    let proxy = proxy_of(&provider, &config(preset), "");
-    let seen = run_first(client, &proxy.url, TOOLS);
-    let called = &seen["turns"][0]["calls"][0];
-    assert_eq!(called["name"], "weather__forecast", "{client:?} {preset:?}: {seen}");
+    let proxy = proxy_with_settings(&provider, &config(preset), "");
+    let report = run_first(client, &proxy.url, TOOLS);
+    let called = &report["turns"][0]["calls"][0];
+    assert_eq!(called["name"], "weather__forecast", "{client:?} {preset:?}: {report}");
     assert_eq!(called["arguments"]["city"], "Oslo");
     let requests = provider.requests();
     let bodies = requests.iter().filter(|request| !request.path.contains("count_tokens"));
@@ -84,8 +84,8 @@ fn claude_code() {
     compare(Preset::ClaudeCode);
 }
 
-/// The tests above fail when the `preset` line is removed: without it the default is sent, and no preset sends the
-/// same as another.
+/// The golden files differ from each other, and without a `preset` line the requests are those of the default. So the
+/// tests above would fail if the line had no effect.
 #[test]
 fn each_preset_sends_different_requests() {
     for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {

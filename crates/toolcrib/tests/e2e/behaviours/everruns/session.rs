@@ -32,8 +32,8 @@ fn a_session_keeps_its_last_sixty_four_reveals() {
 #[test]
 fn what_one_session_found_another_does_not_see() {
     let setup = with(&agent());
-    let served = setup.home.serve();
-    let mut sessions = [(); 2].map(|()| Client::at(&served.url, Era::Old));
+    let gateway = setup.home.serve();
+    let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Old));
     let schema = |client: &mut Client| {
         let tools = client.tools();
         tools.into_iter().find(|tool| tool["name"] == "dev__bash").map(|t| t["inputSchema"].clone())
@@ -50,7 +50,7 @@ fn a_session_that_ended_is_forgotten_and_the_next_one_searches_again() {
     let mut session = with(&agent()).start();
     session.found("bash");
     assert!(!session.is_stub("dev__bash"));
-    let mut session = session.again();
+    let mut session = session.restart();
     assert!(session.is_stub("dev__bash"));
     session.found("bash");
     assert!(!session.is_stub("dev__bash"));
@@ -85,6 +85,6 @@ fn without_reveals_the_schema_is_in_the_answer_and_nowhere_else() {
     assert_eq!(answer["tools"][0]["parameters"], agent()[5]["inputSchema"]);
     assert_eq!(session.list(), first, "a stub it was and a stub it stays");
     session.runs("dev__bash", &json!({"command": "ls"}));
-    let note = session.again().instructions().unwrap();
+    let note = session.restart().instructions().unwrap();
     assert!(note.contains("Its real parameters are in the answer."), "{note}");
 }

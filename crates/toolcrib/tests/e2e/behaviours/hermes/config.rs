@@ -58,7 +58,7 @@ fn on_activates_with_one_deferrable_tool_and_not_with_none() {
 #[test]
 fn off_disables_it_whatever_the_tools_cost() {
     let setup = configured(&json!({"enabled": "off"}), &thousands(20));
-    let mut session = setup.flags(&["--context", "10000"]).start().again();
+    let mut session = setup.flags(&["--context", "10000"]).start().restart();
     assert_eq!((session.names().len(), session.instructions()), (20, None));
 }
 

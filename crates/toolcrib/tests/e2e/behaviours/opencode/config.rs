@@ -31,8 +31,9 @@ pub(super) fn with_options(options: &Value, tools: &[Value]) -> Setup {
 /// The listed descriptions, without those of the search tools.
 fn descriptions(setup: Setup) -> Vec<String> {
     let listed = setup.start().list();
-    let theirs = listed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("dev"));
-    theirs.map(|tool| tool["description"].as_str().unwrap().to_owned()).collect()
+    let server_tools =
+        listed.iter().filter(|tool| tool["name"].as_str().unwrap().starts_with("dev"));
+    server_tools.map(|tool| tool["description"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Setup, first, session, tool};
+use super::{Setup, first_exchange, session, tool};
 use crate::behaviours::warnings;
 
 fn enabled(value: &Value) -> Setup {
@@ -26,12 +26,12 @@ fn the_variable_says_always_never_or_by_share() {
         (json!("auto"), "pass-through"),
         (json!("auto:0"), "append"),
     ] {
-        let seen = first(&wide(value.clone()), &jobs(3));
-        assert_eq!(seen.mode(), mode, "{value}: {}", seen.why());
+        let exchange = first_exchange(&wide(value.clone()), &jobs(3));
+        assert_eq!(exchange.mode(), mode, "{value}: {}", exchange.why());
     }
     let narrow = |value: Value| enabled(&value).flags(&["--context", "60000"]);
-    assert_eq!(first(&narrow(json!("AUTO:25")), &jobs(20)).mode(), "append");
-    assert_eq!(first(&narrow(json!("auto:75")), &jobs(20)).mode(), "pass-through");
+    assert_eq!(first_exchange(&narrow(json!("AUTO:25")), &jobs(20)).mode(), "append");
+    assert_eq!(first_exchange(&narrow(json!("auto:75")), &jobs(20)).mode(), "pass-through");
 }
 
 #[test]
@@ -41,12 +41,12 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
         let settings = format!("context = {context}\n[activation]\nmode = 'auto'");
         Setup::preset("claude-code", &settings).model("a-model")
     };
-    let tokens = first(&auto(10_000), &tools).number("x-toolcrib-tokens-before");
-    assert_eq!(first(&auto(10 * tokens), &tools).mode(), "append");
-    assert_eq!(first(&auto(10 * tokens + 10), &tools).mode(), "pass-through");
+    let tokens = first_exchange(&auto(10_000), &tools).number("x-toolcrib-tokens-before");
+    assert_eq!(first_exchange(&auto(10 * tokens), &tools).mode(), "append");
+    assert_eq!(first_exchange(&auto(10 * tokens + 10), &tools).mode(), "pass-through");
     // The same by Claude Code's own variable, in the window that a model's name tells.
     let variable = enabled(&json!("auto")).model("claude-sonnet-4-5");
-    assert_eq!(first(&variable, &tools).mode(), "append");
+    assert_eq!(first_exchange(&variable, &tools).mode(), "append");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_server_that_says_always_load_is_not_deferred() {
     }});
     let setup = Setup::file(".mcp.json", config.to_string()).flags(&["--preset", "claude-code"]);
     assert_eq!(
-        first(&setup, &session()).names(0),
+        first_exchange(&setup, &session()).names(0),
         [
             "mcp__github__search_code",
             "mcp__github__create_pull_request",
@@ -69,15 +69,15 @@ fn a_server_that_says_always_load_is_not_deferred() {
 
 #[test]
 fn an_invalid_value_is_logged_and_replaced() {
-    for (value, mode, told) in [
+    for (value, mode, warning) in [
         ("Maybe", "append", "\"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"),
         ("auto:150", "pass-through", "\"150\" is not within 0 to 100, 100 is used"),
         ("auto:half", "pass-through", "\"half\" is not a number, 10 is used"),
         ("auto:-5", "append", "\"-5\" is not within 0 to 100, 0 is used"),
     ] {
         let setup = enabled(&json!(value)).flags(&["--context", "1000000"]);
-        assert_eq!(warnings(&setup), [format!("`env.ENABLE_TOOL_SEARCH`: {told}")]);
-        assert_eq!(first(&setup, &jobs(3)).mode(), mode, "{value}");
+        assert_eq!(warnings(&setup), [format!("`env.ENABLE_TOOL_SEARCH`: {warning}")]);
+        assert_eq!(first_exchange(&setup, &jobs(3)).mode(), mode, "{value}");
     }
 }
 
@@ -85,14 +85,14 @@ fn an_invalid_value_is_logged_and_replaced() {
 fn an_always_load_that_is_no_flag_is_left_out() {
     let config = json!({"mcpServers": {"github": {"command": "true", "alwaysLoad": "yes", "disabled": true}}});
     let setup = Setup::file(".mcp.json", config.to_string()).flags(&["--preset", "claude-code"]);
-    let told = "`mcpServers.github.alwaysLoad`: \"yes\" is not a flag, left out".to_owned();
-    let said = warnings(&setup);
-    assert!(said.contains(&told), "{said:?}");
-    assert_eq!(first(&setup, &session()).names(0), ["tool_search"]);
+    let expected = "`mcpServers.github.alwaysLoad`: \"yes\" is not a flag, left out".to_owned();
+    let logged = warnings(&setup);
+    assert!(logged.contains(&expected), "{logged:?}");
+    assert_eq!(first_exchange(&setup, &session()).names(0), ["tool_search"]);
 }
 
 #[test]
 fn a_file_is_known_as_claude_codes_by_its_variable() {
-    let seen = first(&enabled(&json!("true")), &session());
-    assert_eq!((seen.mode(), seen.names(0)), ("append", vec!["tool_search"]));
+    let exchange = first_exchange(&enabled(&json!("true")), &session());
+    assert_eq!((exchange.mode(), exchange.names(0)), ("append", vec!["tool_search"]));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{agent, first, is_stub};
+use super::{agent, first_exchange, is_stub};
 use crate::behaviours::{Setup, warnings};
 
 fn configured(capabilities: &Value) -> Setup {
@@ -12,41 +12,44 @@ fn configured(capabilities: &Value) -> Setup {
 #[test]
 fn the_capability_alone_means_the_defaults() {
     let setup = configured(&json!(["tool_search"]));
-    let seen = first(&setup, &agent());
-    assert_eq!((seen.mode(), seen.why()), ("reveal", "15 tools, the threshold is 15; configured"));
-    assert_eq!(first(&setup, &agent()[..14]).mode(), "pass-through");
+    let exchange = first_exchange(&setup, &agent());
+    assert_eq!(
+        (exchange.mode(), exchange.why()),
+        ("reveal", "15 tools, the threshold is 15; configured")
+    );
+    assert_eq!(first_exchange(&setup, &agent()[..14]).mode(), "pass-through");
 }
 
 #[test]
 fn the_automatic_capability_is_this_one_where_nothing_is_hosted() {
     let setup = configured(&json!(["auto_tool_search"]));
-    let seen = first(&setup, &agent());
+    let exchange = first_exchange(&setup, &agent());
     let why = "15 tools, the threshold is 15; the API has no such feature";
-    assert_eq!((seen.mode(), seen.why()), ("reveal", why));
-    assert!(is_stub(&seen, 0, "bash"));
+    assert_eq!((exchange.mode(), exchange.why()), ("reveal", why));
+    assert!(is_stub(&exchange, 0, "bash"));
 }
 
 #[test]
 fn threshold_and_allowlist_can_be_configured() {
     let config = json!({"tool_search": {"threshold": 3, "never_defer": ["bash"]}});
-    let seen = first(&configured(&config), &agent()[4..7]);
-    assert!(is_stub(&seen, 0, "web_fetch") && !is_stub(&seen, 0, "bash"));
-    assert_eq!(first(&configured(&config), &agent()[4..6]).mode(), "pass-through");
+    let exchange = first_exchange(&configured(&config), &agent()[4..7]);
+    assert!(is_stub(&exchange, 0, "web_fetch") && !is_stub(&exchange, 0, "bash"));
+    assert_eq!(first_exchange(&configured(&config), &agent()[4..6]).mode(), "pass-through");
     let zero = configured(&json!({"tool_search": {"threshold": 0}}));
-    assert!(is_stub(&first(&zero, &agent()[..1]), 0, "read_file"));
+    assert!(is_stub(&first_exchange(&zero, &agent()[..1]), 0, "read_file"));
 }
 
 #[test]
 fn without_the_capability_nothing_is_deferred_and_the_log_says_so() {
     let setup = configured(&json!(["web"])).flags(&["--preset", "everruns"]);
-    assert_eq!(first(&setup, &agent()).tools(0), agent());
-    let told = "`capabilities`: `tool_search` is not listed, so tool search is off";
-    assert_eq!(warnings(&setup), [told]);
+    assert_eq!(first_exchange(&setup, &agent()).tools(0), agent());
+    let warning = "`capabilities`: `tool_search` is not listed, so tool search is off";
+    assert_eq!(warnings(&setup), [warning]);
 }
 
 #[test]
 fn an_invalid_value_is_logged_and_the_default_is_used() {
-    for (own, told) in [
+    for (own, warning) in [
         (
             json!({"threshold": 2.5}),
             "`capabilities.tool_search.threshold`: 2.5 is not a whole number of 0 or more, 15 is used",
@@ -61,7 +64,7 @@ fn an_invalid_value_is_logged_and_the_default_is_used() {
         ),
     ] {
         let setup = configured(&json!({"tool_search": own}));
-        assert_eq!(warnings(&setup), [told]);
-        assert_eq!(first(&setup, &agent()).mode(), "reveal");
+        assert_eq!(warnings(&setup), [warning]);
+        assert_eq!(first_exchange(&setup, &agent()).mode(), "reveal");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Proxy, Setup, agent, done, everruns, is_stub, search, strings, tool};
-use crate::behaviours::{call, found, names};
+use crate::behaviours::{call, names, search_json};
 
 /// Tools that take nothing, deferred however few they are.
 fn plain(tools: &[(&str, &str)]) -> (Setup, Vec<Value>) {
@@ -15,7 +15,7 @@ fn plain(tools: &[(&str, &str)]) -> (Setup, Vec<Value>) {
 fn finds(tools: &[(&str, &str)], expected: &[(&str, &[&str])]) {
     let (setup, tools) = plain(tools);
     let queries: Vec<&str> = expected.iter().map(|(query, _)| *query).collect();
-    for (answer, (query, expected)) in found(&setup, &tools, &queries).iter().zip(expected) {
+    for (answer, (query, expected)) in search_json(&setup, &tools, &queries).iter().zip(expected) {
         assert_eq!(names(answer, "tools"), *expected, "{query}");
     }
 }
@@ -82,10 +82,10 @@ fn one_search_returns_and_reveals_eight_tools_at_most() {
     let tools: Vec<Value> =
         (0..15).map(|i| tool(&format!("note_{i}"), "Takes it down.", &["a"], 1)).collect();
     let ask = call("tool_search", &json!({"query": "note", "limit": 50}));
-    let seen = Proxy::start(&everruns(), [ask, done()]).ask(&tools);
-    let answer: Value = serde_json::from_str(seen.reply(1)).unwrap();
+    let exchange = Proxy::start(&everruns(), [ask, done()]).ask(&tools);
+    let answer: Value = serde_json::from_str(exchange.reply(1)).unwrap();
     assert_eq!((names(&answer, "tools").len(), answer["loaded"].as_array().unwrap().len()), (8, 8));
-    let stubs = (0..15).filter(|i| is_stub(&seen, 1, &format!("note_{i}"))).count();
+    let stubs = (0..15).filter(|i| is_stub(&exchange, 1, &format!("note_{i}"))).count();
     assert_eq!(stubs, 7);
 }
 
@@ -93,7 +93,7 @@ fn one_search_returns_and_reveals_eight_tools_at_most() {
 fn a_search_considers_only_the_tools_that_the_caller_may_see() {
     let setup = Setup::preset("everruns", "[activation]\ntools = 2");
     let setup = setup.header("x-toolcrib-tools: read_file, bash\r\n");
-    let answers = found(&setup, &agent(), &["file", "web_fetch"]);
+    let answers = search_json(&setup, &agent(), &["file", "web_fetch"]);
     assert_eq!(names(&answers[0], "tools"), ["read_file"]);
     assert_eq!(answers[1]["available_tools"], json!(["bash", "read_file"]));
 }
@@ -101,8 +101,12 @@ fn a_search_considers_only_the_tools_that_the_caller_may_see() {
 #[test]
 fn a_caller_that_may_see_nothing_gets_no_tools() {
     let setup = everruns().header("x-toolcrib-tools: -*\r\n");
-    let seen = super::first(&setup, &agent());
-    assert!(seen.sent[0].get("tools").is_none_or(|tools| *tools == json!([])), "{}", seen.sent[0]);
+    let exchange = super::first_exchange(&setup, &agent());
+    assert!(
+        exchange.sent[0].get("tools").is_none_or(|tools| *tools == json!([])),
+        "{}",
+        exchange.sent[0]
+    );
 }
 
 #[test]
@@ -117,19 +121,19 @@ fn an_answer_carries_the_full_schemas_of_the_matches() {
         "loaded": ["web_fetch"],
         "message": "The tools are loaded: call them with their real parameters.",
     });
-    assert_eq!(found(&everruns(), &agent(), &["fetch"]), [expected]);
+    assert_eq!(search_json(&everruns(), &agent(), &["fetch"]), [expected]);
 }
 
 #[test]
 fn a_miss_and_an_empty_query_list_the_names_and_reveal_nothing() {
     let mut proxy =
         Proxy::start(&everruns(), [search("calendar"), search(""), search("..."), done()]);
-    let seen = proxy.ask(&agent());
+    let exchange = proxy.ask(&agent());
     for round in 1..4 {
-        let answer: Value = serde_json::from_str(seen.reply(round)).unwrap();
+        let answer: Value = serde_json::from_str(exchange.reply(round)).unwrap();
         assert_eq!(answer["available_tools"].as_array().unwrap().len(), 15);
         assert_eq!((&answer["tools"], &answer["loaded"]), (&json!([]), &json!([])));
-        assert_eq!(seen.tools(round), seen.tools(0));
+        assert_eq!(exchange.tools(round), exchange.tools(0));
     }
 }
 
@@ -138,7 +142,7 @@ fn every_stub_is_loaded_by_its_name_alone_servers_tools_too() {
     let tools = agent();
     let names: Vec<&str> =
         tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
-    for (answer, name) in found(&everruns(), &tools, &names).iter().zip(&names) {
+    for (answer, name) in search_json(&everruns(), &tools, &names).iter().zip(&names) {
         assert_eq!(answer["loaded"], json!([name]));
     }
 }

@@ -3,17 +3,22 @@
 use serde_json::{Value, json};
 
 use super::{Proxy, Setup, agent, done, everruns, is_stub, search, strings, tool};
-use crate::behaviours::{call, written};
+use crate::behaviours::{call, call_with_text};
 
 #[test]
 fn a_found_tool_has_its_full_schema_on_the_next_request_and_for_the_rest_of_the_conversation() {
     let ran = call("web_fetch", &json!({"url": "https://example.org"}));
     let mut proxy = Proxy::start(&everruns(), [search("web_fetch"), ran, search("bash"), done()]);
-    let seen = proxy.ask(&agent());
-    assert!(is_stub(&seen, 0, "web_fetch"));
-    assert_eq!(*seen.tool(1, "web_fetch"), agent()[6], "in its own place: {:?}", seen.names(1));
-    assert_eq!(seen.names(1), seen.names(0));
-    let later = proxy.go_on(&agent());
+    let exchange = proxy.ask(&agent());
+    assert!(is_stub(&exchange, 0, "web_fetch"));
+    assert_eq!(
+        *exchange.tool(1, "web_fetch"),
+        agent()[6],
+        "in its own place: {:?}",
+        exchange.names(1)
+    );
+    assert_eq!(exchange.names(1), exchange.names(0));
+    let later = proxy.continue_with(&agent());
     assert_eq!(*later.tool(0, "web_fetch"), agent()[6]);
     assert_eq!(later.tools(1)[5..7], agent()[5..7]);
     let stubs = agent()
@@ -37,9 +42,10 @@ fn a_conversation_keeps_its_last_sixty_four_reveals() {
     ]);
     let mut proxy = Proxy::start(&everruns(), answers);
     proxy.ask(&tools);
-    proxy.go_on(&tools);
-    let seen = proxy.go_on(&tools);
-    let stubs: Vec<usize> = (0..72).filter(|i| is_stub(&seen, 1, &format!("t{i:02}"))).collect();
+    proxy.continue_with(&tools);
+    let exchange = proxy.continue_with(&tools);
+    let stubs: Vec<usize> =
+        (0..72).filter(|i| is_stub(&exchange, 1, &format!("t{i:02}"))).collect();
     assert_eq!(stubs, (0..8).collect::<Vec<_>>());
 }
 
@@ -54,26 +60,26 @@ fn tools_found_in_one_conversation_are_not_shown_in_another() {
 fn a_conversation_whose_state_is_lost_searches_again() {
     let mut proxy = Proxy::start(&everruns(), [search("bash"), done()]);
     assert!(!is_stub(&proxy.ask(&agent()), 1, "bash"));
-    let mut proxy = proxy.moved([search("bash"), done()]);
-    let seen = proxy.go_on(&agent());
-    assert!(is_stub(&seen, 0, "bash") && !is_stub(&seen, 1, "bash"));
+    let mut proxy = proxy.on_another_proxy([search("bash"), done()]);
+    let exchange = proxy.continue_with(&agent());
+    assert!(is_stub(&exchange, 0, "bash") && !is_stub(&exchange, 1, "bash"));
 }
 
 #[test]
 fn calls_reach_the_client_by_their_own_names_with_their_own_arguments() {
     let arguments = r#"{ "url": "https://example.org", "note": "é" }"#;
-    let answers = [search("web_fetch"), written("web_fetch", arguments)];
-    let seen = Proxy::start(&everruns(), answers).ask(&agent());
-    assert_eq!(seen.calls(), [("web_fetch".to_owned(), arguments.to_owned())]);
+    let answers = [search("web_fetch"), call_with_text("web_fetch", arguments)];
+    let exchange = Proxy::start(&everruns(), answers).ask(&agent());
+    assert_eq!(exchange.calls(), [("web_fetch".to_owned(), arguments.to_owned())]);
 }
 
 #[test]
 fn an_allowlisted_tool_needs_no_search() {
     let setup = Setup::preset("everruns", "[defer]\nnever = ['bash']");
-    let seen = Proxy::start(&setup, [call("bash", &json!({"command": "ls"}))]).ask(&agent());
-    assert_eq!(*seen.tool(0, "bash"), agent()[5]);
-    assert!(is_stub(&seen, 0, "read_file"));
-    assert_eq!((seen.sent.len(), seen.calls().len()), (1, 1));
+    let exchange = Proxy::start(&setup, [call("bash", &json!({"command": "ls"}))]).ask(&agent());
+    assert_eq!(*exchange.tool(0, "bash"), agent()[5]);
+    assert!(is_stub(&exchange, 0, "read_file"));
+    assert_eq!((exchange.sent.len(), exchange.calls().len()), (1, 1));
 }
 
 #[test]
@@ -81,21 +87,29 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
     let wrong = call("web_fetch", &json!({"address": "https://example.org"}));
     let mut proxy =
         Proxy::start(&everruns(), [wrong, done(), call("bash", &json!({"command": "ls"}))]);
-    let seen = proxy.ask(&agent());
-    assert_eq!(seen.calls(), []);
-    assert!(seen.reply(1).contains(&strings(&["url", "note"], 1).to_string()), "{}", seen.reply(1));
-    assert_eq!(*seen.tool(1, "web_fetch"), agent()[6], "a wrong guess loads it as a search does");
-    let seen = proxy.go_on(&agent());
-    assert_eq!((seen.sent.len(), seen.calls().len()), (1, 1));
+    let exchange = proxy.ask(&agent());
+    assert_eq!(exchange.calls(), []);
+    assert!(
+        exchange.reply(1).contains(&strings(&["url", "note"], 1).to_string()),
+        "{}",
+        exchange.reply(1)
+    );
+    assert_eq!(
+        *exchange.tool(1, "web_fetch"),
+        agent()[6],
+        "a wrong guess loads it as a search does"
+    );
+    let exchange = proxy.continue_with(&agent());
+    assert_eq!((exchange.sent.len(), exchange.calls().len()), (1, 1));
 }
 
 #[test]
 fn in_the_earlier_edition_the_schema_is_in_the_answer_and_nowhere_else() {
     let setup = Setup::preset("everruns", "reveals = false");
     let mut proxy = Proxy::start(&setup, [search("bash"), call("bash", &json!({"command": "ls"}))]);
-    let seen = proxy.ask(&agent());
-    let answer: Value = serde_json::from_str(seen.reply(1)).unwrap();
+    let exchange = proxy.ask(&agent());
+    let answer: Value = serde_json::from_str(exchange.reply(1)).unwrap();
     assert_eq!(answer["tools"][0]["parameters"], strings(&["command", "note"], 1));
-    assert_eq!(seen.tools(1), seen.tools(0), "a stub it was and a stub it stays");
-    assert_eq!(seen.calls()[0].0, "bash");
+    assert_eq!(exchange.tools(1), exchange.tools(0), "a stub it was and a stub it stays");
+    assert_eq!(exchange.calls()[0].0, "bash");
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Proxy, Setup, first, strings, tools};
-use crate::behaviours::Seen;
+use super::{Proxy, Setup, first_exchange, strings, tools};
+use crate::behaviours::ProxyExchange;
 
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
@@ -17,7 +17,7 @@ fn capability(native: &str) -> Setup {
     Setup::preset("everruns@0.50", &format!("disclosure = '{mode}'\n{route}"))
 }
 
-fn messages(setup: &Setup, model: &str) -> Seen {
+fn messages(setup: &Setup, model: &str) -> ProxyExchange {
     let tool = |at: usize| {
         json!({
             "name": format!("plant__gauge_{at}"), "description": format!("Reads gauge number {at}."),
@@ -31,7 +31,7 @@ fn messages(setup: &Setup, model: &str) -> Seen {
     Proxy::start(setup, []).post(MESSAGES, &body)
 }
 
-fn responses(setup: &Setup, model: &str) -> Seen {
+fn responses(setup: &Setup, model: &str) -> ProxyExchange {
     let tool = |at: usize| {
         json!({
             "type": "function", "name": format!("plant__gauge_{at}"),
@@ -46,15 +46,19 @@ fn responses(setup: &Setup, model: &str) -> Seen {
 #[test]
 fn the_hosted_capabilities_leave_the_search_to_the_provider() {
     let setup = capability("hosted = 'both'");
-    let seen = messages(&setup, "claude-opus-5");
-    assert_eq!(seen.mode(), "hosted");
-    let kinds: Vec<_> = seen.tools(0).iter().filter_map(|tool| tool["type"].as_str()).collect();
+    let exchange = messages(&setup, "claude-opus-5");
+    assert_eq!(exchange.mode(), "hosted");
+    let kinds: Vec<_> = exchange.tools(0).iter().filter_map(|tool| tool["type"].as_str()).collect();
     assert_eq!(kinds, ["tool_search_tool_bm25_20251119"]);
-    let deferred = seen.tools(0).iter().filter(|tool| tool["defer_loading"] == true).count();
-    assert_eq!(deferred, 20, "{}", seen.sent[0]);
-    let seen = responses(&capability("hosted = 'openai'"), "gpt-5.4");
-    assert_eq!(seen.mode(), "hosted");
-    assert!(seen.tools(0).iter().any(|tool| tool["type"] == "tool_search"), "{}", seen.sent[0]);
+    let deferred = exchange.tools(0).iter().filter(|tool| tool["defer_loading"] == true).count();
+    assert_eq!(deferred, 20, "{}", exchange.sent[0]);
+    let exchange = responses(&capability("hosted = 'openai'"), "gpt-5.4");
+    assert_eq!(exchange.mode(), "hosted");
+    assert!(
+        exchange.tools(0).iter().any(|tool| tool["type"] == "tool_search"),
+        "{}",
+        exchange.sent[0]
+    );
 }
 
 #[test]
@@ -68,9 +72,9 @@ fn everruns_own_file_asks_for_the_providers_search_by_name() {
         let config = json!({"capabilities": [{"ref": id, "config": {}}]});
         let setup = Setup::file("everruns.json", config.to_string());
         for flags in [&["--preset", "everruns@0.50"][..], &[]] {
-            let seen = first(&setup.clone().flags(flags), &tools(20));
+            let exchange = first_exchange(&setup.clone().flags(flags), &tools(20));
             // Chat Completions has no search of its own.
-            assert_eq!(seen.mode(), mode, "{id} {flags:?}: {}", seen.why());
+            assert_eq!(exchange.mode(), mode, "{id} {flags:?}: {}", exchange.why());
         }
     }
 }
@@ -78,10 +82,10 @@ fn everruns_own_file_asks_for_the_providers_search_by_name() {
 #[test]
 fn other_transports_have_no_search_of_their_own() {
     let setup = capability("");
-    let seen = first(&setup.clone().model("gpt-5.4"), &tools(20));
-    assert_eq!(seen.mode(), "bridge", "Chat Completions: {}", seen.why());
-    let seen = messages(&setup, "anthropic/claude-opus-5");
-    assert_eq!(seen.mode(), "bridge", "a host of which nothing is known: {}", seen.why());
+    let exchange = first_exchange(&setup.clone().model("gpt-5.4"), &tools(20));
+    assert_eq!(exchange.mode(), "bridge", "Chat Completions: {}", exchange.why());
+    let exchange = messages(&setup, "anthropic/claude-opus-5");
+    assert_eq!(exchange.mode(), "bridge", "a host of which nothing is known: {}", exchange.why());
 }
 
 /// Hosts other than the providers' own are not trusted by a model's name, so the routes say which models
@@ -121,11 +125,11 @@ fn openais_search_is_on_the_models_that_have_it_on_its_own_host() {
         ("gpt-5.2", "reveal"),
         ("o3", "reveal"),
     ] {
-        let seen = responses(&setup, model);
-        assert_eq!(seen.mode(), mode, "{model}: {}", seen.why());
+        let exchange = responses(&setup, model);
+        assert_eq!(exchange.mode(), mode, "{model}: {}", exchange.why());
     }
-    let seen = first(&setup.model("gpt-5.4"), &tools(20));
-    assert_eq!(seen.mode(), "reveal", "Chat Completions: {}", seen.why());
+    let exchange = first_exchange(&setup.model("gpt-5.4"), &tools(20));
+    assert_eq!(exchange.mode(), "reveal", "Chat Completions: {}", exchange.why());
 }
 
 #[test]
@@ -140,8 +144,8 @@ fn anthropics_search_is_on_the_models_that_have_it_on_its_own_host() {
         ("claude-opus-4", "reveal"),
         ("claude-3-7-sonnet", "reveal"),
     ] {
-        let seen = messages(&setup, model);
-        assert_eq!(seen.mode(), mode, "{model}: {}", seen.why());
+        let exchange = messages(&setup, model);
+        assert_eq!(exchange.mode(), mode, "{model}: {}", exchange.why());
     }
 }
 
@@ -155,7 +159,7 @@ fn a_client_that_sends_defer_loading_itself_is_passed_untouched() {
     let messages = json!([{"role": "user", "content": "Hello."}]);
     let body =
         json!({"model": "claude-opus-5", "max_tokens": 100, "tools": tools, "messages": messages});
-    let seen = Proxy::start(&setup, []).post(MESSAGES, &body);
-    assert_eq!((seen.mode(), seen.why()), ("bypass", "the client defers tools itself"));
-    assert!(seen.is_untouched());
+    let exchange = Proxy::start(&setup, []).post(MESSAGES, &body);
+    assert_eq!((exchange.mode(), exchange.why()), ("bypass", "the client defers tools itself"));
+    assert!(exchange.is_untouched());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Proxy, Setup, done, first, search, session, tool};
+use super::{Proxy, Setup, done, first_exchange, search, session, tool};
 
 /// So many tools of about a thousand tokens each.
 fn thousands(count: usize) -> Vec<Value> {
@@ -16,7 +16,7 @@ fn hermes(context: &'static str) -> Setup {
 
 /// The tokens of the tools that may be deferred, as the proxy counts them.
 fn tokens(tools: &[Value]) -> usize {
-    first(&hermes("100"), tools).number("x-toolcrib-tokens-before")
+    first_exchange(&hermes("100"), tools).number("x-toolcrib-tokens-before")
 }
 
 #[test]
@@ -25,21 +25,25 @@ fn auto_activates_at_ten_percent_of_the_context_and_not_below() {
     let tokens = tokens(&tools);
     let decide = |context: usize| {
         let setup = Setup::preset("hermes", &format!("context = {context}")).model("a-model");
-        first(&setup, &tools)
+        first_exchange(&setup, &tools)
     };
-    let seen = decide(10 * tokens);
-    assert_eq!(seen.mode(), "bridge");
+    let exchange = decide(10 * tokens);
+    assert_eq!(exchange.mode(), "bridge");
     let window = format!("(10 % of the {}-token context window)", 10 * tokens);
-    assert!(seen.why().contains(&window), "{}", seen.why());
-    let seen = decide(10 * tokens + 10);
-    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &tools[..]));
+    assert!(exchange.why().contains(&window), "{}", exchange.why());
+    let exchange = decide(10 * tokens + 10);
+    assert_eq!((exchange.mode(), exchange.tools(0)), ("pass-through", &tools[..]));
 }
 
 #[test]
 fn auto_goes_by_the_share_alone_and_not_by_what_is_saved() {
-    let seen = first(&hermes("100"), &session()[2..3]);
-    let tokens = |side: &str| seen.number(&format!("x-toolcrib-tokens-{side}"));
-    assert!(seen.mode() == "bridge" && tokens("after") > tokens("before"), "{}", seen.why());
+    let exchange = first_exchange(&hermes("100"), &session()[2..3]);
+    let tokens = |side: &str| exchange.number(&format!("x-toolcrib-tokens-{side}"));
+    assert!(
+        exchange.mode() == "bridge" && tokens("after") > tokens("before"),
+        "{}",
+        exchange.why()
+    );
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn core_tools_do_not_count_towards_the_threshold() {
     tools.push(tool("terminal", &"word ".repeat(4000), &[], 0));
     let decide = |context: usize| {
         let setup = Setup::preset("hermes", &format!("context = {context}")).model("a-model");
-        first(&setup, &tools).mode().to_owned()
+        first_exchange(&setup, &tools).mode().to_owned()
     };
     assert_eq!(decide(10 * deferrable), "bridge");
     assert_eq!(decide(10 * deferrable + 10), "pass-through");
@@ -58,15 +62,21 @@ fn core_tools_do_not_count_towards_the_threshold() {
 #[test]
 fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
     let setup = Setup::preset("hermes", "").model("a-model");
-    let seen = first(&setup, &thousands(22));
-    assert_eq!(seen.mode(), "bridge", "{}", seen.why());
-    assert!(seen.why().contains("20000 because the context window is unknown"), "{}", seen.why());
-    let seen = first(&setup, &thousands(15));
-    assert_eq!(seen.mode(), "pass-through");
+    let exchange = first_exchange(&setup, &thousands(22));
+    assert_eq!(exchange.mode(), "bridge", "{}", exchange.why());
     assert!(
-        seen.why().contains("the token threshold is 20000 because the context window is unknown"),
+        exchange.why().contains("20000 because the context window is unknown"),
         "{}",
-        seen.why()
+        exchange.why()
+    );
+    let exchange = first_exchange(&setup, &thousands(15));
+    assert_eq!(exchange.mode(), "pass-through");
+    assert!(
+        exchange
+            .why()
+            .contains("the token threshold is 20000 because the context window is unknown"),
+        "{}",
+        exchange.why()
     );
 }
 
@@ -75,19 +85,26 @@ fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
     // So many that our own settings would defer them.
     let mut tools = session();
     tools.extend(thousands(18));
-    let seen = first(&hermes("200000"), &tools);
-    assert_eq!(seen.mode(), "pass-through", "{}", seen.why());
-    assert_eq!(seen.number("x-toolcrib-tokens-after"), seen.number("x-toolcrib-tokens-before"));
-    assert!(seen.is_untouched());
+    let exchange = first_exchange(&hermes("200000"), &tools);
+    assert_eq!(exchange.mode(), "pass-through", "{}", exchange.why());
+    assert_eq!(
+        exchange.number("x-toolcrib-tokens-after"),
+        exchange.number("x-toolcrib-tokens-before")
+    );
+    assert!(exchange.is_untouched());
 }
 
 #[test]
 fn many_servers_activate_it_in_the_window_that_the_models_name_tells() {
     let setup = Setup::preset("hermes", "").model("claude-sonnet-4-5");
-    let seen = first(&setup, &thousands(25));
-    assert_eq!(seen.mode(), "bridge", "{}", seen.why());
-    assert!(seen.why().contains("(10 % of the 200000-token context window)"), "{}", seen.why());
-    assert_eq!(first(&setup, &thousands(3)).mode(), "pass-through");
+    let exchange = first_exchange(&setup, &thousands(25));
+    assert_eq!(exchange.mode(), "bridge", "{}", exchange.why());
+    assert!(
+        exchange.why().contains("(10 % of the 200000-token context window)"),
+        "{}",
+        exchange.why()
+    );
+    assert_eq!(first_exchange(&setup, &thousands(3)).mode(), "pass-through");
 }
 
 #[test]
@@ -97,9 +114,9 @@ fn every_request_is_decided_again_and_with_fewer_servers_tools_are_direct() {
     let setup = Setup::preset("hermes", windows).model("a-model");
     let mut proxy = Proxy::start(&setup, [search("word"), done(), done(), done(), done()]);
     assert_eq!(proxy.ask(&many).mode(), "bridge");
-    let seen = proxy.go_on(&few);
-    assert_eq!((seen.mode(), seen.tools(0)), ("pass-through", &few[..]));
-    assert_eq!(proxy.go_on(&many).mode(), "bridge");
+    let exchange = proxy.continue_with(&few);
+    assert_eq!((exchange.mode(), exchange.tools(0)), ("pass-through", &few[..]));
+    assert_eq!(proxy.continue_with(&many).mode(), "bridge");
     proxy.setup.model = "another-model";
-    assert_eq!(proxy.go_on(&many).mode(), "pass-through", "another model, another window");
+    assert_eq!(proxy.continue_with(&many).mode(), "pass-through", "another model, another window");
 }

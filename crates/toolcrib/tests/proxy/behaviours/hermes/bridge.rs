@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{BRIDGE, Proxy, call, done, first, on, search, session, strings, tool};
-use crate::behaviours::{found, replies, written};
+use super::{BRIDGE, Proxy, call, done, first_exchange, on, search, session, strings, tool};
+use crate::behaviours::{call_with_text, replies, search_json};
 
 #[test]
 fn the_bridge_is_three_plain_functions_and_no_code_runs() {
-    let seen = first(&on(), &session());
+    let exchange = first_exchange(&on(), &session());
     let parameters = BRIDGE.map(|name| {
-        let schema = seen.schema(0, name);
+        let schema = exchange.schema(0, name);
         let properties: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
         json!([properties, schema["required"]])
     });
@@ -25,7 +25,7 @@ fn the_bridge_is_three_plain_functions_and_no_code_runs() {
 fn the_source_of_a_match_is_read_from_its_name() {
     let named = |name: &str| tool(name, "File it.", &["title"], 1);
     let tools = ["mcp__github__open", "mcp_jira_open", "open_window", "mcp_open"].map(named);
-    let answer = &found(&on(), &tools, &["open"])[0];
+    let answer = &search_json(&on(), &tools, &["open"])[0];
     let mut sources: Vec<&Value> = answer["matches"].as_array().unwrap().iter().collect();
     sources.sort_by_key(|found| found["name"].to_string());
     let sources: Vec<Value> =
@@ -62,7 +62,7 @@ fn search_answers_with_matches_and_without_schemas() {
 #[test]
 fn a_match_has_four_hundred_characters_of_its_description() {
     let tools = [tool("mcp_acme_long", &"word ".repeat(200), &[], 0)];
-    let answers = found(&on(), &tools, &["word"]);
+    let answers = search_json(&on(), &tools, &["word"]);
     let shown = answers[0]["matches"][0]["description"].as_str().unwrap();
     assert!((390..=400).contains(&shown.chars().count()), "{}", shown.len());
 }
@@ -85,8 +85,8 @@ fn describe_answers_with_one_tool_and_its_parameters() {
 fn the_client_gets_the_real_tool_with_its_arguments_as_written() {
     let arguments = r#"{"title":"Crash","body":"On  start."}"#;
     let input = format!(r#"{{"name":"mcp_github_create_issue","arguments":{arguments}}}"#);
-    let seen = Proxy::start(&on(), [written("tool_call", &input)]).ask(&session());
-    assert_eq!(seen.calls(), [("mcp_github_create_issue".to_owned(), arguments.to_owned())]);
+    let exchange = Proxy::start(&on(), [call_with_text("tool_call", &input)]).ask(&session());
+    assert_eq!(exchange.calls(), [("mcp_github_create_issue".to_owned(), arguments.to_owned())]);
 }
 
 #[test]
@@ -102,20 +102,20 @@ fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
         || call("tool_call", &json!({"name": "mcp_calendar_add", "arguments": {"day": "Monday"}}));
     let describe = call("tool_describe", &json!({"name": "mcp_calendar_add"}));
     let mut proxy = Proxy::start(&on(), [search("plan a meeting"), describe, run(), run()]);
-    let seen = proxy.ask(&session());
-    assert_eq!((seen.sent.len(), seen.calls().len()), (3, 1));
-    let seen = proxy.go_on(&session());
-    assert_eq!((seen.sent.len(), seen.calls().len()), (1, 1));
+    let exchange = proxy.ask(&session());
+    assert_eq!((exchange.sent.len(), exchange.calls().len()), (3, 1));
+    let exchange = proxy.continue_with(&session());
+    assert_eq!((exchange.sent.len(), exchange.calls().len()), (1, 1));
 }
 
 #[test]
 fn a_blind_call_without_what_is_required_is_answered_with_the_schema() {
     let input = json!({"name": "mcp_slack_post", "arguments": {"text": "Hello"}});
-    let seen = Proxy::start(&on(), [call("tool_call", &input), done()]).ask(&session());
-    assert_eq!(seen.calls(), []);
-    for told in
+    let exchange = Proxy::start(&on(), [call("tool_call", &input), done()]).ask(&session());
+    assert_eq!(exchange.calls(), []);
+    for expected in
         [r#"\"channel\" is a required property"#, &strings(&["channel", "text"], 2).to_string()]
     {
-        assert!(seen.reply(1).contains(told), "{}", seen.reply(1));
+        assert!(exchange.reply(1).contains(expected), "{}", exchange.reply(1));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{BRIDGE, Setup, configured, first, on, session, tool};
-use crate::behaviours::{found, names, warnings};
+use super::{BRIDGE, Setup, configured, first_exchange, on, session, tool};
+use crate::behaviours::{names, search_json, warnings};
 
 /// Fifteen tools with limits to be seen.
 fn jobs() -> Vec<Value> {
@@ -12,45 +12,45 @@ fn jobs() -> Vec<Value> {
 
 /// How many hits a search without a limit has.
 fn hits(setup: &Setup) -> usize {
-    names(&found(setup, &jobs(), &["job"])[0], "matches").len()
+    names(&search_json(setup, &jobs(), &["job"])[0], "matches").len()
 }
 
 #[test]
 fn the_configuration_has_four_keys_and_these_defaults() {
-    let written =
+    let call_with_text =
         ["enabled: auto", "threshold_pct: 10", "search_default_limit: 5", "max_search_limit: 20"];
     let empty = Setup::file("hermes.yaml", "tools:\n  tool_search: {}\n");
     let tools = jobs();
-    let shown = |setup: Setup| first(&setup.flags(&["--context", "2000"]), &tools).sent;
+    let shown = |setup: Setup| first_exchange(&setup.flags(&["--context", "2000"]), &tools).sent;
     let preset = shown(Setup::preset("hermes", ""));
     assert!(preset[0].to_string().contains("60 tools on 1 server."), "{}", preset[0]);
-    assert_eq!(preset, shown(configured(&written)));
+    assert_eq!(preset, shown(configured(&call_with_text)));
     assert_eq!(preset, shown(empty));
 }
 
 #[test]
 fn the_four_keys_are_taken_as_written() {
-    let written = [
+    let call_with_text = [
         "enabled: on",
         "threshold_pct: 2.5",
         "search_default_limit: \"7\"",
         "max_search_limit: 50",
     ];
-    let setup = configured(&written);
+    let setup = configured(&call_with_text);
     assert_eq!((warnings(&setup).len(), hits(&setup)), (0, 7));
     let share = configured(&["threshold_pct: 50"]).flags(&["--context", "10000"]).model("a-model");
-    assert_eq!(first(&share, &jobs()).mode(), "pass-through");
+    assert_eq!(first_exchange(&share, &jobs()).mode(), "pass-through");
     let share = configured(&["threshold_pct: 1"]).flags(&["--context", "10000"]).model("a-model");
-    assert_eq!(first(&share, &jobs()).mode(), "bridge");
+    assert_eq!(first_exchange(&share, &jobs()).mode(), "bridge");
 }
 
 #[test]
 fn on_activates_with_one_deferrable_tool_and_not_with_none() {
-    let seen = first(&on(), &session()[..3]);
-    assert_eq!(seen.names(0), [&["terminal", "read_file"], &BRIDGE[..]].concat());
-    let tokens = |side: &str| seen.number(&format!("x-toolcrib-tokens-{side}"));
+    let exchange = first_exchange(&on(), &session()[..3]);
+    assert_eq!(exchange.names(0), [&["terminal", "read_file"], &BRIDGE[..]].concat());
+    let tokens = |side: &str| exchange.number(&format!("x-toolcrib-tokens-{side}"));
     assert!(tokens("after") > tokens("before"), "on a small toolset it costs more");
-    assert_eq!(first(&on(), &session()[..2]).tools(0), &session()[..2]);
+    assert_eq!(first_exchange(&on(), &session()[..2]).tools(0), &session()[..2]);
 }
 
 #[test]
@@ -64,22 +64,22 @@ fn off_disables_it_and_so_does_the_older_flag() {
         (flag("true"), "bridge"),
     ] {
         let text = setup.text.clone();
-        assert_eq!(first(&narrow(setup), &session()).mode(), mode, "{text}");
+        assert_eq!(first_exchange(&narrow(setup), &session()).mode(), mode, "{text}");
     }
     // `true` is `auto`: a wide window passes. `enabled: yes` is `on`.
-    assert_eq!(first(&flag("true"), &session()).mode(), "pass-through");
-    assert_eq!(first(&configured(&["enabled: yes"]), &session()).mode(), "bridge");
+    assert_eq!(first_exchange(&flag("true"), &session()).mode(), "pass-through");
+    assert_eq!(first_exchange(&configured(&["enabled: yes"]), &session()).mode(), "bridge");
 }
 
 #[test]
 fn a_threshold_of_zero_percent_is_always() {
     let setup = configured(&["threshold_pct: 0"]).flags(&["--context", "1000000"]);
-    assert_eq!(first(&setup, &session()).mode(), "bridge");
+    assert_eq!(first_exchange(&setup, &session()).mode(), "bridge");
 }
 
 #[test]
 fn an_invalid_value_is_clamped_or_replaced_and_logged() {
-    for (line, told) in [
+    for (line, warning) in [
         (
             "enabled: sometimes",
             "enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used",
@@ -94,7 +94,7 @@ fn an_invalid_value_is_clamped_or_replaced_and_logged() {
              `search_default_limit`, `max_search_limit`",
         ),
     ] {
-        assert_eq!(warnings(&configured(&[line])), [format!("`tools.tool_search.{told}")]);
+        assert_eq!(warnings(&configured(&[line])), [format!("`tools.tool_search.{warning}")]);
     }
     let many = configured(&["enabled: on", "search_default_limit: 99", "max_search_limit: 51"]);
     assert_eq!(
@@ -109,11 +109,11 @@ fn an_invalid_value_is_clamped_or_replaced_and_logged() {
     assert_eq!(warnings(&neither), ["`tools.tool_search`: [1] is no flag, `auto` is used"]);
     let none = Setup::file("hermes.yaml", "tools: {}\n").flags(&["--preset", "hermes"]);
     assert_eq!(warnings(&none), ["`tools.tool_search`: not there, the defaults are used"]);
-    assert_eq!(first(&neither.flags(&["--context", "100"]), &session()).mode(), "bridge");
+    assert_eq!(first_exchange(&neither.flags(&["--context", "100"]), &session()).mode(), "bridge");
 }
 
 #[test]
 fn a_file_is_known_as_hermes_by_its_key() {
-    let seen = first(&on(), &session());
-    assert!(seen.description(0, "tool_search").contains("5 tools on 3 servers."));
+    let exchange = first_exchange(&on(), &session());
+    assert!(exchange.description(0, "tool_search").contains("5 tools on 3 servers."));
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{Proxy, call, done, on, search, session, strings, tool};
-use crate::behaviours::{found, names, replies};
+use crate::behaviours::{names, replies, search_json};
 
 /// The names that each of these queries finds.
 fn finds(tools: &[Value], expected: &[(&str, &[&str])]) {
     let queries: Vec<&str> = expected.iter().map(|(query, _)| *query).collect();
-    for (answer, (query, expected)) in found(&on(), tools, &queries).iter().zip(expected) {
+    for (answer, (query, expected)) in search_json(&on(), tools, &queries).iter().zip(expected) {
         assert_eq!(names(answer, "matches"), *expected, "{query}");
     }
 }
@@ -61,8 +61,8 @@ fn a_word_that_every_tool_has_still_finds_them_all() {
 fn a_tool_that_was_described_keeps_its_rank() {
     let describe = call("tool_describe", &json!({"name": "mcp_github_create_issue"}));
     let answers = [search("github issue"), describe, search("github issue"), done()];
-    let seen = Proxy::start(&on(), answers).ask(&session());
-    assert_eq!(seen.reply(3), seen.reply(1));
+    let exchange = Proxy::start(&on(), answers).ask(&session());
+    assert_eq!(exchange.reply(3), exchange.reply(1));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_query_without_a_hit_is_looked_for_inside_the_names_only() {
 
 #[test]
 fn core_tools_are_not_searched_and_a_miss_names_the_sources() {
-    let answers = found(&on(), &session(), &["terminal shell command", "teleport"]);
+    let answers = search_json(&on(), &session(), &["terminal shell command", "teleport"]);
     assert_eq!((&answers[0]["matches"], &answers[0]["total_available"]), (&json!([]), &json!(5)));
     assert_eq!(
         answers[1],
@@ -105,7 +105,7 @@ fn the_catalog_is_that_of_the_request_and_none_is_kept() {
     let answers = [search("slack"), done(), search("slack"), call("tool_call", &input), done()];
     let mut proxy = Proxy::start(&on(), answers);
     assert!(proxy.ask(&session()).reply(1).contains("mcp_slack_post"));
-    let later = proxy.go_on(&session()[..5]);
+    let later = proxy.continue_with(&session()[..5]);
     let answer: Value = serde_json::from_str(later.reply(1)).unwrap();
     assert_eq!((&answer["matches"], later.calls()), (&json!([]), vec![]));
     assert!(later.reply(2).contains("unknown_tool"), "{}", later.reply(2));
@@ -126,27 +126,30 @@ fn a_caller_can_neither_find_nor_describe_nor_call_beyond_its_tools() {
     assert_eq!((&answer["matches"], &answer["total_available"]), (&json!([]), &json!(1)));
     assert_eq!(answers[1], answers[2]);
     assert_eq!(answers[2].replace("slack", "skype"), answers[3], "as if it did not exist");
-    let seen = super::first(&setup, &session());
-    assert!(seen.description(0, "tool_search").contains("1 tool on 1 server."));
+    let exchange = super::first_exchange(&setup, &session());
+    assert!(exchange.description(0, "tool_search").contains("1 tool on 1 server."));
 }
 
 #[test]
 fn tools_that_the_caller_may_not_see_do_not_move_a_rank() {
     let narrowed = on().header("x-toolcrib-tools: mcp_github_*\r\n");
     let queries = ["issue repository", "open issue title"];
-    assert_eq!(found(&narrowed, &session(), &queries), found(&on(), &session()[3..5], &queries));
+    assert_eq!(
+        search_json(&narrowed, &session(), &queries),
+        search_json(&on(), &session()[3..5], &queries)
+    );
 }
 
 /// Five rounds of searching are the most that one turn may have.
 #[test]
 fn a_model_that_only_searches_is_told_so_and_handed_the_schema() {
     let answers = (0..5).map(|_| search("meeting")).chain([done()]);
-    let seen = Proxy::start(&on(), answers).ask(&session());
-    let answer = |round: usize| serde_json::from_str::<Value>(seen.reply(round)).unwrap();
+    let exchange = Proxy::start(&on(), answers).ask(&session());
+    let answer = |round: usize| serde_json::from_str::<Value>(exchange.reply(round)).unwrap();
     assert_eq!(answer(2).get("hint"), None);
     let hint = "3 searches without a call: \"meeting\", \"meeting\", \"meeting\". Call \
                 \"mcp_calendar_add\" if it serves, or say what is missing.";
     assert_eq!(answer(3)["hint"], hint);
-    let last = seen.reply(5);
+    let last = exchange.reply(5);
     assert!(last.contains(&strings(&["day", "attendees"], 1).to_string()), "{last}");
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{coding, first, tool};
-use crate::behaviours::{Seen, Setup, warnings};
+use super::{coding, first_exchange, tool};
+use crate::behaviours::{ProxyExchange, Setup, warnings};
 
 fn configured(config: &Value) -> Setup {
     Setup::file("opencode.json", config.to_string())
 }
 
-fn told<'a>(seen: &'a Seen, names: &[&str]) -> Vec<&'a str> {
-    names.iter().map(|name| seen.description(0, name)).collect()
+fn descriptions<'a>(exchange: &'a ProxyExchange, names: &[&str]) -> Vec<&'a str> {
+    names.iter().map(|name| exchange.description(0, name)).collect()
 }
 
 #[test]
@@ -18,9 +18,11 @@ fn the_plugin_alone_means_the_defaults() {
     for plugin in ["opencode-tool-search", "file:///a/opencode-tool-search/dist/index.js"] {
         // opencode's file has comments and trailing commas.
         let text = format!("{{\n  // Plugins.\n  \"plugin\": [\"{plugin}\",],\n}}");
-        let seen = first(&Setup::file("opencode.jsonc", text), &coding());
-        assert_eq!(seen.mode(), "terse");
-        assert!(seen.tools(0)[..13].iter().all(|tool| tool["function"]["description"] == "[d]"));
+        let exchange = first_exchange(&Setup::file("opencode.jsonc", text), &coding());
+        assert_eq!(exchange.mode(), "terse");
+        assert!(
+            exchange.tools(0)[..13].iter().all(|tool| tool["function"]["description"] == "[d]")
+        );
     }
 }
 
@@ -34,8 +36,11 @@ fn every_option_is_read() {
     });
     let setup = configured(&json!({"plugin": [["opencode-tool-search", options]]}));
     assert_eq!(warnings(&setup), [""; 0]);
-    let seen = first(&setup, &coding());
-    assert_eq!(told(&seen, &["glob", "bash"]), ["(search for me)", "Run a shell command."]);
+    let exchange = first_exchange(&setup, &coding());
+    assert_eq!(
+        descriptions(&exchange, &["glob", "bash"]),
+        ["(search for me)", "Run a shell command."]
+    );
 }
 
 #[test]
@@ -46,24 +51,27 @@ fn always_load_knows_opencodes_own_names() {
     ];
     let options = json!({"alwaysLoad": ["dev_read_file"]});
     let setup = configured(&json!({"plugin": [["opencode-tool-search", options]]}));
-    let seen = first(&setup, &tools);
-    assert_eq!(told(&seen, &["dev__read_file", "dev__read_files"]), ["Read a file.", "[d]"]);
+    let exchange = first_exchange(&setup, &tools);
+    assert_eq!(
+        descriptions(&exchange, &["dev__read_file", "dev__read_files"]),
+        ["Read a file.", "[d]"]
+    );
 }
 
 #[test]
 fn an_invalid_value_is_logged_and_replaced() {
     let options = json!({"searchLimit": 99, "bm25": {"k1": 3, "b": []}, "deferDescription": 1});
     let setup = configured(&json!({"plugin": [["opencode-tool-search", options]]}));
-    let mut said = warnings(&setup);
-    said.sort();
+    let mut logged = warnings(&setup);
+    logged.sort();
     let expected = [
         "`plugin.0.1.bm25.b`: [] is not a number, 0.4 is used",
         "`plugin.0.1.bm25.k1`: 3 is not within 0.5 to 2, 2 is used",
         "`plugin.0.1.deferDescription`: 1 is not a text, `[d]` is used",
         "`plugin.0.1.searchLimit`: 99 is not within 1 to 50, 50 is used",
     ];
-    assert_eq!(said, expected);
-    assert_eq!(told(&first(&setup, &coding()), &["glob"]), ["[d]"]);
+    assert_eq!(logged, expected);
+    assert_eq!(descriptions(&first_exchange(&setup, &coding()), &["glob"]), ["[d]"]);
 }
 
 #[test]
@@ -74,26 +82,26 @@ fn without_the_plugin_nothing_is_deferred_and_the_log_says_so() {
         warnings(&setup),
         ["`plugin`: `opencode-tool-search` is not listed, so tool search is off"]
     );
-    assert_eq!(first(&setup, &coding()).tools(0), coding());
+    assert_eq!(first_exchange(&setup, &coding()).tools(0), coding());
 }
 
 #[test]
 fn the_forks_own_configuration_is_read() {
     let off = configured(&json!({"toolSearch": {"enabled": false}}));
-    assert_eq!(first(&off, &coding()).tools(0), coding());
+    assert_eq!(first_exchange(&off, &coding()).tools(0), coding());
     let config = json!({
         "toolSearch": {"enabled": true},
         "mcp": {"github": {"deferLoading": false}, "logs": {"deferLoading": true}},
     });
     let tools = [tool("github__get", "One.", &[], 0), tool("logs__get", "Another.", &[], 0)];
-    let seen = first(&configured(&config), &tools);
-    assert_eq!(seen.names(0), ["github__get", "tool_search", "tool_search_regex"]);
+    let exchange = first_exchange(&configured(&config), &tools);
+    assert_eq!(exchange.names(0), ["github__get", "tool_search", "tool_search_regex"]);
 }
 
 #[test]
 fn a_bad_value_in_the_forks_configuration_is_said() {
     let setup = configured(&json!({"toolSearch": {"enabled": "no"}}));
-    let said = "`toolSearch.enabled`: \"no\" is neither true nor false, true is used";
-    assert_eq!(warnings(&setup), [said]);
-    assert_eq!(first(&setup, &coding()).mode(), "append");
+    let warning = "`toolSearch.enabled`: \"no\" is neither true nor false, true is used";
+    assert_eq!(warnings(&setup), [warning]);
+    assert_eq!(first_exchange(&setup, &coding()).mode(), "append");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Setup, coding, opencode, tool};
-use crate::behaviours::{replies, searches};
+use crate::behaviours::{replies, search_replies};
 
 /// The names of the tools that an answer in Markdown has.
 fn headings(answer: &str) -> Vec<&str> {
@@ -23,7 +23,7 @@ fn an_answer_has_full_descriptions_and_parameter_schemas() {
     let expected = "### `ast_grep_search`\n\n> Match the syntax tree of code.\n\n```json\n\
          {\"type\":\"object\",\"properties\":{\"rule\":{\"type\":\"string\"}},\"required\":[\"rule\"]}\n\
          ```\n\n";
-    assert_eq!(searches(&opencode(), &coding(), &["syntax"]), [expected]);
+    assert_eq!(search_replies(&opencode(), &coding(), &["syntax"]), [expected]);
 }
 
 #[test]
@@ -35,7 +35,8 @@ fn words_find_the_tools_that_have_them() {
         &["github_list_issues", "github_create_issue"],
         &[],
     ];
-    for (answer, expected) in searches(&opencode(), &coding(), &queries).iter().zip(expected) {
+    for (answer, expected) in search_replies(&opencode(), &coding(), &queries).iter().zip(expected)
+    {
         assert_eq!(headings(answer), expected, "part of a word is no match");
     }
 }
@@ -49,7 +50,7 @@ fn a_bare_text_is_a_query() {
 
 #[test]
 fn one_word_of_a_vague_query_is_enough() {
-    let answers = searches(&opencode(), &coding(), &["report a bug"]);
+    let answers = search_replies(&opencode(), &coding(), &["report a bug"]);
     let found = headings(&answers[0]);
     assert_eq!((found[0], found.len()), ("github_create_issue", 5), "`a` alone is enough");
 }
@@ -70,7 +71,7 @@ fn a_pattern_finds_names_and_descriptions_in_any_case() {
 
 #[test]
 fn the_search_tools_never_find_themselves() {
-    let answers = searches(&opencode(), &coding(), &["tool_search"]);
+    let answers = search_replies(&opencode(), &coding(), &["tool_search"]);
     assert!(!headings(&answers[0]).contains(&"tool_search"), "{}", answers[0]);
 }
 
@@ -103,7 +104,8 @@ fn words_rank_by_bm25_and_a_higher_k1_lets_repeated_words_count_for_more() {
         tool("d", "tape", &[], 0),
     ];
     let order = |settings: &str| {
-        let answers = searches(&Setup::preset("opencode", settings), &tools, &["log disk", "fax"]);
+        let answers =
+            search_replies(&Setup::preset("opencode", settings), &tools, &["log disk", "fax"]);
         assert_eq!(headings(&answers[1]).len(), 0, "parameters are not searched");
         headings(&answers[0]).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
