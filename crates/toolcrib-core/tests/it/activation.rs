@@ -6,12 +6,12 @@ use toolcrib_core::policy::{
 };
 use toolcrib_core::{Conversation, Crib, DeferPolicy, Disclosure, Scope, Settings, TurnContext};
 
-use crate::disclose::{show, talkative};
+use crate::disclose::{show, sixteen_tools};
 use crate::support::{Chat, catalog, crib_with, office};
 
 #[test]
 fn the_thresholds_decide_and_the_reason_is_reported() {
-    let many = talkative();
+    let many = sixteen_tools();
     let crib = |count: usize| Crib::new(catalog(&many[..count]), Settings::default());
     let decision = |crib: &Crib| show(&mut Chat::new(crib)).decision;
     let threshold = Some((ThresholdSource::UnknownWindow, 20_000));
@@ -83,7 +83,7 @@ fn without_the_search_tool_no_tool_is_deferred() {
 
 #[test]
 fn a_deferring_conversation_keeps_deferring_when_servers_disconnect() {
-    let (all, few) = (&talkative()[..], &talkative()[..3]);
+    let (all, few) = (&sixteen_tools()[..], &sixteen_tools()[..3]);
     let auto = "[activation]\n";
     let crib = crib_with(all, auto);
     let mut chat = Chat::new(&crib);
@@ -91,8 +91,8 @@ fn a_deferring_conversation_keeps_deferring_when_servers_disconnect() {
     let fewer = crib_with(few, auto);
     let mut later = Chat { conversation: chat.conversation, ..Chat::new(&fewer) };
     assert_eq!(show(&mut later).decision.reason, ActivationReason::Sticky);
-    let anew = crib_with(few, "[activation]\nsticky = false\n");
-    let mut later = Chat { conversation: later.conversation, ..Chat::new(&anew) };
+    let not_sticky = crib_with(few, "[activation]\nsticky = false\n");
+    let mut later = Chat { conversation: later.conversation, ..Chat::new(&not_sticky) };
     assert!(show(&mut later).passes_through());
 }
 
@@ -117,7 +117,7 @@ fn a_resumed_conversation_keeps_deferring() {
     };
     let calls = Ledger::from_transcript([TranscriptEntry::Call("github__create_issue")], 8);
     assert!(resumed(calls).passes_through(), "calls alone are no deferral");
-    let all = crib_with(&talkative(), "[activation]\n");
+    let all = crib_with(&sixteen_tools(), "[activation]\n");
     let mut chat = Chat::new(&all);
     show(&mut chat);
     let travelled = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();

@@ -124,7 +124,7 @@ fn repeating_the_same_mistake_changes_the_refusal() {
     assert!(hints[2].starts_with("this very call has failed 3 times"), "{}", hints[2]);
     assert!(
         chat.refused("mail__send", "{}").input_schema.is_some(),
-        "by now the schema may be out of sight"
+        "the schema may no longer be in the context"
     );
 }
 
@@ -133,9 +133,9 @@ fn an_unknown_and_an_out_of_scope_tool_get_the_same_answer() {
     let crib = crib(&office());
     let mut all = Chat::new(&crib);
     let mut some = Chat::within(&crib, &["mail__send", "mail__search_messages"]);
-    let nobody = all.refused("nobody__knows", "{}");
+    let unknown = all.refused("nobody__knows", "{}");
     assert_eq!(
-        (nobody.code, nobody.message.as_str()),
+        (unknown.code, unknown.message.as_str()),
         (RefusalCode::UnknownTool, "there is no tool `nobody__knows`")
     );
     let hidden = some.refused(

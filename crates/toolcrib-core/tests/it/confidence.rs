@@ -10,8 +10,9 @@ use toolcrib_core::{
 use crate::hybrid;
 use crate::support::{Chat, catalog, changed, crib, crib_with, names, office, tool};
 
-/// The office has only the word `state` of this query, as a parameter name, which is little.
-const LOST: &str = "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
+/// A query that no tool of the office serves. Only its word `state` occurs there, as the name of a parameter.
+const UNSERVABLE: &str =
+    "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
 
 /// The office catalog, ranked by words only, so that word weights can be computed by hand.
 fn by_words() -> Crib {
@@ -35,21 +36,21 @@ fn ask(queries: &[&str]) -> SearchRequest {
 fn a_query_that_no_tool_fits_loads_nothing_and_names_the_nearest_tools() {
     let crib = by_words();
     let mut chat = Chat::new(&crib);
-    let reply = chat.search(LOST);
+    let reply = chat.search(UNSERVABLE);
     let mut all: Vec<String> = office().iter().map(|tool| tool["name"].to_string()).collect();
     all.sort();
     let all: Vec<Value> = all.iter().map(|name| serde_json::from_str(name).unwrap()).collect();
     assert_eq!(
         json_of(&reply),
         json!({
-            "query": LOST,
+            "query": UNSERVABLE,
             "fit": "none",
             "hits": [],
             "loaded": [],
             "missing": [],
             "available": {"names": all},
             "notes": [format!(
-                "No tool here fits \"{LOST}\". Nearest: \"github__list_issues\"; \
+                "No tool here fits \"{UNSERVABLE}\". Nearest: \"github__list_issues\"; \
                  load one with select:NAME if it serves, or answer without a tool."
             )],
         })
@@ -62,10 +63,10 @@ fn a_query_that_no_tool_fits_loads_nothing_and_names_the_nearest_tools() {
 fn a_tool_with_all_the_words_fits_strongly_and_one_with_some_weakly() {
     assert_eq!(fit("merge a pull request"), Some(Fit::Strong));
     assert_eq!(fit("post holiday photos from yesterday's beach party"), Some(Fit::Weak));
-    assert_eq!(fit(LOST), Some(Fit::None));
+    assert_eq!(fit(UNSERVABLE), Some(Fit::None));
     let sure = Chat::new(&by_words()).search("post holiday photos").hits[0].confidence.unwrap();
-    assert_eq!(format!("{sure}").len(), "0.75".len(), "hundredths are told, and no more: {sure}");
-    assert_eq!(fit("xylophone"), Some(Fit::None), "of which no tool has a letter");
+    assert_eq!(format!("{sure}").len(), "0.75".len(), "rounded to hundredths: {sure}");
+    assert_eq!(fit("xylophone"), Some(Fit::None), "no tool has this word");
 }
 
 #[test]
@@ -112,17 +113,19 @@ fn selected_names_that_exist_are_a_strong_fit_and_missing_ones_are_none() {
 #[test]
 fn the_best_fit_of_several_queries_counts_and_queries_without_fit_are_noted() {
     let crib = by_words();
-    let reply = Chat::new(&crib).ask(&ask(&[LOST, "merge a pull request"]));
+    let reply = Chat::new(&crib).ask(&ask(&[UNSERVABLE, "merge a pull request"]));
     assert_eq!((reply.fit, names(&reply)[0]), (Some(Fit::Strong), "github__merge_pull_request"));
     assert!(!names(&reply).iter().any(|name| name.contains("issue")), "{:?}", names(&reply));
-    assert!(reply.notes[0].starts_with(&format!("No tool here fits \"{LOST}\". Nearest: ")));
-    assert_eq!(reply.available, None, "there is something to call");
-    let reply = Chat::new(&crib)
-        .ask(&ask(&[LOST, "mow lawns by moonlight, candles, lanterns and torches, number seven"]));
+    assert!(reply.notes[0].starts_with(&format!("No tool here fits \"{UNSERVABLE}\". Nearest: ")));
+    assert_eq!(reply.available, None, "the nearest tools are named instead");
+    let reply = Chat::new(&crib).ask(&ask(&[
+        UNSERVABLE,
+        "mow lawns by moonlight, candles, lanterns and torches, number seven",
+    ]));
     assert_eq!((reply.fit, reply.hits.len(), reply.notes.len()), (Some(Fit::None), 0, 2));
-    let turned = Chat::new(&crib).ask(&ask(&["merge a pull request", LOST]));
-    assert_eq!(turned.fit, Some(Fit::Strong));
-    let reply = Chat::new(&crib).ask(&ask(&[LOST, "select:mail__send"]));
+    let reply_to_both = Chat::new(&crib).ask(&ask(&["merge a pull request", UNSERVABLE]));
+    assert_eq!(reply_to_both.fit, Some(Fit::Strong));
+    let reply = Chat::new(&crib).ask(&ask(&[UNSERVABLE, "select:mail__send"]));
     assert_eq!((reply.fit, names(&reply)), (Some(Fit::Strong), vec!["mail__send"]));
 }
 
@@ -130,7 +133,7 @@ fn the_best_fit_of_several_queries_counts_and_queries_without_fit_are_noted() {
 fn pattern_searches_and_browsing_have_no_fit() {
     let crib = by_words();
     let pattern = SearchRequest::pattern("issue");
-    let mixed = ask(&[LOST]).with_pattern("issue");
+    let mixed = ask(&[UNSERVABLE]).with_pattern("issue");
     for ask in [pattern, mixed] {
         let reply = Chat::new(&crib).ask(&ask);
         assert_eq!((reply.fit, reply.hits.len()), (None, 2));
@@ -142,7 +145,7 @@ fn pattern_searches_and_browsing_have_no_fit() {
 #[test]
 fn without_refusing_the_nearest_tools_are_returned() {
     let crib = crib_with(&office(), "[rank]\nby = 'words'\n[search]\nrefuse = false\n");
-    let reply = Chat::new(&crib).search(LOST);
+    let reply = Chat::new(&crib).search(UNSERVABLE);
     assert_eq!(names(&reply), ["github__list_issues"]);
     assert_eq!((reply.fit, reply.notes.len()), (Some(Fit::Weak), 0));
 }
@@ -153,7 +156,7 @@ fn without_refusing_the_nearest_tools_are_returned() {
 fn the_claude_code_preset_never_refuses() {
     let settings = Preset::ClaudeCode.settings();
     let crib = Crib::new(catalog(&office()), settings);
-    let reply = Chat::new(&crib).search(LOST);
+    let reply = Chat::new(&crib).search(UNSERVABLE);
     assert_eq!(names(&reply), ["github__list_issues"]);
     let text = reply.for_model();
     assert!(!text.contains("fit") && !text.contains("confidence"), "{text}");
@@ -183,7 +186,7 @@ fn rankers_of_other_systems_have_no_confidence() {
 #[test]
 fn every_reply_format_says_that_no_tool_fits() {
     let crib = by_words();
-    let reply = Chat::new(&crib).search(LOST);
+    let reply = Chat::new(&crib).search(UNSERVABLE);
     for form in [
         ReplyFormat::Json,
         ReplyFormat::Functions,
@@ -192,31 +195,32 @@ fn every_reply_format_says_that_no_tool_fits() {
         ReplyFormat::Matches,
     ] {
         let text = reply.text(form);
-        let said = text.contains("No tool here fits") && text.contains("select:NAME");
-        assert!(said && text.contains("mail__send"), "{form:?}: {text}");
+        let has_note = text.contains("No tool here fits") && text.contains("select:NAME");
+        assert!(has_note && text.contains("mail__send"), "{form:?}: {text}");
     }
 }
 
 #[test]
 fn the_fit_does_not_depend_on_the_limit() {
     let crib = by_words();
-    let of = |limit| {
+    let with_limit = |limit| {
         let ask = SearchRequest::query("post the minutes to a channel").with_limit(limit);
         let reply = Chat::new(&crib).ask(&ask);
         (reply.fit, reply.hits[0].confidence)
     };
-    assert_eq!(of(1), of(8));
+    assert_eq!(with_limit(1), with_limit(8));
 }
 
 /// The nearest tools that a refusal names are in the caller's scope.
 #[test]
 fn hidden_tools_are_not_named_as_nearest() {
     let crib = by_words();
-    let reply = Chat::within(&crib, &["github__create_issue", "mail__send"]).search(LOST);
-    let told = format!("Nothing matches \"{LOST}\". Try another word for it, or fewer words.");
-    assert_eq!((reply.fit, reply.notes), (Some(Fit::None), vec![told]));
-    let seen = vec!["github__create_issue".to_owned(), "mail__send".to_owned()];
-    assert_eq!(reply.available, Some(AvailableTools::Names(seen)));
+    let reply = Chat::within(&crib, &["github__create_issue", "mail__send"]).search(UNSERVABLE);
+    let note =
+        format!("Nothing matches \"{UNSERVABLE}\". Try another word for it, or fewer words.");
+    assert_eq!((reply.fit, reply.notes), (Some(Fit::None), vec![note]));
+    let in_scope = vec!["github__create_issue".to_owned(), "mail__send".to_owned()];
+    assert_eq!(reply.available, Some(AvailableTools::Names(in_scope)));
 }
 
 #[test]
@@ -225,7 +229,7 @@ fn connecting_servers_are_listed_if_no_tool_fits() {
     let scope = Scope::all(crib.catalog());
     let connecting = ["jira".to_owned()];
     let turn = TurnContext::new(&scope).with_connecting(&connecting);
-    let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query(LOST));
+    let reply = crib.search(&turn, &mut Conversation::new(), &SearchRequest::query(UNSERVABLE));
     assert_eq!((reply.fit, &reply.connecting[..]), (Some(Fit::None), &connecting[..]));
     assert_eq!(reply.notes[1], "Some servers are still connecting: search again in a moment.");
 }
@@ -240,8 +244,11 @@ fn an_explanation_has_the_confidence_that_the_hit_has() {
         assert!(ranked.len() > 1, "{query}");
         for hit in &ranked {
             let why = crib.explain(&words, &scope, hit.id).unwrap();
-            let (told, had) = (why.confidence.unwrap(), hit.confidence.unwrap());
-            assert!((told - had).abs() < 1e-4, "{query}: {told} {had}");
+            let (explained, ranked_confidence) = (why.confidence.unwrap(), hit.confidence.unwrap());
+            assert!(
+                (explained - ranked_confidence).abs() < 1e-4,
+                "{query}: {explained} {ranked_confidence}"
+            );
         }
     }
 }
@@ -250,18 +257,22 @@ fn an_explanation_has_the_confidence_that_the_hit_has() {
 fn a_fit_decision_has_a_reason_in_words() {
     let crib = by_words();
     let scope = Scope::all(crib.catalog());
-    let judged = |query: &str| {
+    let decision = |query: &str| {
         let toolcrib_core::Query::Words(words) = crib.parse(query, &scope) else {
             panic!("{query}")
         };
         crib.decide_fit(&crib.rank(&words, &scope, 1)).unwrap()
     };
-    assert_eq!(judged("mail__send"), FitDecision { fit: Fit::Strong, reason: FitReason::Named });
-    assert_eq!(judged("xylophone"), FitDecision { fit: Fit::None, reason: FitReason::NoHits });
-    let told = |query: &str| judged(query).reason.to_string();
-    assert_eq!(told("mail__send"), "the query names the first hit");
-    assert!(told(LOST).starts_with("the first hit has confidence 0.0"), "{}", told(LOST));
-    assert!(told(LOST).contains(", below 0."), "{}", told(LOST));
+    assert_eq!(decision("mail__send"), FitDecision { fit: Fit::Strong, reason: FitReason::Named });
+    assert_eq!(decision("xylophone"), FitDecision { fit: Fit::None, reason: FitReason::NoHits });
+    let reason = |query: &str| decision(query).reason.to_string();
+    assert_eq!(reason("mail__send"), "the query names the first hit");
+    assert!(
+        reason(UNSERVABLE).starts_with("the first hit has confidence 0.0"),
+        "{}",
+        reason(UNSERVABLE)
+    );
+    assert!(reason(UNSERVABLE).contains(", below 0."), "{}", reason(UNSERVABLE));
 }
 
 /// Neither one common word nor some cosine, which every tool has, is enough to follow a good hit.

@@ -24,10 +24,10 @@ fn shown_names(disclosure: &Disclosure) -> Vec<String> {
 }
 
 /// Sixteen tools that are large enough for deferring to pay off.
-pub(crate) fn talkative() -> Vec<Value> {
+pub(crate) fn sixteen_tools() -> Vec<Value> {
     let schema = strings(&["alpha", "beta", "gamma", "delta"], 2);
-    let words = "Does a thing with many words to say about it.";
-    (0..16).map(|i| tool(&format!("s__t{i}"), words, &schema)).collect()
+    let description = "Does a thing with many words to say about it.";
+    (0..16).map(|i| tool(&format!("s__t{i}"), description, &schema)).collect()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn the_bridge_is_three_tools_that_never_change() {
     let mut chat = Chat::new(&crib);
     let first = show(&mut chat);
     assert_eq!(shown_names(&first), ["mail__send", "tool_search", "tool_describe", "tool_call"]);
-    assert_eq!(parsed(&first)[0], office()[5], "what is never deferred is there as it came");
+    assert_eq!(parsed(&first)[0], office()[5], "a tool that is never deferred is unchanged");
     chat.search("select:github__create_issue,slack__post_message");
     chat.runs("mail__delete_message", r#"{"id":"1"}"#);
     assert_eq!(
@@ -171,7 +171,7 @@ fn servers_that_connect_later_are_announced_and_the_prompt_is_unchanged() {
             "Deferred tools now available too: \"mail__delete_message\", \"mail__search_messages\", \"mail__send\", \"slack__post_message\", \"slack__search_messages\"."
         )
     );
-    assert_eq!(show(&mut later).announcement, None, "said once");
+    assert_eq!(show(&mut later).announcement, None, "announced once");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_tools_array_is_edited_and_foreign_fields_are_kept() {
     let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
     let anthropic = json!([{"type": "web_search_20250305", "name": "web_search"}, {"name": "a", "input_schema": s}]);
     let got = written(&anthropic, DefinitionFormat::Anthropic);
-    assert_eq!(got[0], anthropic[0], "the provider's own tool is where it was");
+    assert_eq!(got[0], anthropic[0], "the provider's own tool keeps its position");
     assert_eq!(got[1], json!({"name": "a", "input_schema": stub}));
     assert_eq!(got[2]["name"], "tool_search");
     let gemini = json!([{"functionDeclarations": [{"name": "a", "parametersJsonSchema": s}]}, {"googleSearch": {}, "type": "x"}]);

@@ -158,10 +158,10 @@ fn the_table_of_behaviours_matches_the_preset_pages() {
                 format!("| {title} | {says} | {ours} | [{preset}]({file}) | {cells} |")
             }));
         }
-        assert!(lines.len() > before, "nothing of: {title}");
+        assert!(lines.len() > before, "no row for `{title}`");
     }
     let distinct: BTreeSet<&String> = lines.iter().collect();
-    assert_eq!(distinct.len(), lines.len(), "a row stands twice");
+    assert_eq!(distinct.len(), lines.len(), "a row occurs twice");
     let page = page("behaviours.md");
     let header = "| document | it says | Toolcrib | preset | library | `mcp` | `serve` |\n\
                   |---|---|---|---|---|---|---|\n";

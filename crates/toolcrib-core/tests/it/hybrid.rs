@@ -10,11 +10,11 @@ use crate::support::{Chat, catalog, changed, lines, names, tool};
 
 /// Two directions: mail and weather, with three words each. No two of the words are relatives or synonyms.
 fn table() -> VectorTable {
-    table_where("drizzle", [0, 100])
+    table_with_word("drizzle", [0, 100])
 }
 
 /// The same table, in which `word` has the direction `way`.
-fn table_where(word: &'static str, way: [i8; 2]) -> VectorTable {
+fn table_with_word(word: &'static str, way: [i8; 2]) -> VectorTable {
     let (mail, weather) = ([100, 0], [0, 100]);
     let entries: [(&str, [i8; 2]); 6] = [
         ("courier", mail),
@@ -100,30 +100,30 @@ fn a_changed_tool_is_the_only_one_embedded_again() {
     tools[1] = described("sky__new", "Mercury.");
     let third = second.next(catalog(&tools), second.settings().clone());
     assert_eq!(third.prepare(), EmbeddingWork { embedded: 1, reused: 3 });
-    let anew = Crib::new(catalog(&tools), settings());
+    let rebuilt = Crib::new(catalog(&tools), settings());
     for query in ["mercury", "parcel", "drizzle stamp"] {
-        assert_eq!(ranked(&third, query), ranked(&anew, query), "{query}");
+        assert_eq!(ranked(&third, query), ranked(&rebuilt, query), "{query}");
     }
 }
 
 #[test]
 fn tools_of_a_renamed_server_are_embedded_again() {
-    let of = |server: &str| {
+    let catalog_of = |server: &str| {
         let mut builder = Catalog::builder();
         let tool =
             json!({"name": "stamp", "description": "Stamp.", "server": server, "input_schema": {}});
         builder.add(ingest(lines(&[tool]).as_bytes(), None, &Limits::default()).unwrap());
         builder.build()
     };
-    let crib = Crib::new(of("courier"), settings());
+    let crib = Crib::new(catalog_of("courier"), settings());
     crib.prepare();
     let settings = crib.settings().clone();
     assert_eq!(
-        crib.next(of("courier"), settings.clone()).prepare(),
+        crib.next(catalog_of("courier"), settings.clone()).prepare(),
         EmbeddingWork { embedded: 0, reused: 1 }
     );
     assert_eq!(
-        crib.next(of("cyclone"), settings).prepare(),
+        crib.next(catalog_of("cyclone"), settings).prepare(),
         EmbeddingWork { embedded: 1, reused: 0 }
     );
 }
@@ -136,7 +136,7 @@ fn another_table_or_description_limit_embeds_all_tools_again() {
     // A table with the same contents is still another table.
     assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
     let otherwise = changed(settings(), |settings| {
-        settings.vector_table = table_where("cyclone", [100, 0]);
+        settings.vector_table = table_with_word("cyclone", [100, 0]);
     });
     assert_eq!(ranked(&crib, "courier")[..2], ["post__courier", "post__stamp"]);
     let other = crib.with_settings(otherwise);

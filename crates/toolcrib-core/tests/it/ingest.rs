@@ -81,9 +81,9 @@ fn every_format_gives_the_same_tool() {
         ),
     ];
     for (shape, text) in cases {
-        let came = read(&text);
-        assert_eq!(came.findings, [], "{text}");
-        let tool = &came.tools[0];
+        let ingested = read(&text);
+        assert_eq!(ingested.findings, [], "{text}");
+        let tool = &ingested.tools[0];
         assert_eq!(
             (tool.name(), tool.description(), tool.schema()),
             ("find", "Finds.", s),
@@ -96,8 +96,8 @@ fn every_format_gives_the_same_tool() {
 #[test]
 fn a_schema_is_kept_byte_for_byte() {
     let schema = r#"{ "zeta":1.0, "type" : "object",  "properties":{"b":{"minimum":1e3},"a":{}},"$ref":"https://example.com/x.json" }"#;
-    let came = read(&format!(r#"[{{"name":"t","input_schema":{schema}}}]"#));
-    assert_eq!(came.tools[0].schema(), schema);
+    let ingested = read(&format!(r#"[{{"name":"t","input_schema":{schema}}}]"#));
+    assert_eq!(ingested.tools[0].schema(), schema);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn names_are_kept_and_servers_are_derived_from_prefixes() {
         {"name":"other","input_schema":{}},
         {"name":"  __blank","input_schema":{}}
     ]"#;
-    let came = read(tools);
-    let got: Vec<_> = came.tools.iter().map(|tool| (tool.name(), tool.server())).collect();
+    let ingested = read(tools);
+    let got: Vec<_> = ingested.tools.iter().map(|tool| (tool.name(), tool.server())).collect();
     let want = [
         ("mcp__github__get me", Some("github")),
         ("slack__post", Some("slack")),
@@ -153,12 +153,12 @@ fn one_bad_tool_does_not_affect_the_others() {
         ),
     ];
     for (bad, problem) in cases {
-        let came = read(&format!(r#"[{bad},{{"name":"good","input_schema":{{}}}}]"#));
-        assert_eq!(came.tools.len(), 1, "{bad}");
-        assert_eq!(came.findings.len(), 1, "{bad}");
-        assert!(came.findings[0].is_withheld());
+        let ingested = read(&format!(r#"[{bad},{{"name":"good","input_schema":{{}}}}]"#));
+        assert_eq!(ingested.tools.len(), 1, "{bad}");
+        assert_eq!(ingested.findings.len(), 1, "{bad}");
+        assert!(ingested.findings[0].is_withheld());
         assert_eq!(
-            (&came.findings[0].problem, came.findings[0].location.as_str()),
+            (&ingested.findings[0].problem, ingested.findings[0].location.as_str()),
             (&problem, "tools[0]")
         );
     }
@@ -166,43 +166,43 @@ fn one_bad_tool_does_not_affect_the_others() {
 
 #[test]
 fn a_line_that_is_not_json_loses_only_that_line() {
-    let came = read(
+    let ingested = read(
         "{\"name\":\"a\",\"input_schema\":{}}\n{oops\n\n{\"name\":\"b\",\"input_schema\":{}}\n",
     );
-    assert_eq!(came.tools.len(), 2);
-    assert_eq!(came.findings[0].location, "line 2");
-    assert!(matches!(came.findings[0].problem, Problem::NotJson(_)));
+    assert_eq!(ingested.tools.len(), 2);
+    assert_eq!(ingested.findings[0].location, "line 2");
+    assert!(matches!(ingested.findings[0].problem, Problem::NotJson(_)));
 }
 
 #[test]
 fn hidden_text_is_removed_and_reported() {
     let text = "[{\"name\":\"a\",\"description\":\"Reads\u{200b} files.\u{e0049}\u{e0047}\",\"input_schema\":{\"properties\":{\"p\":{\"description\":\"A \\u202epath\"}}}}]";
-    let came = read(text);
-    let tool = &came.tools[0];
+    let ingested = read(text);
+    let tool = &ingested.tools[0];
     assert_eq!(tool.description(), "Reads files.");
     assert_eq!(tool.schema(), r#"{"properties":{"p":{"description":"A path"}}}"#);
     let classes = vec![Hidden::Bidi, Hidden::ZeroWidth, Hidden::Tag];
-    assert_eq!(came.findings[0].problem, Problem::HiddenText(classes));
-    assert!(!came.findings[0].is_withheld());
+    assert_eq!(ingested.findings[0].problem, Problem::HiddenText(classes));
+    assert!(!ingested.findings[0].is_withheld());
 }
 
 #[test]
 fn built_in_tools_of_a_provider_are_skipped() {
-    let came = read(
+    let ingested = read(
         r#"[{"type":"web_search_20250305","name":"web_search"},{"type":"tool_search"},{"type":"mcp","server_label":"x"}]"#,
     );
-    assert_eq!(came.tools, []);
-    let kinds: Vec<_> = came.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(ingested.tools, []);
+    let kinds: Vec<_> = ingested.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         kinds[0],
         "tools[0]: `web_search`: `web_search_20250305` is the provider's own tool, left as it is"
     );
-    assert!(came.findings.iter().all(|finding| !finding.is_withheld()));
+    assert!(ingested.findings.iter().all(|finding| !finding.is_withheld()));
 }
 
 #[test]
 fn owners_set_the_deferral_and_the_keywords() {
-    let came = read(
+    let ingested = read(
         r#"[
         {"name":"a","input_schema":{},"defer":"never","keywords":["alpha"]},
         {"name":"b","input_schema":{},"defer_loading":true},
@@ -210,14 +210,15 @@ fn owners_set_the_deferral_and_the_keywords() {
         {"name":"d","inputSchema":{},"title":"Dee","_meta":{"toolcrib/keywords":["delta"],"toolcrib/defer":"always"}}
     ]"#,
     );
-    let policies: Vec<DeferPolicy> = came.tools.iter().map(toolcrib_core::Tool::defer).collect();
+    let policies: Vec<DeferPolicy> =
+        ingested.tools.iter().map(toolcrib_core::Tool::defer).collect();
     assert_eq!(
         policies,
         [DeferPolicy::Never, DeferPolicy::Always, DeferPolicy::Never, DeferPolicy::Always]
     );
-    assert_eq!(came.tools[0].keywords().collect::<Vec<_>>(), ["alpha"]);
+    assert_eq!(ingested.tools[0].keywords().collect::<Vec<_>>(), ["alpha"]);
     assert_eq!(
-        (came.tools[3].title(), came.tools[3].keywords().next()),
+        (ingested.tools[3].title(), ingested.tools[3].keywords().next()),
         (Some("Dee"), Some("delta"))
     );
 }
@@ -308,8 +309,8 @@ fn fingerprints_change_with_everything_but_order_and_white_space() {
 #[test]
 fn a_recursive_reference_is_kept_and_never_inlined() {
     let schema = r##"{"type":"object","properties":{"filter":{"$ref":"#/$defs/f"}},"$defs":{"f":{"type":"object","properties":{"and":{"type":"array","items":{"$ref":"#/$defs/f"}}}}}}"##;
-    let came = read(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#));
-    assert_eq!(came.tools[0].schema(), schema);
+    let ingested = read(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#));
+    assert_eq!(ingested.tools[0].schema(), schema);
     let value: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(signature(&value), "{filter?: {and?: any[]}}");
 }

@@ -194,11 +194,11 @@ proptest! {
         tools in scoped_tools(), question in question(), shift in 0..24usize, kind in 0..2usize,
     ) {
         let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();
-        let mut turned = tools.clone();
-        turned.rotate_left(shift % tools.len().max(1));
-        turned.reverse();
+        let mut reordered = tools.clone();
+        reordered.rotate_left(shift % tools.len().max(1));
+        reordered.reverse();
         let toml = ["disclosure = 'bridge'\n", "preset = 'claude-code'\n"][kind];
-        let (a, b) = (build(&tools, toml), build(&turned, toml));
+        let (a, b) = (build(&tools, toml), build(&reordered, toml));
         prop_assert_eq!(
             everything(&a, &Scope::all(a.catalog()), &question),
             everything(&b, &Scope::all(b.catalog()), &question)
@@ -284,9 +284,9 @@ proptest! {
             "[{{\"name\":{},\"description\":{},\"{key}\":{schema}}}, {{\"name\":\"sibling\",\"input_schema\":{{}}}}]",
             json!(name), json!(description)
         );
-        let came = ingest(text.as_bytes(), None, &Limits::default()).unwrap();
-        prop_assert!(came.tools.iter().any(|tool| tool.name() == "sibling"), "{:?}", came.findings);
-        for tool in &came.tools {
+        let ingested = ingest(text.as_bytes(), None, &Limits::default()).unwrap();
+        prop_assert!(ingested.tools.iter().any(|tool| tool.name() == "sibling"), "{:?}", ingested.findings);
+        for tool in &ingested.tools {
             prop_assert!(toolcrib_text::clean::is_clean(tool.description()));
             prop_assert!(toolcrib_text::clean::is_clean(tool.definition()));
             prop_assert!(!wire_name::is_reserved(tool.name()));
@@ -397,11 +397,11 @@ proptest! {
             }
         }
         // A conversation that is resumed from the transcript has the same state.
-        let past = replies.iter().map(|(reply, called)| match called {
+        let transcript = replies.iter().map(|(reply, called)| match called {
             Some(name) => TranscriptEntry::Call(name),
             None => TranscriptEntry::Reply(reply),
         });
-        let rebuilt = Ledger::from_transcript(past, DEFAULT_MAX_REVEALS);
+        let rebuilt = Ledger::from_transcript(transcript, DEFAULT_MAX_REVEALS);
         let names = |ledger: &Ledger| -> Vec<String> {
             ledger.reveals().map(|reveal| reveal.name.clone()).collect()
         };

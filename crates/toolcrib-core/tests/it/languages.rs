@@ -57,7 +57,7 @@ fn vectors_do_not_displace_word_matches_in_english_catalogs() {
     let both = Crib::new(catalog(&office()), Settings::default());
     let words = both.with_settings(Preset::Words.settings());
     let scope = Scope::all(both.catalog());
-    let place = |crib: &Crib, query: &str, right: &str| {
+    let position_of = |crib: &Crib, query: &str, right: &str| {
         let ranked = crib.rank(&Words::plain(query, &Limits::default()), &scope, 8);
         ranked.iter().position(|hit| crib.catalog().tool(hit.id).name() == right)
     };
@@ -67,8 +67,8 @@ fn vectors_do_not_displace_word_matches_in_english_catalogs() {
         ("メールを send", "mail__send"),
         ("删除 message 邮件", "mail__delete_message"),
     ] {
-        let by_words = place(&words, query, right).unwrap();
-        assert!(place(&both, query, right).unwrap() <= by_words, "{query}");
+        let by_words = position_of(&words, query, right).unwrap();
+        assert!(position_of(&both, query, right).unwrap() <= by_words, "{query}");
         assert!(first(&both, query).is_some(), "{query}");
     }
     assert_eq!(first(&both, "创建一个 issue").as_deref(), Some("github__create_issue"));

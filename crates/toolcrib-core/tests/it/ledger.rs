@@ -75,13 +75,13 @@ fn a_ledger_is_rebuilt_from_replies_in_every_form() {
         ReplyFormat::Matches,
     ] {
         let text = Chat::new(&crib).search("select:mail__send,github__create_issue").text(form);
-        let past = [
+        let transcript = [
             TranscriptEntry::Reply(&text),
             TranscriptEntry::Reply("some other text"),
             TranscriptEntry::Call("slack__post_message"),
             TranscriptEntry::Call("mail__send"),
         ];
-        let ledger = Ledger::from_transcript(past, 64);
+        let ledger = Ledger::from_transcript(transcript, 64);
         assert_eq!(
             names(&ledger),
             ["mail__send", "github__create_issue", "slack__post_message"],
@@ -113,13 +113,13 @@ fn conversations_are_limited_and_the_least_recently_used_is_dropped() {
     ledger.reveal(&catalog.tools()[0]);
     all.put("a", Conversation::with_ledger(ledger));
     all.get("b");
-    assert_eq!(all.get("a").ledger().len(), 1, "used again");
+    assert_eq!(all.get("a").ledger().len(), 1, "`a` is used again");
     all.get("c");
     assert_eq!(all.len(), 2);
-    assert_eq!(all.get("a").ledger().len(), 1, "b went, not a");
+    assert_eq!(all.get("a").ledger().len(), 1, "`b` was evicted, not `a`");
     all.get("d");
     all.get("e");
-    assert!(all.get("a").ledger().is_empty(), "an evicted conversation begins anew");
+    assert!(all.get("a").ledger().is_empty(), "an evicted conversation starts empty");
     assert_eq!(Conversations::default().len(), 0);
 }
 

@@ -6,19 +6,20 @@ use toolcrib_core::{Limits, Problem, SearchRequest, Words, ingest};
 use crate::support::{Chat, crib, crib_with, limits, office, tool};
 
 /// The result of ingesting a document under a limit: the number of tools, and the first problem.
-fn came(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
-    let came = ingest(text.as_bytes(), None, limits).unwrap();
-    (came.tools.len(), came.findings.first().map(|finding| finding.problem.clone()))
+fn ingest_result(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
+    let ingested = ingest(text.as_bytes(), None, limits).unwrap();
+    (ingested.tools.len(), ingested.findings.first().map(|finding| finding.problem.clone()))
 }
 
 #[test]
 fn the_name_limit_is_exact() {
     let limits = limits(|limits| limits.name_bytes = 4);
-    let named =
-        |name: &str| came(&json!([{"name": name, "input_schema": {}}]).to_string(), &limits);
-    assert_eq!(named("abc"), (1, None));
-    assert_eq!(named("abcd"), (1, None));
-    assert_eq!(named("abcde"), (0, Some(Problem::NameTooLong { bytes: 5, limit: 4 })));
+    let with_name = |name: &str| {
+        ingest_result(&json!([{"name": name, "input_schema": {}}]).to_string(), &limits)
+    };
+    assert_eq!(with_name("abc"), (1, None));
+    assert_eq!(with_name("abcd"), (1, None));
+    assert_eq!(with_name("abcde"), (0, Some(Problem::NameTooLong { bytes: 5, limit: 4 })));
 }
 
 #[test]
@@ -26,11 +27,11 @@ fn descriptions_are_cut_at_a_character_boundary_and_the_definition_is_kept() {
     let limits = limits(|limits| limits.description_bytes = 4);
     let described = |text: &str| {
         let text = json!([{"name": "a", "description": text, "input_schema": {}}]).to_string();
-        let came = ingest(text.as_bytes(), None, &limits).unwrap();
+        let ingested = ingest(text.as_bytes(), None, &limits).unwrap();
         (
-            came.tools[0].description().to_owned(),
-            came.findings.len(),
-            came.tools[0].definition().len(),
+            ingested.tools[0].description().to_owned(),
+            ingested.findings.len(),
+            ingested.tools[0].definition().len(),
         )
     };
     assert_eq!(described("abc").0, "abc");
@@ -42,7 +43,7 @@ fn descriptions_are_cut_at_a_character_boundary_and_the_definition_is_kept() {
 #[test]
 fn the_schema_limits_are_exact() {
     let schema = |schema: &str, limits: &Limits| {
-        came(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#), limits)
+        ingest_result(&format!(r#"[{{"name":"a","input_schema":{schema}}}]"#), limits)
     };
     let bytes = |limit| limits(|limits| limits.schema_bytes = limit);
     let text = r#"{"type":"object"}"#;
@@ -78,7 +79,7 @@ fn a_schema_of_a_million_levels_or_values_is_withheld_cheaply() {
         let text = format!(
             r#"[{{"name":"a","input_schema":{{"x":{bomb}}}}},{{"name":"b","input_schema":{{}}}}]"#
         );
-        assert_eq!(came(&text, &limits).0, 1);
+        assert_eq!(ingest_result(&text, &limits).0, 1);
     }
 }
 
@@ -104,8 +105,8 @@ fn the_number_of_results_is_clamped() {
     let hits =
         |limit| Chat::new(&crib).ask(&SearchRequest::query("mail").with_limit(limit)).hits.len();
     assert_eq!(hits(None), 5);
-    for (asked, got) in [(0, 1), (1, 1), (19, 19), (20, 20), (21, 20), (usize::MAX, 20)] {
-        assert_eq!(hits(Some(asked)), got, "{asked}");
+    for (requested, got) in [(0, 1), (1, 1), (19, 19), (20, 20), (21, 20), (usize::MAX, 20)] {
+        assert_eq!(hits(Some(requested)), got, "{requested}");
     }
 }
 

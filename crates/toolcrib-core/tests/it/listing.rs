@@ -100,12 +100,12 @@ fn catalog_text_is_quoted_data() {
 
 #[test]
 fn equal_catalogs_give_equal_bytes() {
-    let mut turned: Vec<Value> = office();
-    turned.reverse();
+    let mut reversed: Vec<Value> = office();
+    reversed.reverse();
     for tokens in [1_000, 60, 45, 22, 5] {
         assert_eq!(
             fit(&catalog(&office()), tokens, 10_000, None),
-            fit(&catalog(&turned), tokens, 10_000, None)
+            fit(&catalog(&reversed), tokens, 10_000, None)
         );
     }
 }

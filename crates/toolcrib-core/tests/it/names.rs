@@ -15,7 +15,7 @@ use toolcrib_core::{
 
 use crate::support::{Chat, office, strings, tool};
 
-fn second() -> Settings {
+fn alternative_settings() -> Settings {
     let mut settings = Settings::default();
     settings.own_names = OwnNames::alternative();
     settings.activation.mode = ActivationMode::On;
@@ -23,7 +23,7 @@ fn second() -> Settings {
 }
 
 /// A client's tools, some of which have our default names.
-fn taken() -> Catalog {
+fn catalog_with_our_names() -> Catalog {
     let own = OwnNames::default().all();
     let mut tools = office();
     tools.extend(own.iter().map(|name| tool(name, "The client's own.", &strings(&["what"], 1))));
@@ -45,20 +45,20 @@ fn a_client_may_own_our_default_names_and_then_ours_are_withheld() {
     ])
     .to_string();
     let limits = Limits::default();
-    let held = |came: toolcrib_core::IngestedTools| -> Vec<String> {
-        assert!(came.findings.iter().all(|finding| finding.problem == Problem::NameReserved));
-        came.findings.into_iter().filter_map(|finding| finding.tool).collect()
+    let withheld = |ingested: toolcrib_core::IngestedTools| -> Vec<String> {
+        assert!(ingested.findings.iter().all(|finding| finding.problem == Problem::NameReserved));
+        ingested.findings.into_iter().filter_map(|finding| finding.tool).collect()
     };
     let first = ingest(text.as_bytes(), None, &limits).unwrap();
-    assert_eq!(held(first), ["tool_search", "tool_search_tool_bm25"]);
-    let second =
+    assert_eq!(withheld(first), ["tool_search", "tool_search_tool_bm25"]);
+    let alternative_settings =
         ingest_with_own_names(OwnNames::alternative(), text.as_bytes(), None, &limits).unwrap();
-    assert_eq!(held(second), ["CRIB_search", "tool_search_tool_bm25"]);
+    assert_eq!(withheld(alternative_settings), ["CRIB_search", "tool_search_tool_bm25"]);
 }
 
 #[test]
 fn a_client_tool_with_our_default_name_is_found_and_called_normally() {
-    let crib = Crib::new(taken(), second());
+    let crib = Crib::new(catalog_with_our_names(), alternative_settings());
     let mut chat = Chat::new(&crib);
     let input = r#"{"what":"x"}"#;
     for name in OwnNames::default().all() {
@@ -98,7 +98,7 @@ fn settings() -> impl Strategy<Value = Settings> {
     ];
     (kind, place, form, reply, proptest::array::uniform3(any::<bool>())).prop_map(
         |(kind, place, form, reply, [schemas, reveals, regex])| {
-            let mut settings = second();
+            let mut settings = alternative_settings();
             (settings.disclosure, settings.stub, settings.reveals) = (kind, Stub::Hint, reveals);
             (settings.listing.placement, settings.listing.form) = (place, form);
             (settings.search.format, settings.search.schemas) = (reply, schemas);
@@ -109,33 +109,33 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 /// Everything that the model could read in one conversation under these settings.
-fn said(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
+fn model_texts(settings: Settings, model: Option<&str>, calls: &[(usize, String)]) -> String {
     let crib = Crib::new(crate::support::catalog(&office()), settings);
     let scope = Scope::all(crib.catalog());
     let turn = TurnContext::new(&scope).with_model(model);
     let mut conversation = Conversation::new();
     let names = crib.settings().own_names.all();
-    let mut said = format!("{:?}", crib.own_tools());
+    let mut model_texts = format!("{:?}", crib.own_tools());
     for (which, input) in calls {
-        let _ = write!(said, "{:?}", crib.disclose(&turn, &mut conversation));
+        let _ = write!(model_texts, "{:?}", crib.disclose(&turn, &mut conversation));
         let name = names.get(*which).copied().unwrap_or("no_such_tool");
-        said.push_str(&match crib.handle(&turn, &mut conversation, name, input) {
+        model_texts.push_str(&match crib.handle(&turn, &mut conversation, name, input) {
             CallOutcome::Answer(reply) => reply.for_model(),
             CallOutcome::Refused(refusal) => serde_json::to_string(&refusal).unwrap(),
             CallOutcome::Run(call) => call.name,
         });
     }
-    said
+    model_texts
 }
 
 #[test]
 fn the_advice_for_repeated_searches_uses_the_alternative_names() {
     let circles = vec![(0, r#"{"query":"messages"}"#.to_owned()); 6];
-    let said = said(second(), None, &circles);
-    for told in ["`select:NAME` or crib_describe gives", "directly or through crib_call"] {
-        assert!(said.contains(told), "{said}");
+    let model_texts = model_texts(alternative_settings(), None, &circles);
+    for phrase in ["`select:NAME` or crib_describe gives", "directly or through crib_call"] {
+        assert!(model_texts.contains(phrase), "{model_texts}");
     }
-    assert!(!said.contains("tool_"), "{said}");
+    assert!(!model_texts.contains("tool_"), "{model_texts}");
 }
 
 fn inputs() -> impl Strategy<Value = String> {
@@ -160,11 +160,11 @@ proptest! {
         model in prop_oneof![Just(None), Just(Some("qwen3")), Just(Some("claude-opus-5"))],
         calls in proptest::collection::vec((0..5usize, inputs()), 1..12),
     ) {
-        let said = said(settings, model, &calls);
+        let model_texts = model_texts(settings, model, &calls);
         for name in OwnNames::default().all() {
-            prop_assert!(!said.contains(name), "{name} in {said}");
+            prop_assert!(!model_texts.contains(name), "{name} in {model_texts}");
         }
-        prop_assert!(said.contains("crib_search"));
+        prop_assert!(model_texts.contains("crib_search"));
     }
 
     #[test]
@@ -173,7 +173,7 @@ proptest! {
     ) {
         let (ours, others) = (OwnNames::alternative(), OwnNames::default());
         let (ours, others) = if swap { (others, ours) } else { (ours, others) };
-        let mut settings = second();
+        let mut settings = alternative_settings();
         settings.own_names = ours;
         let crib = Crib::new(crate::support::catalog(&office()), settings);
         let name = others.all()[which];

@@ -173,8 +173,8 @@ fn loaded_tools_come_last_and_in_brief() {
         (last.name.as_str(), last.signature.as_deref()),
         ("slack__search_messages", Some("{query: string}"))
     );
-    let asked = chat.search("select:slack__search_messages");
-    assert!(asked.hits[0].input_schema.is_some(), "asked for by name, it is shown in full again");
+    let selected = chat.search("select:slack__search_messages");
+    assert!(selected.hits[0].input_schema.is_some(), "selected by name, it is shown in full again");
 }
 
 #[test]

@@ -59,15 +59,15 @@ fn tools(api: Api, count: usize) -> Value {
 }
 
 fn body(api: Api, tools: &Value) -> Value {
-    let said = "Make the report of May.";
+    let user_text = "Make the report of May.";
     match api {
         Api::Chat => json!({"model": "m", "tools": tools, "messages": [
-            {"role": "system", "content": "Be brief."}, {"role": "user", "content": said}]}),
-        Api::Responses => json!({"model": "m", "tools": tools, "input": said}),
+            {"role": "system", "content": "Be brief."}, {"role": "user", "content": user_text}]}),
+        Api::Responses => json!({"model": "m", "tools": tools, "input": user_text}),
         Api::Messages => json!({"model": "m", "max_tokens": 9, "tools": tools, "messages": [
-            {"role": "user", "content": [{"type": "text", "text": said}]}]}),
+            {"role": "user", "content": [{"type": "text", "text": user_text}]}]}),
         Api::Gemini => {
-            json!({"tools": tools, "contents": [{"role": "user", "parts": [{"text": said}]}]})
+            json!({"tools": tools, "contents": [{"role": "user", "parts": [{"text": user_text}]}]})
         }
     }
 }
@@ -161,9 +161,14 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
         for (reveals, mode) in [(true, "reference: "), (false, "append: ")] {
             let mut settings = Preset::ClaudeCode.settings();
             settings.reveals = reveals;
-            let way = (api, target);
-            let (sent, report) =
-                bytes_sent(way, &body, &settings, DisclosureSetting::Reference, native.clone());
+            let endpoint = (api, target);
+            let (sent, report) = bytes_sent(
+                endpoint,
+                &body,
+                &settings,
+                DisclosureSetting::Reference,
+                native.clone(),
+            );
             assert!(report.starts_with(mode), "{report}");
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let text = first_text(api, &sent);
@@ -257,9 +262,10 @@ fn a_client_with_its_own_search_is_passed_through() {
                 list.push(serde_json::from_str(&text).unwrap());
             }
             let body = body(api, &tools);
-            let way = (api, target);
+            let endpoint = (api, target);
             let (settings, native) = (Settings::default(), CapabilityOverrides::default());
-            let (sent, report) = bytes_sent(way, &body, &settings, DisclosureSetting::Auto, native);
+            let (sent, report) =
+                bytes_sent(endpoint, &body, &settings, DisclosureSetting::Auto, native);
             assert_eq!(report, "bypass: the client has a tool search of its own");
             assert_eq!(sent, body.to_string());
         }
@@ -275,12 +281,12 @@ fn a_client_with_its_own_search_is_passed_through() {
     let body = body(Api::Chat, &tools);
     let (sent, report) = sent(APIS[0], &body, &Settings::default(), DisclosureSetting::Auto);
     assert!(report.starts_with("bridge: "), "{report}");
-    let kept: Vec<&str> = sent["tools"]
+    let names: Vec<&str> = sent["tools"]
         .as_array()
         .unwrap()
         .iter()
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
-    assert_eq!(kept[..2], ["gate__tool_search", "gate__tool_call"]);
-    assert_eq!(kept.len(), 5, "{kept:?}");
+    assert_eq!(names[..2], ["gate__tool_search", "gate__tool_call"]);
+    assert_eq!(names.len(), 5, "{names:?}");
 }

@@ -130,8 +130,9 @@ async fn check_token(
     request: Request,
     next: Next,
 ) -> Response {
-    let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if fake.accepts(given) {
+    let authorization =
+        request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if fake.accepts(authorization) {
         return next.run(request).await;
     }
     let path = request.uri().path().trim_start_matches('/').to_owned();

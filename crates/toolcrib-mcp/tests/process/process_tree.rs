@@ -11,11 +11,11 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A server that has all the time it needs to exit.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
-    let named = [(MARK.into(), mark.into())];
+    let mark_variable = [(MARK.into(), mark.into())];
     Launch {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
-        env: environment(std::env::vars_os(), named),
+        env: environment(std::env::vars_os(), mark_variable),
         cwd: None,
         warden: vec![std::env::current_exe().unwrap().into(), "role:warden".into()],
         grace: GracePeriods {

@@ -129,11 +129,11 @@ impl ClientCase {
     }
 
     fn tool(self, (name, description, schema): &Tool) -> Value {
-        let named = json!({"name": name, "description": description});
-        let mut tool = named.clone();
+        let function = json!({"name": name, "description": description});
+        let mut tool = function.clone();
         match self.api {
             Api::Chat => {
-                tool = json!({"type": "function", "function": named});
+                tool = json!({"type": "function", "function": function});
                 tool["function"]["parameters"] = schema.clone();
             }
             Api::Responses => {

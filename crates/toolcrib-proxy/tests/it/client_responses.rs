@@ -96,16 +96,16 @@ fn chat_call(call: &Value) -> Call {
 }
 
 fn chat(events: &[Value], ended: bool) -> ClientView {
-    let mut seen = ClientView { ended, ..ClientView::default() };
+    let mut view = ClientView { ended, ..ClientView::default() };
     let mut calls: Vec<Value> = Vec::new();
     for event in events {
         if event["error"].is_object() {
-            seen.error = Some(event["error"].clone());
+            view.error = Some(event["error"].clone());
             continue;
         }
-        seen.id = text(&event["id"]);
+        view.id = text(&event["id"]);
         let delta = &event["choices"][0]["delta"];
-        seen.text += delta["content"].as_str().unwrap_or_default();
+        view.text += delta["content"].as_str().unwrap_or_default();
         for piece in list(&delta["tool_calls"]) {
             let at = piece["index"].as_u64().unwrap() as usize;
             if at == calls.len() {
@@ -118,61 +118,61 @@ fn chat(events: &[Value], ended: bool) -> ClientView {
             }
         }
     }
-    seen.calls = calls.iter().map(chat_call).collect();
-    let mut message = json!({"role": "assistant", "content": seen.text});
+    view.calls = calls.iter().map(chat_call).collect();
+    let mut message = json!({"role": "assistant", "content": view.text});
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    seen.entries = vec![message];
-    seen
+    view.entries = vec![message];
+    view
 }
 
 fn response(body: &Value) -> ClientView {
-    let mut seen = ClientView { id: text(&body["id"]), ..ClientView::default() };
+    let mut view = ClientView { id: text(&body["id"]), ..ClientView::default() };
     for item in list(&body["output"]) {
         if item["type"] == "function_call" {
-            seen.calls.push(Call {
+            view.calls.push(Call {
                 id: text(&item["call_id"]),
                 name: text(&item["name"]),
                 arguments: serde_json::from_str(&text(&item["arguments"])).unwrap_or_default(),
             });
         }
         for part in list(&item["content"]) {
-            seen.text += &text(&part["text"]);
+            view.text += &text(&part["text"]);
         }
     }
-    seen.entries = list(&body["output"]).to_vec();
-    seen.ended = body["status"] == "completed";
-    seen
+    view.entries = list(&body["output"]).to_vec();
+    view.ended = body["status"] == "completed";
+    view
 }
 
 fn responses(events: &[Value]) -> ClientView {
-    let mut seen = ClientView::default();
+    let mut view = ClientView::default();
     for event in events {
         match text(&event["type"]).as_str() {
             "response.completed" | "response.incomplete" => return response(&event["response"]),
-            "response.created" => seen.id = text(&event["response"]["id"]),
-            "response.output_text.delta" => seen.text += &text(&event["delta"]),
-            "response.failed" => seen.error = Some(event["response"]["error"].clone()),
-            "error" => seen.error = Some(event.clone()),
+            "response.created" => view.id = text(&event["response"]["id"]),
+            "response.output_text.delta" => view.text += &text(&event["delta"]),
+            "response.failed" => view.error = Some(event["response"]["error"].clone()),
+            "error" => view.error = Some(event.clone()),
             _ => {}
         }
     }
-    seen
+    view
 }
 
 fn message(body: &Value) -> ClientView {
-    let mut seen = ClientView { id: text(&body["id"]), ..ClientView::default() };
+    let mut view = ClientView { id: text(&body["id"]), ..ClientView::default() };
     for block in list(&body["content"]) {
         if block["type"] == "tool_use" {
             let (id, name) = (text(&block["id"]), text(&block["name"]));
-            seen.calls.push(Call { id, name, arguments: block["input"].clone() });
+            view.calls.push(Call { id, name, arguments: block["input"].clone() });
         }
-        seen.text += &text(&block["text"]);
+        view.text += &text(&block["text"]);
     }
-    seen.entries = vec![json!({"role": "assistant", "content": body["content"]})];
-    seen.ended = body["stop_reason"].is_string();
-    seen
+    view.entries = vec![json!({"role": "assistant", "content": body["content"]})];
+    view.ended = body["stop_reason"].is_string();
+    view
 }
 
 fn messages(events: &[Value]) -> ClientView {
@@ -196,8 +196,8 @@ fn messages(events: &[Value]) -> ClientView {
                 input += &text(&delta["partial_json"]);
             }
             "content_block_stop" if whole["content"][at]["type"] == "tool_use" => {
-                let given = if input.is_empty() { "{}" } else { &input };
-                whole["content"][at]["input"] = serde_json::from_str(given).unwrap_or_default();
+                let arguments = if input.is_empty() { "{}" } else { &input };
+                whole["content"][at]["input"] = serde_json::from_str(arguments).unwrap_or_default();
             }
             "message_stop" => ended = true,
             "error" => error = Some(event["error"].clone()),
@@ -208,26 +208,26 @@ fn messages(events: &[Value]) -> ClientView {
 }
 
 fn gemini(events: &[Value]) -> ClientView {
-    let mut seen = ClientView::default();
+    let mut view = ClientView::default();
     let mut parts = Vec::new();
     for event in events {
         if event["error"].is_object() {
-            seen.error = Some(event["error"].clone());
+            view.error = Some(event["error"].clone());
             continue;
         }
-        seen.id = text(&event["responseId"]);
+        view.id = text(&event["responseId"]);
         let candidate = &event["candidates"][0];
         for part in list(&candidate["content"]["parts"]) {
             let call = &part["functionCall"];
             if call.is_object() {
                 let (id, name) = (text(&call["id"]), text(&call["name"]));
-                seen.calls.push(Call { id, name, arguments: call["args"].clone() });
+                view.calls.push(Call { id, name, arguments: call["args"].clone() });
             }
-            seen.text += &text(&part["text"]);
+            view.text += &text(&part["text"]);
             parts.push(part.clone());
         }
-        seen.ended |= candidate["finishReason"].is_string();
+        view.ended |= candidate["finishReason"].is_string();
     }
-    seen.entries = vec![json!({"role": "model", "parts": parts})];
-    seen
+    view.entries = vec![json!({"role": "model", "parts": parts})];
+    view
 }

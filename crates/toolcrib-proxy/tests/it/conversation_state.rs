@@ -22,13 +22,13 @@ impl Conversation {
     /// One turn: the user's goal, the call, its result, and the final text.
     async fn goal(&mut self, setup: &TestSetup) {
         self.history.push(self.case.user(GOAL));
-        let seen = setup.ask_and_read(self.case, &self.case.body(&self.history, &tools(60))).await;
-        assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
-        self.history.extend(seen.entries.clone());
-        self.history.push(self.case.result(&seen.calls[0], "Ada Lovelace"));
-        let seen = setup.ask_and_read(self.case, &self.case.body(&self.history, &tools(60))).await;
-        assert_eq!(seen.text, "Done: Ada Lovelace", "{:?}", self.case);
-        self.history.extend(seen.entries);
+        let view = setup.ask_and_read(self.case, &self.case.body(&self.history, &tools(60))).await;
+        assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+        self.history.extend(view.entries.clone());
+        self.history.push(self.case.result(&view.calls[0], "Ada Lovelace"));
+        let view = setup.ask_and_read(self.case, &self.case.body(&self.history, &tools(60))).await;
+        assert_eq!(view.text, "Done: Ada Lovelace", "{:?}", self.case);
+        self.history.extend(view.entries);
     }
 }
 

@@ -234,20 +234,20 @@ fn logged() -> String {
 async fn no_secret_is_in_responses_statistics_or_logs() {
     capture_log();
     let provider = Provider::start(Options::default()).unwrap();
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut config = config(&provider);
     config.routes = serde_json::from_value(json!([
         {"models": ["keyed-*"], "url": provider.url, "key": "canary-route"},
-        {"models": ["gone-*"], "url": format!("http://{nobody}"), "key": "canary-route"},
+        {"models": ["gone-*"], "url": format!("http://{unused_address}"), "key": "canary-route"},
     ]))
     .unwrap();
     config.callers = serde_json::from_value(json!([
         {"name": "ci", "key": "canary-virtual", "upstream_keys": {"openai": "canary-real", "anthropic": "canary-real", "gemini": "canary-real"}}
     ]))
     .unwrap();
-    config.state.redis = Some(Secret::from(format!("redis://:canary-redis@{nobody}")));
+    config.state.redis = Some(Secret::from(format!("redis://:canary-redis@{unused_address}")));
     let setup = TestSetup::start(provider, config, Some(Secret::from("canary-door"))).await;
-    let mut said = vec![format!("{:?}", setup.proxy)];
+    let mut texts = vec![format!("{:?}", setup.proxy)];
     for case in cases() {
         let cut = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
         let faults = [
@@ -263,22 +263,23 @@ async fn no_secret_is_in_responses_statistics_or_logs() {
                     [("x-toolcrib-key", "canary-door"), ("x-api-key", "canary-virtual")]
                 {
                     let got = ask(&setup, case, model, &[(name, key)]).await;
-                    said.push(format!("{:?} {}", got.headers, got.text()));
+                    texts.push(format!("{:?} {}", got.headers, got.text()));
                 }
             }
         }
-        said.push(ask(&setup, case, case.model(), &[("x-toolcrib-key", "canary-no")]).await.text());
+        texts
+            .push(ask(&setup, case, case.model(), &[("x-toolcrib-key", "canary-no")]).await.text());
     }
     let stats = setup.client.get(format!("{}/toolcrib/stats", setup.url));
-    said.push(get(stats.header("x-toolcrib-key", "canary-door")).await.text());
-    said.push(setup.metrics());
+    texts.push(get(stats.header("x-toolcrib-key", "canary-door")).await.text());
+    texts.push(setup.metrics());
     let log = logged();
     for expected in ["answered", "cannot be reached", "response was cut off", "state cannot be"] {
         assert!(log.contains(expected), "{expected}");
     }
     // The log also contains lines of other crates, which must not contain secrets either.
-    said.push(log);
-    for text in said {
+    texts.push(log);
+    for text in texts {
         let at = text.find("canary");
         assert!(
             at.is_none(),

@@ -14,8 +14,8 @@ fn searching() -> Options {
 
 /// Sends a request to the model that keeps searching. Returns how many requests reached it.
 async fn rounds_sent(setup: &TestSetup, case: ClientCase) -> usize {
-    let seen = setup.ask_and_read(case, &case.ask("Look around", &tools(60))).await;
-    assert_eq!((seen.calls.len(), seen.text.as_str()), (0, ""), "{case:?}");
+    let received = setup.ask_and_read(case, &case.ask("Look around", &tools(60))).await;
+    assert_eq!((received.calls.len(), received.text.as_str()), (0, ""), "{case:?}");
     setup.provider.requests().len()
 }
 

@@ -31,7 +31,7 @@ fn odd(status: u16) -> CannedResponse {
 }
 
 /// The parts of a request that must be the same directly and through the proxy.
-fn up(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Bytes) {
+fn comparable_request(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Bytes) {
     // `host` differs, and hop-by-hop headers are not forwarded.
     let own = ["host", "connection", "te", "x-hop", "keep-alive"];
     let mut headers: Vec<(String, String)> =
@@ -40,7 +40,7 @@ fn up(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Byte
     (request.method.clone(), request.path.clone(), headers, request.body.clone())
 }
 
-fn down(got: &ReceivedResponse) -> (u16, Vec<(String, String)>, Bytes) {
+fn comparable_response(got: &ReceivedResponse) -> (u16, Vec<(String, String)>, Bytes) {
     let ours = |name: &str| name == "date" || name.starts_with("x-toolcrib-");
     let headers = got.headers.iter().filter(|(name, _)| !ours(name.as_str()));
     let mut headers: Vec<(String, String)> =
@@ -77,12 +77,12 @@ async fn same(
     };
     let (direct, through) = (send(&setup.provider.url).await, send(&setup.url).await);
     let requests = setup.provider.requests();
-    let what = format!("{method} {path} {}", String::from_utf8_lossy(body));
-    assert_eq!(requests.len(), 2, "{what}");
-    let mut expected = up(&requests[0]);
+    let case = format!("{method} {path} {}", String::from_utf8_lossy(body));
+    assert_eq!(requests.len(), 2, "{case}");
+    let mut expected = comparable_request(&requests[0]);
     expected.2.retain(|(name, _)| !name.starts_with("x-toolcrib-"));
-    assert_eq!(up(&requests[1]), expected, "{what}");
-    assert_eq!(down(&through), down(&direct), "{what}");
+    assert_eq!(comparable_request(&requests[1]), expected, "{case}");
+    assert_eq!(comparable_response(&through), comparable_response(&direct), "{case}");
     through
 }
 
@@ -157,8 +157,8 @@ async fn requests_that_must_not_change_pass_with_a_reason() {
         }
         for (body, headers, mode, why) in rows {
             let got = same_post(&setup, case, headers, body.as_bytes()).await;
-            let said = (got.header("x-toolcrib-mode"), got.header("x-toolcrib-why"));
-            assert!(said.0 == mode && said.1.contains(why), "{case:?}: {said:?}");
+            let reported = (got.header("x-toolcrib-mode"), got.header("x-toolcrib-why"));
+            assert!(reported.0 == mode && reported.1.contains(why), "{case:?}: {reported:?}");
         }
     }
 }
@@ -251,8 +251,8 @@ async fn an_unchanged_stream_is_forwarded_as_it_arrives() {
         assert!(!case.read(&first).ended);
         setup.provider.release();
         let (last, cut) = rest(answer).await;
-        let seen = case.read(&[first, last].concat());
-        assert!(!cut && seen.ended, "{case:?}: {seen:?}");
-        assert_eq!(seen.text, "Hello.");
+        let view = case.read(&[first, last].concat());
+        assert!(!cut && view.ended, "{case:?}: {view:?}");
+        assert_eq!(view.text, "Hello.");
     }
 }

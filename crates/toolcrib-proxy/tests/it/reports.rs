@@ -99,12 +99,12 @@ async fn a_stream_reports_its_summary_in_trailers() {
 async fn the_statistics_add_up_all_requests() {
     for case in cases() {
         let setup = TestSetup::new(Options::default()).await;
-        let mut said: Vec<ReceivedResponse> = Vec::new();
+        let mut responses: Vec<ReceivedResponse> = Vec::new();
         for agent in ["one/1.0", "two/2.0 (linux)", "one/1.1"] {
             for body in [case.ask(GOAL, &tools(60)), case.ask("Hi", &tools(3)), case.ask("Hi", &[])]
             {
                 let request = setup.post(case, &body).header("user-agent", agent);
-                said.push(crate::setup::get(request).await);
+                responses.push(crate::setup::get(request).await);
             }
         }
         let stats = setup.stats().await;
@@ -115,8 +115,9 @@ async fn the_statistics_add_up_all_requests() {
             .collect();
         assert_eq!(names, [(case.model(), "one"), (case.model(), "two")]);
         let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
-        let told = |name: &str| {
-            said.iter()
+        let reported = |name: &str| {
+            responses
+                .iter()
                 .filter(|got| got.headers.contains_key(name))
                 .map(|got| got.number(name))
                 .sum::<u64>()
@@ -128,8 +129,8 @@ async fn the_statistics_add_up_all_requests() {
             [6, 3, rounds, 3],
             "{case:?}"
         );
-        assert_eq!(sum("tokens_before"), told("x-toolcrib-tokens-before"));
-        assert_eq!(sum("tokens_after"), told("x-toolcrib-tokens-after"));
+        assert_eq!(sum("tokens_before"), reported("x-toolcrib-tokens-before"));
+        assert_eq!(sum("tokens_after"), reported("x-toolcrib-tokens-after"));
         assert!(rows.iter().all(|row| row["saved"].as_i64().unwrap() > 0), "{case:?}: {rows:?}");
         check_metrics(&setup, case, &stats);
     }

@@ -51,8 +51,8 @@ async fn a_tool_out_of_scope_appears_nowhere() {
             let setup = setup_with_scope(Options::steps(steps)).await;
             let request = setup.post(case, &case.ask("Go on", &with_secret(60)));
             let got = get(request.header("x-toolcrib-key", key)).await;
-            let seen = case.read(&got.body);
-            assert!(!seen.calls.iter().any(|call| call.name != "crm__find_customer"), "{seen:?}");
+            let view = case.read(&got.body);
+            assert!(!view.calls.iter().any(|call| call.name != "crm__find_customer"), "{view:?}");
             let texts = setup.texts();
             assert!(texts.len() > 3, "{case:?}: {texts:?}");
             for text in texts {
@@ -119,9 +119,9 @@ async fn turn(
         return Vec::new();
     }
     let request = setup.post(case, &case.body(&history, &tools(60)));
-    let seen = case.read(&get(request.header(name, &credential)).await.body);
-    history.extend(seen.entries.clone());
-    history.push(case.result(&seen.calls[0], "Ada Lovelace"));
+    let view = case.read(&get(request.header(name, &credential)).await.body);
+    history.extend(view.entries.clone());
+    history.push(case.result(&view.calls[0], "Ada Lovelace"));
     history
 }
 

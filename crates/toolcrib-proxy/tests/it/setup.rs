@@ -115,9 +115,9 @@ impl TestSetup {
     pub(crate) async fn ask_and_read(&self, case: ClientCase, body: &Value) -> ClientView {
         let got = self.ask(case, body).await;
         assert_eq!(got.status, 200, "{case:?}: {}", got.text());
-        let seen = case.read(&got.body);
-        assert!(seen.ended && !got.cut, "{case:?}: {}", got.text());
-        seen
+        let view = case.read(&got.body);
+        assert!(view.ended && !got.cut, "{case:?}: {}", got.text());
+        view
     }
 
     /// The bodies that the provider received.
@@ -161,8 +161,8 @@ impl TestSetup {
 
     /// Waits until the upstream has no open request. A stalled request stays open until the proxy gives it up.
     pub(crate) async fn wait_until_upstream_idle(&self, what: &str) {
-        let settled = tokio::time::timeout(TEST_TIMEOUT, self.provider.wait_until_idle()).await;
-        assert!(settled.is_ok(), "{what}: the upstream still has an open request");
+        let is_idle = tokio::time::timeout(TEST_TIMEOUT, self.provider.wait_until_idle()).await;
+        assert!(is_idle.is_ok(), "{what}: the upstream still has an open request");
     }
 }
 

@@ -75,9 +75,9 @@ async fn claude_codes_references_are_translated_for_a_chat_upstream() {
     assert!(
         !sent.to_string().contains("tool_reference") && !sent.to_string().contains("defer_loading")
     );
-    let told = sent["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!((&told["role"], &told["tool_call_id"]), (&json!("tool"), &json!("toolu_1")));
-    assert!(told["content"].as_str().unwrap().contains("crm__find"));
+    let result = sent["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!((&result["role"], &result["tool_call_id"]), (&json!("tool"), &json!("toolu_1")));
+    assert!(result["content"].as_str().unwrap().contains("crm__find"));
 }
 
 #[tokio::test]
@@ -131,14 +131,14 @@ async fn two_hundred_tools_of_messages_are_deferred_for_a_chat_upstream() {
         for stream in [false, true] {
             let setup = chat_only(Options::default()).await;
             let case = ClientCase { api, stream };
-            let seen = setup
+            let view = setup
                 .ask_and_read(
                     case,
                     &case.ask(crate::client_requests::GOAL, &crate::client_requests::tools(200)),
                 )
                 .await;
-            assert_eq!(seen.calls.len(), 1, "{case:?}");
-            assert_eq!(seen.calls[0].name, "crm__find_customer");
+            assert_eq!(view.calls.len(), 1, "{case:?}");
+            assert_eq!(view.calls[0].name, "crm__find_customer");
             let paths: Vec<String> =
                 setup.provider.requests().iter().map(|sent| sent.path.clone()).collect();
             assert_eq!(paths, ["/v1/chat/completions", "/v1/chat/completions"], "{case:?}");

@@ -55,16 +55,16 @@ async fn each_unsupported_feature_is_tried_once() {
     for (api, refusal, mode, able) in rows {
         for case in cases().filter(|case| case.api == api) {
             let setup = native(&[refusal], mode, &able).await;
-            let what = format!("{case:?} {refusal:?} {mode}");
+            let description = format!("{case:?} {refusal:?} {mode}");
             for first in [true, false] {
                 setup.provider.clear();
                 let got = setup.ask(case, &case.ask("Hi", &tools(60))).await;
-                let seen = case.read(&got.body);
+                let view = case.read(&got.body);
                 let found = [("crm__find_customer", &json!({"q": "Ada"}))];
-                assert_eq!(seen.called(), found, "{what}: {}", got.text());
-                assert!(seen.ended && seen.error.is_none() && !got.cut, "{what}");
+                assert_eq!(view.called(), found, "{description}: {}", got.text());
+                assert!(view.ended && view.error.is_none() && !got.cut, "{description}");
                 let requests = setup.provider.requests();
-                assert_eq!(requests.iter().any(is_native), first, "{what}");
+                assert_eq!(requests.iter().any(is_native), first, "{description}");
             }
         }
     }
@@ -76,8 +76,8 @@ async fn native_search_falls_back_from_words_to_patterns() {
         let setup = native(&[RejectedFeature::Bm25], "hosted", &json!({"hosted": "both"})).await;
         for first in [true, false] {
             setup.provider.clear();
-            let seen = setup.ask_and_read(case, &case.ask("Hi", &tools(60))).await;
-            assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+            let view = setup.ask_and_read(case, &case.ask("Hi", &tools(60))).await;
+            assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
             let tried: Vec<bool> =
                 setup.texts().iter().map(|text| text.contains("tool_search_tool_bm25")).collect();
             assert_eq!(tried, if first { vec![true, false] } else { vec![false] }, "{case:?}");
@@ -97,8 +97,8 @@ async fn supported_features_are_used() {
         for case in cases().filter(|case| case.api == api) {
             let setup = native(&[], mode, &able).await;
             let got = setup.ask(case, &case.ask("Hi", &tools(60))).await;
-            let seen = case.read(&got.body);
-            let called = seen.called();
+            let view = case.read(&got.body);
+            let called = view.called();
             assert_eq!(called, [("crm__find_customer", &json!({"q": "Ada"}))], "{}", got.text());
             assert_eq!(got.header("x-toolcrib-mode"), mode, "{case:?}");
             assert!(setup.provider.requests().iter().any(is_native), "{case:?} {mode}");

@@ -25,9 +25,9 @@ fn long_text() -> Options {
 
 #[tokio::test]
 async fn an_unreachable_upstream_is_an_api_error_without_secrets() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused_address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let setup = TestSetup::with(Options::default(), |config| {
-        let url = format!("http://{nobody}");
+        let url = format!("http://{unused_address}");
         (config.openai, config.anthropic, config.gemini) = (url.clone(), url.clone(), url);
     })
     .await;
@@ -73,15 +73,15 @@ async fn an_error_of_a_hidden_round_is_forwarded_unchanged_or_as_an_event() {
             let setup = TestSetup::new(then(CannedResponse::error(case.dialect(), status))).await;
             let got = setup.ask(case, &case.ask(GOAL, &tools(60))).await;
             assert_eq!(setup.provider.requests().len(), 2, "{case:?}");
-            let seen = case.read(&got.body);
-            let error = seen.error.expect("an error");
+            let view = case.read(&got.body);
+            let error = view.error.expect("an error");
             let own = case.dialect().error(status, "")["error"]["type"].clone();
             let message = error["message"].as_str().unwrap();
             assert!(message.ends_with('.') || message == "Overloaded", "{case:?}: {error}");
-            assert_eq!(seen.calls, []);
+            assert_eq!(view.calls, []);
             if case.stream {
                 assert_eq!((got.status, got.cut), (200, false), "{case:?}");
-                assert!(!seen.ended, "{case:?}: an error does not complete the response");
+                assert!(!view.ended, "{case:?}: an error does not complete the response");
             } else {
                 assert_eq!((got.status, &error["type"]), (status, &own), "{case:?}");
                 let after = if matches!(status, 429 | 529) { "7" } else { "" };
@@ -98,8 +98,8 @@ async fn a_hidden_round_that_is_cut_off_is_an_api_error() {
         let broken = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
         let setup = TestSetup::new(then(broken)).await;
         let got = setup.ask(case, &case.ask(GOAL, &tools(60))).await;
-        let seen = case.read(&got.body);
-        assert!(seen.error.is_some() && !seen.ended, "{case:?}: {}", got.text());
+        let view = case.read(&got.body);
+        assert!(view.error.is_some() && !view.ended, "{case:?}: {}", got.text());
         assert_eq!(got.status, if case.stream { 200 } else { 502 }, "{case:?}");
     }
 }
@@ -116,8 +116,8 @@ async fn the_proxy_waits_for_an_upstream_that_stalls_before_the_headers() {
                 setup.wait_for_requests(if hidden { 2 } else { 1 }).await;
                 setup.provider.release();
             };
-            let (seen, ()) = tokio::join!(setup.ask_and_read(case, &body), release);
-            assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+            let (view, ()) = tokio::join!(setup.ask_and_read(case, &body), release);
+            assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
         }
     }
 }
@@ -133,8 +133,8 @@ async fn bytes_before_a_stall_are_forwarded_at_once() {
         assert!(!case.read(first.as_bytes()).ended);
         setup.provider.release();
         let (rest, _) = rest(answer).await;
-        let seen = case.read(&[first.as_bytes(), &rest].concat());
-        assert!(seen.ended && seen.text.ends_with("reads them all."), "{case:?}: {seen:?}");
+        let view = case.read(&[first.as_bytes(), &rest].concat());
+        assert!(view.ended && view.text.ends_with("reads them all."), "{case:?}: {view:?}");
     }
 }
 
@@ -172,9 +172,9 @@ async fn a_client_that_waits_long_gets_keep_alives() {
             setup.provider.release();
             let (rest, cut) = rest(answer).await;
             all.extend(rest);
-            let seen = case.read(&all);
-            assert!(!cut && seen.ended, "{case:?} {rounds}");
-            assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+            let view = case.read(&all);
+            assert!(!cut && view.ended, "{case:?} {rounds}");
+            assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
         }
     }
 }
@@ -186,10 +186,11 @@ async fn a_stream_that_is_cut_off_is_cut_off_for_the_client() {
         let (whole, _) = both(&source, case).await;
         let events: Vec<String> = whole.text().split_inclusive("\n\n").map(str::to_owned).collect();
         for half in ["", &events[6][..events[6].len() / 2]] {
-            let came = events[..6].concat() + half;
+            let received = events[..6].concat() + half;
             // The upstream waits until the client has read: bytes in flight may be lost when a connection is cut, with
             // or without the proxy.
-            let cut = CannedResponse::sse([came.clone()]).then(BodyPart::Stall).then(BodyPart::Cut);
+            let cut =
+                CannedResponse::sse([received.clone()]).then(BodyPart::Stall).then(BodyPart::Cut);
             let setup = TestSetup::new(Options::responses([cut])).await;
             let mut answer = begin(setup.post(case, &case.ask("Hi", &tools(60)))).await;
             let first = until(&mut answer, "Nine lett").await;
@@ -198,7 +199,7 @@ async fn a_stream_that_is_cut_off_is_cut_off_for_the_client() {
             let all = [first.as_bytes(), &last].concat();
             assert!(cut && !case.read(&all).ended, "{case:?}");
             let all = String::from_utf8(all).unwrap();
-            assert_eq!(complete_events(&all), complete_events(&came), "{case:?}");
+            assert_eq!(complete_events(&all), complete_events(&received), "{case:?}");
         }
     }
 }
@@ -244,8 +245,8 @@ async fn events_may_arrive_byte_by_byte() {
     for case in streams() {
         let bent = CannedResponse::Faulty(StreamFault::ByteByByte);
         let setup = TestSetup::new(Options::responses([bent.clone(), bent])).await;
-        let seen = setup.ask_and_read(case, &case.ask(GOAL, &tools(60))).await;
-        assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+        let view = setup.ask_and_read(case, &case.ask(GOAL, &tools(60))).await;
+        assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
         assert_eq!(setup.provider.requests().len(), 2);
     }
 }
@@ -271,17 +272,17 @@ async fn calls_in_unusual_formats_are_recognised() {
             };
             let setup = TestSetup::new(options).await;
             let first = case.user("Hi");
-            let seen = setup
+            let view = setup
                 .ask_and_read(case, &case.body(std::slice::from_ref(&first), &tools(60)))
                 .await;
             let ada = ("crm__find_customer", &json!({"q": "Ada"}));
-            let called = seen.called();
+            let called = view.called();
             assert_eq!(called, [ada, ("office0__list_invoice", &json!({"key": "7"}))], "{quirk:?}");
-            let results = seen.calls.iter().map(|call| case.result(call, "fine"));
+            let results = view.calls.iter().map(|call| case.result(call, "fine"));
             let history: Vec<Value> =
-                [first].into_iter().chain(seen.entries.clone()).chain(results).collect();
-            let seen = setup.ask_and_read(case, &case.body(&history, &tools(60))).await;
-            assert!(seen.text.starts_with("Done: "), "{quirk:?} {case:?}: {seen:?}");
+                [first].into_iter().chain(view.entries.clone()).chain(results).collect();
+            let view = setup.ask_and_read(case, &case.body(&history, &tools(60))).await;
+            assert!(view.text.starts_with("Done: "), "{quirk:?} {case:?}: {view:?}");
         }
     }
 }
@@ -291,21 +292,21 @@ async fn a_response_with_the_other_kind_of_body_is_forwarded_unchanged() {
     for case in cases() {
         let other = ClientCase { stream: !case.stream, ..case };
         let source = TestSetup::new(long_text()).await;
-        let said = source.ask(other, &other.ask("Hi", &tools(60))).await;
+        let response = source.ask(other, &other.ask("Hi", &tools(60))).await;
         let odd = if case.stream {
-            CannedResponse::json(200, &said.json())
+            CannedResponse::json(200, &response.json())
         } else {
-            CannedResponse::sse([said.body.clone()])
+            CannedResponse::sse([response.body.clone()])
         };
         let setup = TestSetup::new(Options::responses([odd])).await;
         let got = setup.ask(case, &case.ask("Hi", &tools(60))).await;
         assert_eq!(got.status, 200);
         if case.stream {
-            assert_eq!(got.json(), said.json(), "{case:?}");
+            assert_eq!(got.json(), response.json(), "{case:?}");
         } else {
-            assert_eq!(got.body, said.body, "{case:?}");
+            assert_eq!(got.body, response.body, "{case:?}");
         }
-        assert_eq!(got.header("content-type"), said.header("content-type"), "{case:?}");
+        assert_eq!(got.header("content-type"), response.header("content-type"), "{case:?}");
     }
 }
 
@@ -332,6 +333,6 @@ async fn an_upstream_that_comes_back_is_used_again() {
     };
     let provider = tokio::time::timeout(TEST_TIMEOUT, back).await.unwrap();
     let setup = TestSetup { provider, proxy, url, client };
-    let seen = setup.ask_and_read(case, &body).await;
-    assert_eq!(seen.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
+    let view = setup.ask_and_read(case, &body).await;
+    assert_eq!(view.called(), [("crm__find_customer", &json!({"q": "Ada"}))]);
 }

@@ -36,8 +36,8 @@ fn a_modern_client_is_asked_for_input_with_a_result() {
     let supported = discovered["result"]["supportedVersions"].as_array().unwrap();
     assert!(supported.contains(&json!("2026-07-28")) && supported.contains(&json!("2025-11-25")));
     let name = "test_input_required_result_elicitation";
-    let asked = peer.ask("tools/call", json!({"name": name, "_meta": modern()}));
-    assert_eq!(asked["result"]["resultType"], "input_required");
+    let input_required = peer.ask("tools/call", json!({"name": name, "_meta": modern()}));
+    assert_eq!(input_required["result"]["resultType"], "input_required");
     let form = json!({"user_name": {"action": "accept", "content": {"name": "Ada"}}});
     let answer =
         peer.ask("tools/call", json!({"name": name, "inputResponses": form, "_meta": modern()}));

@@ -24,9 +24,9 @@ fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
 /// Whether there is an answer, or the connection was closed after one.
 fn has_answer(socket: &TcpStream) -> bool {
     socket.set_nonblocking(true).unwrap();
-    let seen = socket.peek(&mut [0]);
+    let peeked = socket.peek(&mut [0]);
     socket.set_nonblocking(false).unwrap();
-    !matches!(seen, Err(error) if error.kind() == ErrorKind::WouldBlock)
+    !matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn bodies_in_flight_are_limited_in_total() {
         "[http]\nbody_bytes = 1000000\nbody_timeout = 3600\n[proxy]\nopenai = 'http://{}'\nanthropic = 'http://127.0.0.1:9'\n",
         upstream.local_addr().unwrap()
     ));
-    let served = environment.serve();
+    let gateway = environment.serve();
     let body = vec![b' '; 600_000];
     let ask = |path: &str| {
         let headers = vec![
@@ -45,7 +45,7 @@ fn bodies_in_flight_are_limited_in_total() {
             ("Content-Type", "application/json".to_owned()),
         ];
         let request = Request { method: "POST", path, headers, body: &body };
-        let mut response = receive(http::send(&served.address, &request).ok()?).ok()?;
+        let mut response = receive(http::send(&gateway.address, &request).ok()?).ok()?;
         let text = response.line().unwrap_or_default();
         Some((response.status, response.header("retry-after").is_some(), text))
     };
@@ -64,12 +64,12 @@ fn bodies_in_flight_are_limited_in_total() {
     // Half a body counts, and so does the body of a request that waits for its provider.
     let waiting = "/v1/chat/completions";
     for (length, sent) in [(700_000, 600_000), (600_000, 600_000)] {
-        let mut holder = begin(&served.address, waiting, length, sent);
+        let mut holder = begin(&gateway.address, waiting, length, sent);
         for path in ["/v1/messages", "/mcp"] {
             until_true("the total is used up", || {
                 if has_answer(&holder) {
                     // The body of the request before it was still counted.
-                    holder = begin(&served.address, waiting, length, sent);
+                    holder = begin(&gateway.address, waiting, length, sent);
                 }
                 is_refused(path)
             });
@@ -80,7 +80,7 @@ fn bodies_in_flight_are_limited_in_total() {
         });
     }
     // A body larger than the total can never fit, so waiting does not help.
-    let mut socket = begin(&served.address, waiting, 1_000_001, 0);
+    let mut socket = begin(&gateway.address, waiting, 1_000_001, 0);
     let mut head = [0; 12];
     socket.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 413");
@@ -92,10 +92,10 @@ fn large_bodies_at_the_same_time_take_bounded_memory() {
     const BODY: usize = 4_000_000;
     let environment = TestEnvironment::new("large-bodies")
         .with("[http]\nbody_bytes = 8388608\nbody_timeout = 3600\n");
-    let served = environment.serve();
-    let before = peak_memory(served.pid());
+    let gateway = environment.serve();
+    let before = peak_memory(gateway.pid());
     let sockets: Vec<TcpStream> = std::thread::scope(|scope| {
-        let send = || begin(&served.address, "/v1/chat/completions", BODY, BODY - 1);
+        let send = || begin(&gateway.address, "/v1/chat/completions", BODY, BODY - 1);
         let threads: Vec<_> = (0..30).map(|_| scope.spawn(send)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
@@ -104,7 +104,7 @@ fn large_bodies_at_the_same_time_take_bounded_memory() {
     });
     at_most(
         "bytes for 30 bodies of 4 MB",
-        peak_memory(served.pid()).saturating_sub(before),
+        peak_memory(gateway.pid()).saturating_sub(before),
         60_000_000,
     );
 }

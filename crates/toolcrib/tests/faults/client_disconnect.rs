@@ -62,8 +62,8 @@ fn a_client_on_stdio_cancels() {
 #[test]
 fn a_client_over_http_cancels_or_ends_its_session() {
     let environment = environment("session");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     leave(&environment, "cancelled by a client over HTTP", &peer, |peer, call| {
         peer.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"}));
     });
@@ -76,8 +76,8 @@ fn a_client_over_http_cancels_or_ends_its_session() {
 #[test]
 fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");
-    let served = environment.serve();
-    let peer = served.peer(Era::Stateless);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Stateless);
     leave(&environment, "cancelled when a stream is closed", &peer, |_, call| {
         call.close_connection();
     });

@@ -18,9 +18,9 @@ fn methods(peer: &RawClient) -> Vec<String> {
 fn progress_reaches_only_the_caller() {
     let environment =
         TestEnvironment::new("progress").faulty("busy", &["--progress", "5", "--slow", "50"]);
-    let served = environment.serve();
-    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
-    let silent = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
+    let silent = gateway.peer(Era::Handshake);
     one.ready("busy__echo");
     let ask =
         json!({"name": "busy__progress", "arguments": {}, "_meta": {"progressToken": "same"}});
@@ -41,8 +41,8 @@ fn progress_reaches_only_the_caller() {
 #[test]
 fn log_messages_and_questions_reach_only_the_caller() {
     let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
-    let served = environment.serve();
-    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    let gateway = environment.serve();
+    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
     one.ready("loud__echo");
     for peer in [&one, &two] {
         peer.listen();
@@ -75,8 +75,8 @@ fn log_messages_and_questions_reach_only_the_caller() {
 #[test]
 fn log_messages_are_sent_on_the_stream_of_their_call() {
     let environment = TestEnvironment::new("log-stream").fixture("fixture", "");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     assert_eq!(peer.ask("logging/setLevel", json!({"level": "info"})), json!({}));
     let call = || peer.call("fixture__test_tool_with_logging", json!({}));
     until_true("a call", || call()["content"][0]["text"] == "It is done.");
@@ -94,8 +94,8 @@ fn log_messages_are_sent_on_the_stream_of_their_call() {
 #[test]
 fn a_question_from_a_cancelled_call_reaches_no_client() {
     let environment = TestEnvironment::new("ghost").faulty("deaf", &["--slow", "600"]);
-    let served = environment.serve();
-    let (one, two) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    let gateway = environment.serve();
+    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
     one.ready("deaf__echo");
     two.listen();
     let asked = one.begin("deaf__elicit", json!({}));
@@ -114,9 +114,9 @@ fn a_question_from_a_cancelled_call_reaches_no_client() {
 fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     let environment =
         TestEnvironment::new("parked").faulty("shy", &[]).with("[profiles.one]\n[profiles.two]\n");
-    let served = environment.serve();
-    let one = served.peer_as(Era::Stateless, "one");
-    let two = served.peer_as(Era::Stateless, "two");
+    let gateway = environment.serve();
+    let one = gateway.peer_as(Era::Stateless, "one");
+    let two = gateway.peer_as(Era::Stateless, "two");
     one.ready("shy__echo");
     let asked = one.call("shy__elicit", json!({}));
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -149,14 +149,14 @@ fn only_the_caller_can_continue_a_call_that_waits_for_input() {
 fn a_call_that_waits_for_input_is_not_run_again_by_the_next_gateway() {
     let environment = TestEnvironment::new("restarted").faulty("shy", &["--start-delay", "700"]);
     let asked = {
-        let served = environment.serve();
-        let peer = served.peer(Era::Stateless);
+        let gateway = environment.serve();
+        let peer = gateway.peer(Era::Stateless);
         peer.ready("shy__echo");
         peer.call("shy__elicit", json!({}))
     };
     assert_eq!(asked["resultType"], "input_required", "{asked}");
-    let served = environment.serve();
-    let answer = served.peer(Era::Stateless).ask(
+    let gateway = environment.serve();
+    let answer = gateway.peer(Era::Stateless).ask(
         "tools/call",
         json!({
             "name": "shy__elicit",

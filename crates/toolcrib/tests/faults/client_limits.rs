@@ -42,7 +42,7 @@ fn ready(peer: &RawClient) {
 
 /// Sends a request with its session id.
 fn send(
-    served: &HttpGateway,
+    gateway: &HttpGateway,
     method: &str,
     path: &str,
     session: Option<&str>,
@@ -54,7 +54,7 @@ fn send(
     ];
     headers.extend(session.map(|id| ("Mcp-Session-Id", id.to_owned())));
     let request = Request { method, path, headers, body: body.as_bytes() };
-    http::receive(http::send(&served.address, &request).unwrap()).unwrap()
+    http::receive(http::send(&gateway.address, &request).unwrap()).unwrap()
 }
 
 fn initialize(id: u64, name: &str, capabilities: &Value) -> String {
@@ -70,10 +70,10 @@ fn initialize(id: u64, name: &str, capabilities: &Value) -> String {
 #[test]
 fn the_size_of_a_clients_introduction_is_limited() {
     let environment = TestEnvironment::new("introduction").faulty("one", &[]);
-    let served = environment.serve();
+    let gateway = environment.serve();
     let begin = |name: &str, capabilities: &Value, session: Option<&str>| {
         let mut response =
-            send(&served, "POST", "/mcp", session, &initialize(1, name, capabilities));
+            send(&gateway, "POST", "/mcp", session, &initialize(1, name, capabilities));
         let id = response.header("mcp-session-id").map(str::to_owned);
         let lines: Vec<String> = std::iter::from_fn(|| response.line()).collect();
         (response.status, id, lines.join("\n"))
@@ -101,7 +101,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
     assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
     // A subscription in the stateless protocol keeps its `_meta`.
-    let newer = served.peer(Era::Stateless);
+    let newer = gateway.peer(Era::Stateless);
     let listen = |note: &str| {
         let params =
             json!({"notifications": {"toolsListChanged": true}, "_meta": {"x/note": note}});
@@ -114,8 +114,8 @@ fn the_size_of_a_clients_introduction_is_limited() {
 #[test]
 fn uris_and_number_of_subscriptions_are_limited() {
     let environment = TestEnvironment::new("addresses").scripted("one", &server(&[]), "");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     ready(&peer);
     let address = |number: usize, bytes: usize| {
         let start = format!("one+note://{number}-");
@@ -135,7 +135,7 @@ fn uris_and_number_of_subscriptions_are_limited() {
         "{refused}"
     );
 
-    let newer = served.peer(Era::Stateless);
+    let newer = gateway.peer(Era::Stateless);
     let listen = |uris: Vec<String>| {
         newer.start(
             "subscriptions/listen",
@@ -158,8 +158,8 @@ fn completions_are_queued_and_end_with_their_client() {
         .scripted("one", &script, "call_timeout = 3600")
         .with(limits);
     let log = environment.log("one");
-    let served = environment.serve();
-    let peers = ERAS.map(|era| served.peer(era));
+    let gateway = environment.serve();
+    let peers = ERAS.map(|era| gateway.peer(era));
     for (peer, era) in peers.iter().zip(ERAS) {
         ready(peer);
         let (before, message) = (count(&log, "hang completion/complete"), count(&log, "cancelled"));
@@ -191,8 +191,8 @@ fn subscriptions_are_queued_and_end_with_their_client() {
         .scripted("one", &script, "start_timeout = 1800")
         .with(limits);
     let log = environment.log("one");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     ready(&peer);
     let subscribe = |uri: &str| peer.start("resources/subscribe", json!({"uri": uri}));
     let first = subscribe("one+note://1");
@@ -222,8 +222,8 @@ fn a_cancelled_subscription_does_not_end_others() {
         "start_timeout = 1800",
     );
     let log = environment.log("one");
-    let served = environment.serve();
-    let (peer, other) = (served.peer(Era::Handshake), served.peer(Era::Handshake));
+    let gateway = environment.serve();
+    let (peer, other) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
     ready(&peer);
     let at_server = |number: usize| {
         until_true("it is at the server", || count(&log, "hang resources/subscribe") == number);
@@ -290,8 +290,8 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     let environment = TestEnvironment::new("left-bodies")
         .faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
         .with("[http]\nbody_bytes = 1000000\n");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
     for _ in 0..3 {
@@ -311,7 +311,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
             ("Content-Type", "application/json".to_owned()),
         ];
         let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
-        Some(http::receive(http::send(&served.address, &request).ok()?).ok()?.status)
+        Some(http::receive(http::send(&gateway.address, &request).ok()?).ok()?.status)
     };
     // This does not change after the gateway has noticed that the client disconnected.
     for _ in 0..50 {
@@ -329,20 +329,20 @@ fn a_session_used_under_another_profile_counts_towards_the_limit() {
         let environment = TestEnvironment::new("other-profile")
             .faulty("one", &[])
             .with("[gateway.limits]\nsessions = 3\n[profiles.other]\n");
-        let served = environment.serve();
+        let gateway = environment.serve();
         let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
         let begin = || {
-            let response = send(&served, "POST", "/mcp", None, &initialize(1, "x", &json!({})));
+            let response = send(&gateway, "POST", "/mcp", None, &initialize(1, "x", &json!({})));
             response.header("mcp-session-id").unwrap().to_owned()
         };
         let ids: Vec<String> = std::iter::repeat_with(begin)
             .take(10)
             .inspect(|id| {
-                let status = send(&served, method, "/mcp/other", Some(id), list).status;
+                let status = send(&gateway, method, "/mcp/other", Some(id), list).status;
                 assert!(method == "DELETE" || status == 404, "{status}");
             })
             .collect();
-        let is_open = |id: &&String| send(&served, "POST", "/mcp", Some(id), list).status == 200;
+        let is_open = |id: &&String| send(&gateway, "POST", "/mcp", Some(id), list).status == 200;
         let open = ids.iter().filter(is_open).count();
         assert_eq!(open, 3, "{method}: the last three are open, and the limit is 3");
     }

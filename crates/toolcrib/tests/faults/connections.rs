@@ -52,9 +52,9 @@ fn is_open(socket: &TcpStream) -> bool {
 
 /// The status of the health check.
 #[track_caller]
-fn health(served: &HttpGateway) -> u16 {
+fn health(gateway: &HttpGateway) -> u16 {
     let request = Request { method: "GET", path: "/healthz", headers: Vec::new(), body: b"" };
-    let socket = http::send(&served.address, &request).unwrap();
+    let socket = http::send(&gateway.address, &request).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     receive(socket).expect("the health check is answered").status
 }
@@ -63,17 +63,17 @@ fn health(served: &HttpGateway) -> u16 {
 #[test]
 fn idle_connections_do_not_block_new_ones() {
     let environment = TestEnvironment::new("idle-connections").faulty("one", &["--hang", "hang"]);
-    let served = environment.serve_within(Some(256));
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve_within(Some(256));
+    let peer = gateway.peer(Era::Handshake);
     peer.ready("one__echo");
     peer.listen();
     let call = peer.begin("one__hang", json!({}));
     until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
     let mut sockets = Vec::new();
     for sent in ["", HALF_HEAD] {
-        sockets.extend((0..250).map(|_| connection(&served.address, sent)));
-        assert_eq!(health(&served), 200);
-        at_most("open files", descriptors(served.pid()), 200);
+        sockets.extend((0..250).map(|_| connection(&gateway.address, sent)));
+        assert_eq!(health(&gateway), 200);
+        at_most("open files", descriptors(gateway.pid()), 200);
     }
     // Connections with a request in flight are not closed.
     peer.notify("notifications/cancelled", json!({"requestId": call.id}));
@@ -96,21 +96,21 @@ fn busy_connections_leave_room_for_the_health_check() {
     let environment = TestEnvironment::new("busy-connections")
         .faulty("one", &[])
         .with("[http]\nconnections = 4\nbody_timeout = 3600\n");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
-    let busy: Vec<_> = (0..4).map(|_| in_flight(&served.address)).collect();
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
+    let busy: Vec<_> = (0..4).map(|_| in_flight(&gateway.address)).collect();
     let list = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
-    let mut response = receive(http::send(&served.address, &list).unwrap()).unwrap();
+    let mut response = receive(http::send(&gateway.address, &list).unwrap()).unwrap();
     assert_eq!(response.status, 503);
     assert!(response.header("retry-after").is_some());
     assert!(response.line().unwrap().contains("all connections of this server are busy"));
     for _ in 0..40 {
-        assert_eq!(health(&served), 200);
+        assert_eq!(health(&gateway), 200);
     }
     assert!(busy.iter().all(is_open), "none of them was cut");
     drop(busy);
     until_true("there is room again", || {
-        http::ask(&served.address, &list).is_ok_and(|(status, _)| status == 200)
+        http::ask(&gateway.address, &list).is_ok_and(|(status, _)| status == 200)
     });
     peer.ready("one__echo");
 }
@@ -120,26 +120,26 @@ fn connections_without_progress_are_closed() {
     let environment = TestEnvironment::new("no-progress")
         .faulty("one", &["--hang", "hang"])
         .with("[http]\nheader_timeout = 1\nidle_timeout = 1\nbody_timeout = 1\n");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     peer.ready("one__echo");
     let call = peer.begin("one__hang", json!({}));
     until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
-    assert_eq!(until_closed(connection(&served.address, "")), "");
-    assert_eq!(until_closed(connection(&served.address, HALF_HEAD)), "");
+    assert_eq!(until_closed(connection(&gateway.address, "")), "");
+    assert_eq!(until_closed(connection(&gateway.address, HALF_HEAD)), "");
     // One request, and then nothing.
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let answer = until_closed(connection(&served.address, request));
+    let answer = until_closed(connection(&gateway.address, request));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
     // One request, and then half of another.
-    let answer = until_closed(connection(&served.address, &format!("{request}{HALF_HEAD}")));
+    let answer = until_closed(connection(&gateway.address, &format!("{request}{HALF_HEAD}")));
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     for path in ["/mcp", "/v1/chat/completions"] {
         let body = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: 100\r\n\r\n{{"
         );
-        let answer = until_closed(connection(&served.address, &body));
+        let answer = until_closed(connection(&gateway.address, &body));
         assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
         assert!(answer.contains("no byte of the request body arrived for 1 seconds"), "{answer}");
     }

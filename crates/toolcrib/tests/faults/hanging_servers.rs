@@ -115,9 +115,9 @@ fn a_server_that_never_works_does_not_change_the_list() {
     );
     let peer = environment.stdio(Era::Handshake);
     let failures = || environment.stderr().matches("server is down").count();
-    let down = || peer.search("select:fine__echo")["down"][0].is_object();
+    let is_down = || peer.search("select:fine__echo")["down"][0].is_object();
     until_true("it failed once", || {
-        down() && failures() > 0 && peer.names().contains(&"tool_search".to_owned())
+        is_down() && failures() > 0 && peer.names().contains(&"tool_search".to_owned())
     });
     let list = peer.ask("tools/list", json!({}));
     let before = failures();

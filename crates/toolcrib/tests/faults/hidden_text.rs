@@ -65,9 +65,9 @@ fn ready(peer: &RawClient) {
 #[test]
 fn hidden_characters_reach_a_client_only_in_results() {
     let environment = TestEnvironment::new("hidden").scripted("odd", &script(), "");
-    let served = environment.serve();
+    let gateway = environment.serve();
     for era in ERAS {
-        let peer = served.peer(era);
+        let peer = gateway.peer(era);
         ready(&peer);
         let prompts = peer.ask("prompts/list", json!({}));
         is_clean(&prompts);
@@ -113,7 +113,7 @@ fn hidden_characters_reach_a_client_only_in_results() {
     );
     assert!(stderr.contains("passed on: terminal escapes, bidirectional marks"), "{stderr}");
     let request = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
-    let (_, metrics) = http::ask(&served.address, &request).unwrap();
+    let (_, metrics) = http::ask(&gateway.address, &request).unwrap();
     assert!(metrics.contains("toolcrib_hidden_texts_total{server=\"odd\"} 6\n"), "{metrics}");
 }
 

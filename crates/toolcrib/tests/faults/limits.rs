@@ -45,8 +45,8 @@ fn the_size_of_a_request_is_limited() {
     }
     peer.ready("one__echo");
 
-    let served = environment.serve();
-    let session = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let session = gateway.peer(Era::Handshake);
     session.ready("one__echo");
     for (bytes, status) in [(4_999, 200), (5_000, 200), (5_001, 413)] {
         assert_eq!(session.post(request(77, bytes).as_bytes()), status, "{bytes}");
@@ -73,7 +73,7 @@ fn the_size_of_a_message_is_limited() {
 }
 
 /// For each server, its number of tools and the notes about it.
-fn seen(environment: &TestEnvironment) -> Vec<(Value, Value)> {
+fn tool_counts(environment: &TestEnvironment) -> Vec<(Value, Value)> {
     environment
         .doctor()
         .into_iter()
@@ -91,7 +91,7 @@ fn the_number_of_tools_of_a_server_is_limited() {
         .with(&limits("server_tools = 10"));
     let note = json!(["it lists 11 or more tools; the first 10 are used"]);
     let expected = [(9, Value::Null), (10, Value::Null), (10, note)];
-    assert_eq!(seen(&environment), expected.map(|(tools, note)| (json!(tools), note)));
+    assert_eq!(tool_counts(&environment), expected.map(|(tools, note)| (json!(tools), note)));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_number_of_pages_of_a_list_is_limited() {
         .with(&limits("pages = 5"));
     let note = json!(["its tools have more than 5 pages; the first 5 are used"]);
     let expected = [(4, Value::Null), (5, Value::Null), (5, note)];
-    assert_eq!(seen(&environment), expected.map(|(tools, note)| (json!(tools), note)));
+    assert_eq!(tool_counts(&environment), expected.map(|(tools, note)| (json!(tools), note)));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_number_of_tools_of_all_servers_is_limited() {
         let cut = json!(["6 of its 7 tools are used: all servers together may have 13"]);
         let note = if limit == 13 { cut } else { Value::Null };
         let expected = [(json!(tools[0]), Value::Null), (json!(tools[1]), note)];
-        assert_eq!(seen(&environment), expected, "{limit}");
+        assert_eq!(tool_counts(&environment), expected, "{limit}");
     }
 }
 
@@ -158,7 +158,7 @@ fn the_number_of_calls_to_a_server_is_limited() {
 fn sessions_that_start_in_unusual_ways_count() {
     let environment =
         TestEnvironment::new("odd-sessions").faulty("one", &[]).with(&limits("sessions = 3"));
-    let served = environment.serve();
+    let gateway = environment.serve();
     let send = |header: (&'static str, String), body: &str| {
         let headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),
@@ -166,7 +166,7 @@ fn sessions_that_start_in_unusual_ways_count() {
             header,
         ];
         let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
-        http::receive(http::send(&served.address, &request).unwrap()).unwrap()
+        http::receive(http::send(&gateway.address, &request).unwrap()).unwrap()
     };
     let begin = |header: (&'static str, String), version: &str| {
         let hello = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
@@ -192,7 +192,7 @@ fn the_number_of_sessions_is_limited() {
         .faulty("one", &[])
         .with(&limits("sessions = 3"))
         .with("[profiles.other]\n");
-    let served = environment.serve();
+    let gateway = environment.serve();
     let send = |method: &str, path: &str, session: Option<&str>, body: &str| {
         let mut headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),
@@ -200,7 +200,7 @@ fn the_number_of_sessions_is_limited() {
         ];
         headers.extend(session.map(|id| ("Mcp-Session-Id", id.to_owned())));
         let request = Request { method, path, headers, body: body.as_bytes() };
-        http::receive(http::send(&served.address, &request).unwrap()).unwrap()
+        http::receive(http::send(&gateway.address, &request).unwrap()).unwrap()
     };
     let begin = |path: &str| {
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
@@ -209,7 +209,7 @@ fn the_number_of_sessions_is_limited() {
         let response = send("POST", path, None, &body);
         (response.status, response.header("mcp-session-id").map(str::to_owned))
     };
-    let first = served.peer(Era::Handshake);
+    let first = gateway.peer(Era::Handshake);
     let ids: Vec<String> = ["/mcp", "/mcp/other", "/mcp/other", "/mcp"]
         .into_iter()
         .chain(std::iter::repeat_n("/mcp", 100))
@@ -224,7 +224,7 @@ fn the_number_of_sessions_is_limited() {
     assert_eq!(ids[4..].iter().filter(|id| status(id) == 200).count(), 2, "with one that is used");
     assert!(!first.names().is_empty());
     assert!(
-        !served.peer(Era::Stateless).names().is_empty(),
+        !gateway.peer(Era::Stateless).names().is_empty(),
         "clients without sessions do not count"
     );
 

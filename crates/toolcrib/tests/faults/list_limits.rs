@@ -21,7 +21,7 @@ fn tool(name: String, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
 }
 
-fn seen(peer: &RawClient, name: &str) {
+fn wait_until_listed(peer: &RawClient, name: &str) {
     let query = format!("select:shop__{name}");
     until_true(name, || peer.search(&query)["hits"][0]["name"] == format!("shop__{name}"));
 }
@@ -82,11 +82,11 @@ fn findings_do_not_fill_the_log() {
     define(&file, &tools);
     let environment = environment.faulty("shop", &["--define", file.to_str().unwrap()]);
     let peer = environment.stdio(Era::Handshake);
-    seen(&peer, "first");
+    wait_until_listed(&peer, "first");
     tools.push(tool(format!("y{}", "y".repeat(3_000)), "another"));
     tools.push(tool("second".into(), "A tool."));
     define(&file, &tools);
-    seen(&peer, "second");
+    wait_until_listed(&peer, "second");
     let stderr = environment.stderr();
     let remarks: Vec<&str> = stderr.lines().filter(|line| line.contains("the name has")).collect();
     assert_eq!(remarks.len(), 21, "{remarks:#?}");
@@ -131,7 +131,7 @@ fn large_changing_lists_are_not_saved_on_every_change() {
     let mut written = Vec::new();
     for version in 0..5 {
         define(&file, &large(version));
-        seen(&peer, &format!("version{version}"));
+        wait_until_listed(&peer, &format!("version{version}"));
         written.push(fs::metadata(saved()).unwrap().modified().unwrap());
     }
     written.dedup();
@@ -154,7 +154,7 @@ fn small_lists_are_saved_before_clients_see_them() {
     for version in 0..5 {
         let name = format!("version{version}");
         define(&file, &[tool(name.clone(), "A tool.")]);
-        seen(&peer, &name);
+        wait_until_listed(&peer, &name);
         let saved =
             fs::read_dir(environment.state().join("servers")).unwrap().next().unwrap().unwrap();
         let text = fs::read_to_string(saved.path()).unwrap();

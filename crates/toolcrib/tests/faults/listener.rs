@@ -15,8 +15,8 @@ const ONE: &str = "one-one-one-one-one-one";
 const TWO: &str = "two-two-two-two-two-two";
 
 /// Sends a request as it is, and returns the first line of the response.
-fn raw(served: &HttpGateway, request: &str) -> String {
-    let mut socket = TcpStream::connect(&served.address).unwrap();
+fn raw(gateway: &HttpGateway, request: &str) -> String {
+    let mut socket = TcpStream::connect(&gateway.address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     socket.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -31,17 +31,17 @@ fn other_methods_and_the_root_page_are_answered() {
     provider.set_nonblocking(true).unwrap();
     let url = format!("http://{}", provider.local_addr().unwrap());
     let environment = TestEnvironment::new("methods").with(&format!("[proxy]\nopenai = '{url}'\n"));
-    let served = environment.serve();
+    let gateway = environment.serve();
     let end = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     for path in ["/mcp", "/v1/chat/completions", "/v1/models", "/healthz", "/metrics", "/"] {
-        let answer = raw(&served, &format!("TRACE {path} {end}"));
+        let answer = raw(&gateway, &format!("TRACE {path} {end}"));
         assert!(answer.starts_with("HTTP/1.1 405"), "{path}: {answer}");
         assert!(answer.to_ascii_lowercase().contains("allow: get"), "{answer}");
     }
-    let answer = raw(&served, &format!("CONNECT localhost:443 {end}"));
+    let answer = raw(&gateway, &format!("CONNECT localhost:443 {end}"));
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
     for (method, status) in [("GET", 200), ("POST", 405), ("DELETE", 405), ("PROPFIND", 405)] {
-        let answer = raw(&served, &format!("{method} / {end}"));
+        let answer = raw(&gateway, &format!("{method} / {end}"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{method}: {answer}");
         for place in ["/mcp", "/healthz", "/v1/"] {
             assert!(answer.contains(place), "{answer}");
@@ -51,7 +51,7 @@ fn other_methods_and_the_root_page_are_answered() {
 }
 
 fn post(
-    served: &HttpGateway,
+    gateway: &HttpGateway,
     token: &str,
     more: &[(&'static str, &str)],
     body: &Value,
@@ -64,16 +64,16 @@ fn post(
     headers.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
     let body = body.to_string();
     let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
-    let socket = http::send(&served.address, &request).unwrap();
+    let socket = http::send(&gateway.address, &request).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
     receive(socket).unwrap()
 }
 
 /// The status of a request for the proxy's statistics, with the token as the key.
-fn stats(served: &HttpGateway, key: &str) -> u16 {
+fn stats(gateway: &HttpGateway, key: &str) -> u16 {
     let headers = vec![("X-Toolcrib-Key", key.to_owned())];
     let request = Request { method: "GET", path: "/toolcrib/stats", headers, body: b"" };
-    http::ask(&served.address, &request).unwrap().0
+    http::ask(&gateway.address, &request).unwrap().0
 }
 
 /// A token that is replaced, in the config or in the file that it names, is invalid at once, and streams that were
@@ -90,10 +90,10 @@ fn a_token_is_revoked_without_a_restart() {
             format!("[http]\ntoken = '{token}'\n")
         };
         environment.write(&config(ONE));
-        let served = environment.serve();
+        let gateway = environment.serve();
         let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
-        let begun = post(&served, ONE, &[], &hello);
+        let begun = post(&gateway, ONE, &[], &hello);
         assert_eq!(begun.status, 200);
         let id = begun.header("mcp-session-id").unwrap().to_owned();
         let session = [("Mcp-Session-Id", id.as_str())];
@@ -103,24 +103,24 @@ fn a_token_is_revoked_without_a_restart() {
             ("Mcp-Session-Id", id.clone()),
         ];
         let listen = Request { method: "GET", path: "/mcp", headers, body: b"" };
-        let socket = http::send(&served.address, &listen).unwrap();
+        let socket = http::send(&gateway.address, &listen).unwrap();
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut stream = receive(socket).unwrap();
         assert_eq!(stream.status, 200);
         let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
-        assert_eq!(post(&served, ONE, &session, &list).status, 200);
-        assert_eq!((stats(&served, ONE), stats(&served, TWO)), (200, 401));
+        assert_eq!(post(&gateway, ONE, &session, &list).status, 200);
+        assert_eq!((stats(&gateway, ONE), stats(&gateway, TWO)), (200, 401));
 
         if is_in_file {
             std::fs::write(&file, TWO).unwrap();
         } else {
             environment.write(&config(TWO));
         }
-        until_true("the old token is refused", || post(&served, ONE, &[], &hello).status == 401);
+        until_true("the old token is refused", || post(&gateway, ONE, &[], &hello).status == 401);
         while stream.line().is_some() {}
-        assert_eq!((stats(&served, ONE), stats(&served, TWO)), (401, 200));
-        until_true("its session is over", || post(&served, TWO, &session, &list).status == 404);
-        assert_eq!(post(&served, TWO, &[], &hello).status, 200);
+        assert_eq!((stats(&gateway, ONE), stats(&gateway, TWO)), (401, 200));
+        until_true("its session is over", || post(&gateway, TWO, &session, &list).status == 404);
+        assert_eq!(post(&gateway, TWO, &[], &hello).status, 200);
         assert!(
             !environment.stderr().contains(ONE) && !environment.stderr().contains(TWO),
             "{}",
@@ -136,11 +136,11 @@ fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) 
     environment.write(&format!(
         "[http]\ntls = {{ certificate = '{certificate}', key = '{key}' }}\n{more}"
     ));
-    let served = environment.serve();
+    let gateway = environment.serve();
     assert!(environment.stderr().contains("listening on https://"), "{}", environment.stderr());
-    let port = served.address.rsplit_once(':').unwrap().1;
+    let port = gateway.address.rsplit_once(':').unwrap().1;
     let url = format!("https://localhost:{port}");
-    (served, url)
+    (gateway, url)
 }
 
 /// Requests the proxy's statistics, trusting the CA that is now in the test's folder.
@@ -154,17 +154,17 @@ fn is_trusted(environment: &TestEnvironment, url: &str) -> bool {
 fn the_listener_serves_tls_and_loads_a_renewed_certificate() {
     let environment = TestEnvironment::new("tls");
     write_certificate(&environment.folder);
-    let (served, url) = over_tls(&environment, "header_timeout = 1\n");
+    let (gateway, url) = over_tls(&environment, "header_timeout = 1\n");
     assert!(is_trusted(&environment, &url));
     // Clients that never finish their TLS handshake do not block others, and are disconnected.
-    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&served.address).unwrap()).collect();
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&gateway.address).unwrap()).collect();
     assert!(is_trusted(&environment, &url));
     for mut socket in silent {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is closed");
     }
     // A plain HTTP request gets no HTTP response.
-    let mut plain = TcpStream::connect(&served.address).unwrap();
+    let mut plain = TcpStream::connect(&gateway.address).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
@@ -209,11 +209,11 @@ fn an_unusable_certificate_prevents_the_start() {
 #[test]
 fn rejected_requests_do_not_fill_the_log() {
     let environment = TestEnvironment::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));
-    let served = environment.serve();
+    let gateway = environment.serve();
     for host in ["localhost", "elsewhere.example"] {
         for _ in 0..50 {
             let request = format!("GET /mcp HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-            let answer = raw(&served, &request);
+            let answer = raw(&gateway, &request);
             assert!(answer.starts_with("HTTP/1.1 40"), "{answer}");
         }
     }

@@ -77,7 +77,7 @@ fn ready(peer: &RawClient) {
 }
 
 /// The question that a tool sends to a session client.
-fn asked(peer: &RawClient, tool: &str, method: &str) -> Value {
+fn question(peer: &RawClient, tool: &str, method: &str) -> Value {
     let count = |peer: &RawClient| {
         peer.messages_so_far().iter().filter(|message| message["method"] == *method).count()
     };
@@ -103,21 +103,21 @@ fn a_question_names_its_server() {
     let environment = environment("origin");
     let peer = environment.stdio(Era::Handshake);
     ready(&peer);
-    let params = asked(&peer, "form", FORM);
+    let params = question(&peer, "form", FORM);
     assert_eq!(params["message"], "[server \"evil\"] (server \"bank\"] Your PIN?");
     let pin = &params["requestedSchema"]["properties"]["pin"];
     assert_eq!(pin["title"], "PIN");
     assert_eq!(pin["description"].as_str().map(|text| text.chars().count()), Some(1_000));
-    let params = asked(&peer, "link", FORM);
+    let params = question(&peer, "link", FORM);
     assert_eq!(params["message"], "[server \"evil\", link to a.example:8443] Sign in.");
     assert_eq!(params["url"], "https://a.example:8443/in");
-    let params = asked(&peer, "long", FORM);
+    let params = question(&peer, "long", FORM);
     let cut = format!("[server \"evil\"] {}… [cut at 50 characters]", "x".repeat(50));
     assert_eq!(params["message"], cut);
-    let params = asked(&peer, "sample", SAMPLE);
+    let params = question(&peer, "sample", SAMPLE);
     assert_eq!(params["systemPrompt"], "[server \"evil\"] requests this completion.");
     assert_eq!(params["messages"][0]["content"]["text"], "Which word?");
-    let params = asked(&peer, "system", SAMPLE);
+    let params = question(&peer, "system", SAMPLE);
     let prompt = "[server \"evil\"] requests this completion.\n\n(server \"bank\"] Be brief.";
     assert_eq!(params["systemPrompt"], prompt);
 }
@@ -142,7 +142,7 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     }
     let questions = [FORM, SAMPLE];
     let was_asked = |message: &Value| questions.iter().any(|method| message["method"] == *method);
-    assert!(!peer.messages_so_far().iter().any(was_asked), "nobody was asked");
+    assert!(!peer.messages_so_far().iter().any(was_asked), "no client was asked");
     assert!(
         environment.stderr().contains("question rejected: its URL"),
         "{}",
@@ -154,8 +154,8 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
 #[test]
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");
-    let served = environment.serve();
-    let peer = served.peer(Era::Stateless);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Stateless);
     ready(&peer);
     let answer = peer.call("evil__form", json!({}));
     let message = &answer["inputRequests"]["question"]["params"]["message"];
@@ -172,8 +172,8 @@ fn other_kinds_of_questions_name_the_server() {
 #[test]
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");
-    let served = environment.serve();
-    let peer = served.peer(Era::Stateless);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Stateless);
     let tool = "fixture__test_input_required_result_multiple_inputs";
     until_true("the fixture", || peer.call(tool, json!({}))["resultType"] == "input_required");
     let asked = peer.call(tool, json!({}))["inputRequests"].take();
@@ -188,7 +188,7 @@ fn no_text_can_name_another_server() {
     let environment = environment("origin-labels");
     let peer = environment.stdio(Era::Handshake);
     ready(&peer);
-    let params = asked(&peer, "choices", FORM);
+    let params = question(&peer, "choices", FORM);
     let field = &params["requestedSchema"]["properties"]["a"];
     assert_eq!(field["title"], "(server \"bank\"] PIN");
     assert_eq!(field["description"], "one two");

@@ -34,8 +34,8 @@ fn two_hundred_config_edits_are_applied() {
         };
         format!("# edit {n}\n{text}")
     };
-    let served = steady.serve();
-    let peer = Arc::new(served.peer(Era::Handshake));
+    let gateway = steady.serve();
+    let peer = Arc::new(gateway.peer(Era::Handshake));
     peer.ready("steady__echo");
 
     let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -92,8 +92,8 @@ fn two_hundred_config_edits_are_applied() {
 #[test]
 fn a_server_is_removed_during_a_call() {
     let environment = TestEnvironment::new("removed").faulty("doomed", &["--hang", "hang"]);
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     peer.ready("doomed__echo");
     let call = peer.begin("doomed__hang", json!({}));
     until_true("under way", || count(&environment.log("doomed"), "call hang") == 1);

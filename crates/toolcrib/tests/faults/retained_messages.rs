@@ -19,16 +19,16 @@ fn long_messages_are_truncated() {
         let flood =
             ["--flood", method, "--flood-count", "100", "--flood-bytes", "4000000", "--logging"];
         let environment = TestEnvironment::new("kept-messages").faulty("wild", &flood);
-        let served = environment.serve();
-        let peer = served.peer(Era::Handshake);
+        let gateway = environment.serve();
+        let peer = gateway.peer(Era::Handshake);
         peer.ready("wild__echo");
         peer.ask("logging/setLevel", json!({"level": "debug"}));
-        let base = peak_memory(served.pid());
+        let base = peak_memory(gateway.pid());
         let params =
             json!({"name": "wild__flood", "arguments": {}, "_meta": {"progressToken": "kept"}});
         let answer = peer.ask("tools/call", params);
         assert_eq!(answer["content"][0]["text"], "It is over.", "{answer}");
-        let over = peak_memory(served.pid()).saturating_sub(base) / MIB;
+        let over = peak_memory(gateway.pid()).saturating_sub(base) / MIB;
         at_most(&format!("MiB over base after 400 MB of {method}"), over, 160);
         let messages = peer.messages_so_far();
         let mut texts = messages.iter().filter(|message| message["method"] == method);
@@ -50,14 +50,14 @@ fn responses_with_unknown_fields_take_bounded_memory() {
         (0..CALLS).map(|number| (format!("go{number}"), result(number))).collect();
     let environment =
         TestEnvironment::new("kept-answers").scripted("wild", &json!({"tools": tools}), "");
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
-    let base = peak_memory(served.pid());
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
+    let base = peak_memory(gateway.pid());
     for number in 0..CALLS {
         crate::probe::until_true("an answer with all its fields", || {
             peer.call(&format!("wild__go{number}"), json!({}))["number"] == number
         });
     }
-    let over = peak_memory(served.pid()).saturating_sub(base) / MIB;
+    let over = peak_memory(gateway.pid()).saturating_sub(base) / MIB;
     at_most("MiB over base after 16 answers of 2 MB", over, 320);
 }

@@ -134,9 +134,9 @@ fn tools_outside_the_profile_do_not_exist_on_stdio() {
 #[test]
 fn tools_outside_the_profile_do_not_exist_over_http() {
     let (environment, other) = (narrowed("scope-http"), alone("scope-http-alone"));
-    let (served, served_other) = (environment.serve(), other.serve());
+    let (gateway, other_gateway) = (environment.serve(), other.serve());
     // Another client may use everything at the same time.
-    let wide = served.peer(Era::Handshake);
+    let wide = gateway.peer(Era::Handshake);
     until_true("everything up", || {
         wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
             && wide.search("select:hidden__test_simple_text")["hits"][0].is_object()
@@ -144,7 +144,8 @@ fn tools_outside_the_profile_do_not_exist_over_http() {
     wide.begin("locked__hang", json!({}));
     let calls = count(&environment.log("locked"), "call echo");
     for era in ERAS {
-        let (with, without) = (served.peer_as(era, "narrow"), served_other.peer_as(era, "narrow"));
+        let (with, without) =
+            (gateway.peer_as(era, "narrow"), other_gateway.peer_as(era, "narrow"));
         ready(&with);
         ready(&without);
         crate::print_figure("questions over HTTP", compare(&with, &without, era));
@@ -165,19 +166,19 @@ fn an_unknown_profile_is_rejected() {
         environment.stderr()
     );
 
-    let served = environment.serve();
+    let gateway = environment.serve();
     let post = |path: &str| {
         let headers = vec![
             ("Accept", "application/json, text/event-stream".to_owned()),
             ("Content-Type", "application/json".to_owned()),
         ];
         let request = Request { method: "POST", path, headers, body: b"{}" };
-        http::ask(&served.address, &request).unwrap()
+        http::ask(&gateway.address, &request).unwrap()
     };
     let absent = post("/mcp/nope");
     assert_eq!(absent, (404, String::new()));
     assert_ne!(post("/mcp/narrow").0, 404);
-    let [old, new] = ERAS.map(|era| served.peer_as(era, "narrow"));
+    let [old, new] = ERAS.map(|era| gateway.peer_as(era, "narrow"));
     let on_stdio = environment.stdio_as(Era::Handshake, "narrow");
     [&old, &new, &on_stdio].into_iter().for_each(ready);
     environment.write(environment.text().split_once("[profiles").unwrap().0);

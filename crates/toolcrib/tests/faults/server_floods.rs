@@ -40,8 +40,8 @@ fn cheap(what: &str, gateway: u32, base: u64) {
 /// The log says why a server was disconnected.
 #[track_caller]
 fn disconnected(environment: &TestEnvironment, why: &str) {
-    let down = |line: &str| line.contains("server is down") && line.contains(why);
-    until_true(why, || environment.stderr().lines().any(down));
+    let is_reason = |line: &str| line.contains("server is down") && line.contains(why);
+    until_true(why, || environment.stderr().lines().any(is_reason));
 }
 
 /// Values take up to sixty times the memory of their text, so a limit on the size of the text is not enough.

@@ -39,22 +39,22 @@ fn none_left(what: &str, environment: &TestEnvironment, pids: &[u32], began: Ins
 #[test]
 fn sigterm_under_load_ends_all_processes() {
     let environment = environment("term");
-    let mut served = environment.serve();
-    let peers = ERAS.map(|era| served.peer(era));
+    let mut gateway = environment.serve();
+    let peers = ERAS.map(|era| gateway.peer(era));
     let pids = process_tree(&peers[0]);
     assert!(pids.iter().all(|pid| is_alive(*pid)));
     let calls: Vec<_> =
         (0..20).map(|n| peers[n % 2].begin("family__echo", json!({"n": n}))).collect();
     let log = environment.log("family");
     until_true("20 calls at the server", || count(&log, "call echo") == 20);
-    served.terminate();
+    gateway.terminate();
     let began = Instant::now();
     for (n, call) in calls.iter().enumerate() {
         let (answer, _) = call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was cut"));
         assert_eq!(answer["result"]["structuredContent"], json!({"n": n}), "{answer}");
     }
     print_duration("20 calls under way at SIGTERM answered after", began.elapsed());
-    served.wait_for_exit();
+    gateway.wait_for_exit();
     none_left("nothing left after SIGTERM", &environment, &pids, began);
 }
 
@@ -62,12 +62,12 @@ fn sigterm_under_load_ends_all_processes() {
 #[test]
 fn an_idle_stream_does_not_delay_the_shutdown() {
     let environment = TestEnvironment::new("idle").faulty("one", &[]);
-    let mut served = environment.serve();
-    let listening = served.peer(Era::Stateless);
+    let mut gateway = environment.serve();
+    let listening = gateway.peer(Era::Stateless);
     listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     listening.wait_for_message("notifications/subscriptions/acknowledged").expect("it listens");
-    served.terminate();
-    print_duration("end of a gateway with an idle listener", served.wait_for_exit());
+    gateway.terminate();
+    print_duration("end of a gateway with an idle listener", gateway.wait_for_exit());
     assert!(
         !environment.stderr().contains("were cut off"),
         "it is not waited for: {}",
@@ -93,11 +93,11 @@ fn sigterm_on_stdio_ends_all_processes() {
 #[test]
 fn sigkill_leaves_no_processes() {
     let environment = environment("kill-gateway");
-    let mut served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let mut gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     let pids = process_tree(&peer);
     peer.begin("family__echo", json!({}));
-    served.kill();
+    gateway.kill();
     let began = Instant::now();
     none_left("nothing left after SIGKILL", &environment, &pids, began);
     let again = environment.serve();

@@ -80,7 +80,7 @@ fn a_list_of_a_million_pages_is_cut_off() {
     let over = peak_memory(peer.gateway()).saturating_sub(base) / MIB;
     at_most("MiB over 64 pages after a million", over, 64);
     assert_eq!(crate::probe::count(&environment.log("endless"), "list"), 64);
-    let seen = &environment.doctor()[0];
+    let server = &environment.doctor()[0];
     let note = "its tools have more than 64 pages; the first 64 are used";
-    assert_eq!((&seen["tools"], &seen["notes"]), (&json!(64), &json!([note])), "{seen}");
+    assert_eq!((&server["tools"], &server["notes"]), (&json!(64), &json!([note])), "{server}");
 }

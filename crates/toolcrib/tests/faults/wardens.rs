@@ -17,10 +17,10 @@ struct ProcessTree {
 fn start(name: &str) -> (TestEnvironment, HttpGateway, RawClient, ProcessTree) {
     let environment =
         TestEnvironment::new(name).faulty("family", &["--grandchild", "--hang", "hang"]);
-    let served = environment.serve();
-    let peer = served.peer(Era::Handshake);
+    let gateway = environment.serve();
+    let peer = gateway.peer(Era::Handshake);
     let process_tree = process_tree(&peer);
-    (environment, served, peer, process_tree)
+    (environment, gateway, peer, process_tree)
 }
 
 fn process_tree(peer: &RawClient) -> ProcessTree {
@@ -81,11 +81,11 @@ fn both_wardens_are_killed() {
 #[test]
 fn a_warden_is_killed_with_the_gateway() {
     for which in ["inner", "outer"] {
-        let (environment, mut served, peer, process_tree) =
+        let (environment, mut gateway, peer, process_tree) =
             start(&format!("warden-gateway-{which}"));
         peer.begin("family__hang", json!({}));
         signal(if which == "inner" { process_tree.inner } else { process_tree.outer }, "-KILL");
-        served.kill();
+        gateway.kill();
         until_true("nothing is left", || {
             let folder = environment.folder.to_str().unwrap();
             !process_tree.server.iter().any(|pid| is_alive(*pid))

@@ -82,9 +82,9 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
     let run = toolcrib(&["eval", "--json", folder]).json();
     let set = &run["datasets"][0];
     assert_eq!((set["queries"].as_u64(), set["unservable"].as_u64()), (Some(1), Some(1)), "{run}");
-    for told in [set, &run["mean"]] {
+    for metrics in [set, &run["mean"]] {
         assert_eq!(
-            (told["answered"].as_f64(), told["unservable_answered"].as_f64()),
+            (metrics["answered"].as_f64(), metrics["unservable_answered"].as_f64()),
             (Some(1.0), Some(0.0))
         );
     }

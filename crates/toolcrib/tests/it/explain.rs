@@ -55,8 +55,8 @@ fn the_printed_parts_add_up_to_the_score() {
         let sum = |lines: &[&str]| lines.iter().filter_map(|line| number(line)).sum::<f64>();
         assert!((sum(&parts) - score).abs() < 1e-3, "{}", run.out);
         if preset == "default" {
-            let told = parts[1].split(" words: score ").nth(1).and_then(number).unwrap();
-            assert!((sum(&below) - told).abs() < 1e-3, "{}", run.out);
+            let word_score = parts[1].split(" words: score ").nth(1).and_then(number).unwrap();
+            assert!((sum(&below) - word_score).abs() < 1e-3, "{}", run.out);
         }
         assert!(run.out.starts_with("github__create_issue  rank 1\n"), "{}", run.out);
     }
@@ -88,8 +88,8 @@ fn a_tool_that_is_not_ranked_exits_with_1() {
     let args =
         ["explain", "--catalog", &catalog, "--preset", "hermes", "run a command", "terminal"];
     let run = toolcrib(&args);
-    let said = "`terminal` is not ranked: the model always sees its full definition\n";
-    assert_eq!((run.code, run.out.as_str()), (1, said));
+    let notice = "`terminal` is not ranked: the model always sees its full definition\n";
+    assert_eq!((run.code, run.out.as_str()), (1, notice));
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn confidence_and_fit_are_printed_with_their_reason() {
         "{}",
         run.out
     );
-    let told = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
-    assert!(run.out.ends_with(&told), "{}", run.out);
+    let fit_line = format!("\nfit strong: {}\n", answer["because"].as_str().unwrap());
+    assert!(run.out.ends_with(&fit_line), "{}", run.out);
     let run = toolcrib(&["explain", "github__create_issue"]);
     assert!(run.out.ends_with("\nfit strong: the query names the first hit\n"), "{}", run.out);
 }

@@ -57,8 +57,8 @@ impl ImportFolders {
     fn server(&self, client: ClientKind, file: &str, name: &str) -> Server {
         let file = self.at(file);
         let text = fs::read_to_string(&file).unwrap();
-        let place = ImportSource { file: &file, folder: &self.at("project") };
-        read_as(client, &text, &place).unwrap().servers.remove(name).unwrap()
+        let source = ImportSource { file: &file, folder: &self.at("project") };
+        read_as(client, &text, &source).unwrap().servers.remove(name).unwrap()
     }
 }
 

@@ -66,11 +66,11 @@ fn the_core_modules_can_be_read_in_the_order_of_the_list() {
     let mut sorted = order.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, uses.keys().collect::<Vec<_>>());
-    let place = |name: &String| order.iter().position(|listed| listed == name);
+    let position = |name: &String| order.iter().position(|listed| listed == name);
     for (module, used) in &uses {
         for (name, file) in used {
             assert!(
-                place(name) < place(module),
+                position(name) < position(module),
                 "`{module}` uses `{name}`, which is listed after it ({file})"
             );
         }

@@ -9,8 +9,8 @@ fn decided(name: &str, text: &str, more: &[&str]) -> (String, String) {
     let config = file(name, text);
     let run = toolcrib(&[&["stats", "--json", "--config", &config], more].concat());
     assert_eq!(run.code, 0, "{run:?}");
-    let said = run.err.replace(&config, "FILE");
-    (run.json()["reason"].as_str().unwrap().to_owned(), said)
+    let stderr = run.err.replace(&config, "FILE");
+    (run.json()["reason"].as_str().unwrap().to_owned(), stderr)
 }
 
 fn found(args: &[&str]) -> Vec<String> {
@@ -50,8 +50,8 @@ fn unrelated_keys_in_a_file_are_ignored() {
         reason,
         "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
-    let told = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
-    assert_eq!(said, format!("warning: `FILE`: {told}\n"));
+    let warning = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
+    assert_eq!(said, format!("warning: `FILE`: {warning}\n"));
 }
 
 /// The tools of a request belong to the agent, whatever the file is called; those of a server's list belong to the
@@ -90,8 +90,8 @@ fn hermes_flags_are_read_as_its_own_parser_reads_them() {
         ("{enabled: no}", "tool search is off"),
     ] {
         let yaml = format!("tools:\n  tool_search: {value}\n");
-        let said = decided("flag.yml", &yaml, &["--preset", "hermes"]);
-        assert_eq!(said, (reason.to_owned(), String::new()), "{value}");
+        let decision = decided("flag.yml", &yaml, &["--preset", "hermes"]);
+        assert_eq!(decision, (reason.to_owned(), String::new()), "{value}");
     }
 }
 
@@ -154,8 +154,8 @@ fn claude_code_settings_are_read() {
         ("auto:90", "below the thresholds"),
     ] {
         let json = format!(r#"{{"env": {{"ENABLE_TOOL_SEARCH": "{value}"}}}}"#);
-        let said = decided("settings.json", &json, &["--preset", "claude-code"]);
-        assert_eq!(said, (reason.to_owned(), String::new()), "{value}");
+        let decision = decided("settings.json", &json, &["--preset", "claude-code"]);
+        assert_eq!(decision, (reason.to_owned(), String::new()), "{value}");
     }
 }
 
@@ -192,10 +192,10 @@ fn files_of_no_known_system_are_input_errors_with_a_hint() {
         let config = file(name, text);
         let run = toolcrib(&["stats", "--json", "--config", &config]);
         assert_eq!(run.code, 2, "{run:?}");
-        let said = run.json();
-        let text = |key: &str| said[key].as_str().unwrap().to_owned();
-        assert!(text("error").contains(name) && text("error").contains(problem), "{said}");
-        assert!(text("hint").contains(hint), "{said}");
+        let error = run.json();
+        let text = |key: &str| error[key].as_str().unwrap().to_owned();
+        assert!(text("error").contains(name) && text("error").contains(problem), "{error}");
+        assert!(text("hint").contains(hint), "{error}");
         // The gateway and the proxy read YAML in the same way.
         let commands = [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]];
         for command in commands.into_iter().filter(|_| name.contains(".yaml")) {

@@ -90,7 +90,7 @@ fn misjudged(preset: Preset) -> (String, String) {
     (answered.join(" "), refused.join(" "))
 }
 
-fn told(answered: &str, refused: &str) -> (String, String) {
+fn query_ids(answered: &str, refused: &str) -> (String, String) {
     (answered.to_owned(), refused.to_owned())
 }
 
@@ -98,13 +98,16 @@ fn told(answered: &str, refused: &str) -> (String, String) {
 /// harder than a catalog from another field.
 #[test]
 fn known_wrong_fits_with_words_and_vectors() {
-    assert_eq!(misjudged(Preset::Default), told("q55 q56 q57 q58 q60 q61", "q30 q36 q39 q40 q42"));
+    assert_eq!(
+        misjudged(Preset::Default),
+        query_ids("q55 q56 q57 q58 q60 q61", "q30 q36 q39 q40 q42")
+    );
 }
 
 #[test]
 fn known_wrong_fits_with_words_alone() {
     assert_eq!(
         misjudged(Preset::Words),
-        told("q55 q56 q57 q58 q59 q60 q61 q62 q63 q64", "q26 q36 q39 q40 q41")
+        query_ids("q55 q56 q57 q58 q59 q60 q61 q62 q63 q64", "q26 q36 q39 q40 q41")
     );
 }

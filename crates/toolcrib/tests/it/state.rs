@@ -50,8 +50,8 @@ fn a_token_is_not_saved_where_others_can_write() {
     let home = Home::new();
     assert!(is_usable(&home.serve()));
     let token = home.state().join("token");
-    let made = fs::read_to_string(&token).unwrap();
-    assert_eq!(made.len(), 64);
+    let token_text = fs::read_to_string(&token).unwrap();
+    assert_eq!(token_text.len(), 64);
     for (folder, bits) in [
         (home.state(), 0o777),
         (home.state(), 0o1777),
@@ -70,7 +70,7 @@ fn a_token_is_not_saved_where_others_can_write() {
         assert!(run.err.contains(&problem) && run.err.contains(&hint), "{run:?}");
     }
     assert!(is_usable(&home.serve()));
-    assert_eq!(fs::read_to_string(&token).unwrap(), made);
+    assert_eq!(fs::read_to_string(&token).unwrap(), token_text);
 }
 
 #[test]

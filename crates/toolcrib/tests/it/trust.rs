@@ -130,9 +130,9 @@ fn a_relative_config_folder_is_ignored() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.arg("doctor").current_dir(folders.at("work")).env("HOME", folders.at("home"));
         let done = command.env(name, value).stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(!folders.ran("theirs"), "{name}={value}: {said}");
-        assert!(said.starts_with("config: none"), "{name}={value}: {said}");
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        assert!(!folders.ran("theirs"), "{name}={value}: {stderr}");
+        assert!(stderr.starts_with("config: none"), "{name}={value}: {stderr}");
     }
 }
 
@@ -183,8 +183,8 @@ fn a_config_of_another_user_is_rejected() {
 #[test]
 fn a_pipe_in_place_of_the_config_does_not_block() {
     let folders = Folders::new("pipe");
-    let made = Command::new("mkfifo").arg(folders.users()).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(folders.users()).status().unwrap();
+    assert!(status.success());
     let run = folders.run(&["doctor"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert!(run.err.contains("not a regular file"), "{run:?}");

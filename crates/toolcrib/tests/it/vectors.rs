@@ -106,10 +106,10 @@ fn a_broken_model2vec_table_is_reported() {
     let folder = published("published-b");
     fs::write(folder.join("model.safetensors"), "not tensors").unwrap();
     let run = toolcrib(&["search", "--embedding-model", folder.to_str().unwrap(), "rainy"]);
-    let said = run.err.replace(folder.to_str().unwrap(), "DIR");
+    let stderr = run.err.replace(folder.to_str().unwrap(), "DIR");
     assert_eq!(run.code, 2);
-    assert!(said.starts_with("error: `DIR`: `model.safetensors`: "), "{said}");
-    assert!(said.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{said}");
+    assert!(stderr.starts_with("error: `DIR`: `model.safetensors`: "), "{stderr}");
+    assert!(stderr.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{stderr}");
 }
 
 /// The default build has only Toolcrib's own tokenizer.
@@ -118,7 +118,7 @@ fn a_broken_model2vec_table_is_reported() {
 fn a_model2vec_table_needs_a_build_with_the_feature() {
     let folder = published("published-a");
     let folder = folder.to_str().unwrap();
-    let said = format!(
+    let expected = format!(
         "error: `{folder}`: this build cannot read the files of Model2Vec, only a `table.bin`\nhint: install with `cargo install --path crates/toolcrib --features model2vec`\n"
     );
     for command in [&["search"][..], &["mcp"], &["serve", "--listen", "127.0.0.1:0"]] {
@@ -128,7 +128,7 @@ fn a_model2vec_table_needs_a_build_with_the_feature() {
             args.push("rainy");
         }
         let run = toolcrib(&args);
-        assert!(run.code == 2 && run.err.ends_with(&said), "{command:?}: {run:?}");
+        assert!(run.code == 2 && run.err.ends_with(&expected), "{command:?}: {run:?}");
     }
 }
 
@@ -143,11 +143,11 @@ fn our_own_table_takes_precedence_over_model2vec_files_in_the_same_folder() {
     let with_own = [&explain[..], &["--embedding-model", folder]].concat();
     assert_eq!(toolcrib(&with_own).json(), toolcrib(&explain).json());
     fs::write(own, "TCRIBEM1").unwrap();
-    let said = format!(
+    let expected = format!(
         "error: `{folder}`: not a table of vectors: it does not begin with `TCRIBEM2`\nhint: use a table that was written by `training/`\n"
     );
     let run = toolcrib(&with_own);
-    assert_eq!((run.code, run.err), (2, said));
+    assert_eq!((run.code, run.err), (2, expected));
 }
 
 #[test]
@@ -170,17 +170,17 @@ fn a_ranker_without_vectors_rejects_a_table() {
     let folder = folder.to_str().unwrap();
     for preset in ["words", "everruns", "hermes", "opencode", "claude-code"] {
         let run = toolcrib(&["search", "--preset", preset, "--embedding-model", folder, "rainy"]);
-        let said = format!(
+        let expected = format!(
             "error: `{folder}`: the ranker of this preset uses no vectors\nhint: remove `--embedding-model`, or choose a preset that ranks with vectors\n"
         );
-        assert_eq!((run.code, run.err), (2, said), "{preset}");
+        assert_eq!((run.code, run.err), (2, expected), "{preset}");
     }
     let config = file("by-words.toml", "[rank]\nby = 'words'\nembedding_model = 'model'\n");
     let run = toolcrib(&["search", "--config", &config, "rainy"]);
-    let said = format!(
+    let expected = format!(
         "error: `{config}`: `rank.embedding_model` is out of range\nhint: `rank.embedding_model` may be set only if `rank.by` is \"hybrid\"; no other ranker uses vectors\n"
     );
-    assert_eq!((run.code, run.err), (2, said));
+    assert_eq!((run.code, run.err), (2, expected));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_missing_or_broken_table_is_reported() {
     let (absent, broken) =
         (own_table_folder("model-d").join("absent"), own_table_folder("model-e"));
     fs::write(broken.join("table.bin"), "TCRIBEM2").unwrap();
-    let told = |folder: &Path| {
+    let error_for = |folder: &Path| {
         let folder = folder.to_str().unwrap();
         let run = toolcrib(&["search", "--embedding-model", folder, "rainy"]);
         (run.code, run.err.replace(folder, "DIR"))
@@ -198,13 +198,16 @@ fn a_missing_or_broken_table_is_reported() {
     } else {
         ""
     };
-    let said = format!(
+    let expected = format!(
         "error: `DIR/table.bin`: no such file\nhint: name a folder with a `table.bin`, as `training/` writes it{also}\n"
     );
-    assert_eq!(told(&absent), (2, said));
-    let (code, said) = told(&broken);
+    assert_eq!(error_for(&absent), (2, expected));
+    let (code, expected) = error_for(&broken);
     assert_eq!(code, 2);
-    assert!(said.starts_with("error: `DIR`: the table is truncated in its header"), "{said}");
+    assert!(
+        expected.starts_with("error: `DIR`: the table is truncated in its header"),
+        "{expected}"
+    );
     for (command, more) in [("mcp", vec![]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
         let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
         let run = toolcrib(&args);

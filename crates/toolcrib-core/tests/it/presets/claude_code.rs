@@ -124,7 +124,7 @@ fn a_loaded_tool_keeps_its_name_in_the_index() {
     let after = show(&mut chat);
     assert_eq!(after.listing, before.listing);
     assert!(after.listing.as_ref().unwrap().text.contains("Monitor"));
-    assert_eq!(after.announcement, None, "nothing has to be said again");
+    assert_eq!(after.announcement, None, "nothing is announced again");
 }
 
 #[test]
@@ -202,8 +202,9 @@ fn a_description_cannot_close_its_enclosing_block() {
 fn a_tool_without_a_useful_description_is_reported() {
     let catalog = catalog(&[mcp("acme", "tool_042", "", &json!({})), session().remove(5)]);
     let weak: Vec<Weakness> = catalog.ids().filter_map(|id| catalog.weakness(id)).collect();
-    let said: Vec<(&str, bool)> = weak.iter().map(|weak| (&*weak.name, weak.described)).collect();
-    assert_eq!(said, [("mcp__acme__tool_042", false)]);
+    let reported: Vec<(&str, bool)> =
+        weak.iter().map(|weak| (&*weak.name, weak.described)).collect();
+    assert_eq!(reported, [("mcp__acme__tool_042", false)]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn the_search_tool_is_added_and_is_never_deferred() {
     );
     chat.search("web_fetch");
     assert_eq!(sent(&show(&mut chat), SEARCH), first);
-    assert_eq!(show(&mut chat).own_tools.len(), 1, "there is no other tool of ours");
+    assert_eq!(show(&mut chat).own_tools.len(), 1, "Toolcrib adds no other tool");
 }
 
 #[test]

@@ -18,8 +18,8 @@ const NAME: &str = "everruns@0.50";
 /// `count` tools of a server, with one parameter each.
 fn tools(count: usize) -> Vec<Value> {
     let with = |at: usize| {
-        let words = format!("Reads gauge number {at}.");
-        tool(&format!("plant__gauge_{at}"), &words, &strings(&["unit"], 1))
+        let description = format!("Reads gauge number {at}.");
+        tool(&format!("plant__gauge_{at}"), &description, &strings(&["unit"], 1))
     };
     (0..count).map(with).collect()
 }
@@ -64,7 +64,10 @@ fn a_stub_is_an_open_object_without_a_hint() {
     let shown = show(&mut Chat::new(&crib));
     let stub = json!({"type": "object", "properties": {}, "additionalProperties": true});
     assert_eq!(sent(&shown)[0], ("plant__gauge_0".into(), stub));
-    assert!(shown.instruction.as_ref().unwrap().contains("tool_search"), "said once");
+    assert!(
+        shown.instruction.as_ref().unwrap().contains("tool_search"),
+        "the hint is in the instruction"
+    );
 }
 
 #[test]
@@ -124,19 +127,19 @@ fn found_tools_get_their_schemas_unless_reveal_says_otherwise() {
     let before = show(&mut chat);
     let reply = chat.search("gauge_7");
     assert!(reply.hits[0].input_schema.is_some());
-    assert_eq!(show(&mut chat), before, "the list stays as it is");
+    assert_eq!(show(&mut chat), before, "the list is unchanged");
     assert!(!before.instruction.as_ref().unwrap().contains("next step"));
 }
 
 #[test]
 fn an_invalid_reveal_falls_back_to_the_default_with_a_warning() {
-    let said = warnings(Preset::Everruns050, &with(&json!({"reveal": "never"})));
+    let warned = warnings(Preset::Everruns050, &with(&json!({"reveal": "never"})));
     let problem = "\"never\" is neither `redefine` nor `in_result`; using `redefine`";
-    assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
+    assert_eq!(warned, [format!("`capabilities.tool_search.reveal`: {problem}")]);
     let both = with(&json!({"reveal": "in_result", "bounded": true}));
     let problem = "`in_result` cannot be combined with `bounded`; using `redefine`";
-    let said = warnings(Preset::Everruns050, &both);
-    assert_eq!(said, [format!("`capabilities.tool_search.reveal`: {problem}")]);
+    let warned = warnings(Preset::Everruns050, &both);
+    assert_eq!(warned, [format!("`capabilities.tool_search.reveal`: {problem}")]);
 }
 
 #[test]
@@ -195,9 +198,9 @@ fn bounded_has_its_own_limits_and_warns_about_values_out_of_range() {
     assert_eq!(settings.search.reply_tokens, 32_768 / 4);
     assert_eq!(settings.activation.mode, ActivationMode::On);
     let far = json!({"bounded": true, "max_active_tools": 500, "max_result_bytes": 1});
-    let said = warnings(Preset::Everruns050, &with(&far));
+    let warned = warnings(Preset::Everruns050, &with(&far));
     assert_eq!(
-        said,
+        warned,
         [
             "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128, 128 is used",
             "`capabilities.tool_search.max_result_bytes`: 1 is not within 1024 to 65536, 1024 is used",

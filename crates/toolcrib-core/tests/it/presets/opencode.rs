@@ -40,8 +40,8 @@ fn sent(shown: &Disclosure) -> Vec<Value> {
 /// The descriptions of these tools that the model receives.
 fn descriptions(shown: &Disclosure, names: &[&str]) -> Vec<String> {
     let sent = sent(shown);
-    let of = |name: &&str| sent.iter().find(|tool| tool["name"] == **name).unwrap();
-    names.iter().map(|name| of(name)["description"].as_str().unwrap().to_owned()).collect()
+    let find = |name: &&str| sent.iter().find(|tool| tool["name"] == **name).unwrap();
+    names.iter().map(|name| find(name)["description"].as_str().unwrap().to_owned()).collect()
 }
 
 fn answer(outcome: CallOutcome) -> Reply {
@@ -131,8 +131,8 @@ fn the_system_prompt_sends_the_model_to_tool_search() {
     let turn = TurnContext::new(&scope).with_model("claude-sonnet-4-5");
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let instruction = shown.instruction.as_ref().unwrap();
-    for said in ["a mark", "get them from `tool_search` before the first use"] {
-        assert!(instruction.contains(said), "{instruction}");
+    for phrase in ["a mark", "get them from `tool_search` before the first use"] {
+        assert!(instruction.contains(phrase), "{instruction}");
     }
     assert!(!instruction.contains(char::is_numeric), "no counts: they would break the cache");
 }
@@ -141,14 +141,14 @@ fn the_system_prompt_sends_the_model_to_tool_search() {
 fn other_providers_models_are_told_to_search_before_calling() {
     let crib = opencode();
     let scope = Scope::all(crib.catalog());
-    let told = |model| {
+    let instruction_for = |model| {
         let turn = TurnContext::new(&scope).with_model(model);
         crib.disclose(&turn, &mut Conversation::new()).instruction.clone().unwrap()
     };
-    let anthropic = told(Some("claude-sonnet-4-5"));
+    let anthropic = instruction_for(Some("claude-sonnet-4-5"));
     assert!(!anthropic.contains("Never call"));
     for model in [Some("gpt-5.4"), Some("gemini-3-pro"), Some("qwen3-coder"), None] {
-        let other = told(model);
+        let other = instruction_for(model);
         let more = other.strip_prefix(&anthropic).unwrap();
         assert!(
             more.starts_with(" Never call a tool described only by a mark before `tool_search`"),

@@ -195,19 +195,19 @@ proptest! {
         at in any::<prop::sample::Index>(), byte in any::<u8>()
     ) {
         let mut flipped = answer(1, &SEARCH, true).into_bytes();
-        let place = at.index(flipped.len());
-        flipped[place] = byte;
+        let position = at.index(flipped.len());
+        flipped[position] = byte;
         let call = json!({"choices": [{"delta": {"tool_calls": [odd, odd]}, "finish_reason": odd}]});
         let message = json!({"choices": [{"message": {"role": "assistant", "tool_calls": [odd]}}]});
         let body = request(&json!([{"role": "user", "content": "hi"}]), false).to_string();
-        for said in [&odd, &call, &message] {
-            let event = format!("data: {said}\n\n").into_bytes();
+        for value in [&odd, &call, &message] {
+            let event = format!("data: {value}\n\n").into_bytes();
             play(&[[event.clone(), flipped.clone(), event].concat(), bytes.clone()], &[7]);
-            let _ = new_conversation().turn(TARGET, &body).complete_response(said.to_string().as_bytes());
+            let _ = new_conversation().turn(TARGET, &body).complete_response(value.to_string().as_bytes());
         }
-        let asked = request(&json!([{"role": "assistant", "tool_calls": [odd], "content": odd}, odd]), true);
-        if Request::read(Api::Chat, TARGET, asked.to_string().into_bytes()).is_ok() {
-            new_conversation().turn(TARGET, &asked.to_string()).request();
+        let odd_request = request(&json!([{"role": "assistant", "tool_calls": [odd], "content": odd}, odd]), true);
+        if Request::read(Api::Chat, TARGET, odd_request.to_string().into_bytes()).is_ok() {
+            new_conversation().turn(TARGET, &odd_request.to_string()).request();
         }
         let _ = Request::read(Api::Chat, TARGET, bytes);
     }

@@ -25,9 +25,9 @@ fn a_call_with_invalid_arguments_is_answered_with_the_schema() {
             let rounds =
                 [call("call_wrong000001", wrong), call("call_right000001", r#"{"q":"Ada"}"#)];
             let got = conversation.send(TARGET, &request(&messages, stream), &rounds);
-            let seen = read_as_client(&got, stream);
-            let calls = seen.message["tool_calls"].as_array().unwrap();
-            assert_eq!(calls.len(), 1, "{seen:?}");
+            let received = read_as_client(&got, stream);
+            let calls = received.message["tool_calls"].as_array().unwrap();
+            assert_eq!(calls.len(), 1, "{received:?}");
             assert_eq!(calls[0]["function"]["arguments"], r#"{"q":"Ada"}"#);
             let refusal = conversation.sent[1]["messages"][2]["content"].as_str().unwrap();
             assert!(refusal.contains(r#""required":["q"]"#), "{refusal}");

@@ -15,10 +15,10 @@ fn the_client_does_not_get_an_incomplete_call() {
             let says = ModelOutput { text: "Let me", calls: &[call], finish: "length" };
             let body = request(&json!([{"role": "user", "content": "Find Ada."}]), stream);
             let got = new_conversation().send(TARGET, &body, &[answer(1, &says, stream)]);
-            let seen = read_as_client(&got, stream);
-            assert_eq!(seen.message["content"], "Let me");
-            assert_eq!(seen.message.get("tool_calls"), None, "{}", got.text);
-            assert_eq!(seen.finish, "length");
+            let received = read_as_client(&got, stream);
+            assert_eq!(received.message["content"], "Let me");
+            assert_eq!(received.message.get("tool_calls"), None, "{}", got.text);
+            assert_eq!(received.finish, "length");
         }
     }
 }
@@ -33,11 +33,11 @@ fn an_incomplete_call_is_not_sent_back_to_the_upstream() {
                 ModelOutput { text, calls: &[HALF], finish: "length" },
             ];
             let answers = [answer(1, &rounds[0], stream), answer(2, &rounds[1], stream)];
-            let asked = json!({"role": "user", "content": "Find Ada."});
-            conversation.send(TARGET, &request(&json!([asked]), stream), &answers);
+            let question = json!({"role": "user", "content": "Find Ada."});
+            conversation.send(TARGET, &request(&json!([question]), stream), &answers);
             let more = json!({"role": "user", "content": "Go on."});
             let echo = json!({"role": "assistant", "content": text});
-            let next = request(&json!([asked, echo, more]), stream);
+            let next = request(&json!([question, echo, more]), stream);
             let says = ModelOutput { text: "Nobody.", calls: &[], finish: "stop" };
             conversation.send(TARGET, &next, &[answer(3, &says, stream)]);
             let sent = conversation.sent[2]["messages"].as_array().unwrap();

@@ -19,11 +19,11 @@ fn play(
 }
 
 fn rounds() -> Vec<Vec<u8>> {
-    let said = [
+    let outputs = [
         json!([{"text": "Ich schaue nach: Müller & Söhne. 🎻"}, search()]),
         json!([{"text": "Once more."}, search(), bridged(), {"text": "So.", "thoughtSignature": "eA=="}]),
     ];
-    said.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", true).into_bytes()).collect()
+    outputs.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", true).into_bytes()).collect()
 }
 
 /// Bytes that mostly look like events.
@@ -126,8 +126,8 @@ proptest! {
         let conversation = GeminiConversation::new(true);
         let body = request(&json!(conversation.contents)).to_string();
         let mut flipped = rounds();
-        let place = at.index(flipped[0].len());
-        flipped[0][place] = byte;
+        let position = at.index(flipped[0].len());
+        flipped[0][position] = byte;
         let event = format!("data: {}\n\n", json!({"candidates": [{"content": {"parts": [odd]}}, odd]}));
         for round in [bytes.clone(), flipped[0].clone(), event.into_bytes(), format!("data: {odd}\n\n").into_bytes()] {
             play(&conversation, &body, &[round.clone(), bytes.clone()], &[7]);
@@ -136,10 +136,10 @@ proptest! {
         let _ = conversation.inner.turn(WHOLE, &body).complete_response(odd.to_string().as_bytes());
         let _ = Request::read(Api::Gemini, WHOLE, bytes.clone());
         let _ = Request::read(Api::Gemini, &String::from_utf8_lossy(&bytes), body.into_bytes());
-        let mut asked = request(&json!([user("hi"), {"role": "model", "parts": [odd]}, odd, {"parts": [odd]}]));
-        let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes())
-            .map(|_| conversation.inner.turn(WHOLE, &asked.to_string()).request());
-        asked["tools"] = odd;
-        let _ = Request::read(Api::Gemini, WHOLE, asked.to_string().into_bytes());
+        let mut odd_request = request(&json!([user("hi"), {"role": "model", "parts": [odd]}, odd, {"parts": [odd]}]));
+        let _ = Request::read(Api::Gemini, WHOLE, odd_request.to_string().into_bytes())
+            .map(|_| conversation.inner.turn(WHOLE, &odd_request.to_string()).request());
+        odd_request["tools"] = odd;
+        let _ = Request::read(Api::Gemini, WHOLE, odd_request.to_string().into_bytes());
     }
 }

@@ -62,7 +62,7 @@ fn a_failed_round_is_reported_in_the_stream() {
     let conversation = GeminiConversation::new(true);
     let body = request(&json!(conversation.contents)).to_string();
     let mut out = Vec::new();
-    for (status, told, expected) in [
+    for (status, body, expected) in [
         (
             429,
             "{\"error\": {\"code\": 429,\n \"message\": \"slow down\"}}",
@@ -80,7 +80,7 @@ fn a_failed_round_is_reported_in_the_stream() {
         assert!(matches!(turn.end(&mut out), NextStep::Again));
         assert_eq!(out, b"", "the client gets nothing of it");
         assert_eq!(turn.keep_alive(), b"", "clients take every line for data");
-        turn.fail(status, told.as_bytes(), &mut out);
+        turn.fail(status, body.as_bytes(), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("data: {expected}\n\n"));
     }
 }
@@ -127,13 +127,13 @@ fn a_blocked_prompt() {
     assert_eq!(send(&[event(&blocked)]).text, event(&blocked), "byte for byte");
     let sum = json!({"promptTokenCount": 105, "candidatesTokenCount": 10, "totalTokenCount": 115,
         "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]});
-    let told = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
+    let expected = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
         "usageMetadata": sum});
-    assert_eq!(send(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&told));
+    assert_eq!(send(&[searched(), event(&blocked)]).events(), std::slice::from_ref(&expected));
     let mut conversation = GeminiConversation::new(false);
     let answers = [answer(1, &json!([search()]), "STOP", false), blocked.to_string()];
     let got = conversation.inner.send(WHOLE, &request(&json!(conversation.contents)), &answers);
-    assert_eq!(got.json(), told);
+    assert_eq!(got.json(), expected);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_finish_reason_in_every_event_and_usage_after_it() {
     let counts =
         event(&json!({"usageMetadata": {"promptTokenCount": 200}, "responseId": "resp-2"}));
     let got = send(&[searched(), piece("One ") + &piece("two.") + &counts]);
-    let said = |text: &str| {
+    let text_event = |text: &str| {
         json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}}],
             "responseId": "resp-1"})
     };
@@ -180,7 +180,7 @@ fn a_finish_reason_in_every_event_and_usage_after_it() {
         "finishReason": "STOP", "groundingMetadata": {"q": 1}}], "responseId": "resp-1",
         "usageMetadata": {"promptTokenCount": 300, "candidatesTokenCount": 10, "totalTokenCount": 110,
             "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]}});
-    assert_eq!(got.events(), [said("One "), said("two."), end]);
+    assert_eq!(got.events(), [text_event("One "), text_event("two."), end]);
     assert_eq!(got.done.summary.usage.input, 300);
     assert_eq!(got.done.summary.last.input, 200);
 }

@@ -121,9 +121,9 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
         }
         assert_eq!(event["responseId"], json!(id), "one response has one id");
         let candidate = &event["candidates"][0];
-        let came = candidate["content"]["parts"].as_array().unwrap();
-        assert!(!came.is_empty(), "clients forget a turn with an empty content: {event}");
-        for part in came {
+        let received = candidate["content"]["parts"].as_array().unwrap();
+        assert!(!received.is_empty(), "clients forget a turn with an empty content: {event}");
+        for part in received {
             let bare =
                 |part: &Value| part["text"].is_string() && part.as_object().unwrap().len() == 1;
             match parts.last_mut().filter(|last| bare(last) && bare(part) && stream) {

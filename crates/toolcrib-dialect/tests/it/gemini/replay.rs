@@ -14,10 +14,10 @@ fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
     let received =
         conversation.send(&[json!([{"text": "Let me look."}, search()]), json!([bridged])]);
     assert_eq!(received.content["parts"][1]["functionCall"]["id"], id);
-    let mut told = response("crm__find_customer", "Ada, 7");
-    told["functionResponse"]["id"] = json!(id);
+    let mut result = response("crm__find_customer", "Ada, 7");
+    result["functionResponse"]["id"] = json!(id);
     conversation.contents.push(received.content.clone());
-    conversation.contents.push(json!({"role": "user", "parts": [told]}));
+    conversation.contents.push(json!({"role": "user", "parts": [result]}));
     (conversation, received)
 }
 
@@ -88,7 +88,7 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
 
 /// Changes the conversation of [`two_turns`] as a client does that omits ids.
 fn without_ids(contents: &mut [Value]) {
-    for part in contents.iter_mut().flat_map(|said| said["parts"].as_array_mut().unwrap()) {
+    for part in contents.iter_mut().flat_map(|content| content["parts"].as_array_mut().unwrap()) {
         for key in ["functionCall", "functionResponse"] {
             if let Some(inner) = part.get_mut(key).and_then(Value::as_object_mut) {
                 inner.remove("id");
@@ -105,12 +105,12 @@ fn a_client_may_omit_the_ids_it_received() {
         without_ids(&mut conversation.contents);
         let received = conversation.send(&[json!([{"text": "Found."}])]);
         assert!(begins_with(&conversation.last()["contents"], &before), "the search was restored");
-        let mut told = response("tool_call", "Ada, 7");
-        told["functionResponse"]["id"] = json!("call-0123456789ab");
+        let mut result = response("tool_call", "Ada, 7");
+        result["functionResponse"]["id"] = json!("call-0123456789ab");
         let known = before.as_array().unwrap().len();
         assert_eq!(
             conversation.last()["contents"][known + 1],
-            json!({"role": "user", "parts": [told]})
+            json!({"role": "user", "parts": [result]})
         );
         conversation.reply(&received, &json!([{"text": "Thanks."}]));
     }
@@ -119,7 +119,7 @@ fn a_client_may_omit_the_ids_it_received() {
 /// Changes a history as a client does that requires an id and a signature on every call. Gemini CLI invents an
 /// id or a signature that is missing, and prefixes an existing id with the tool's name.
 fn with_other_ids(contents: &mut [Value]) {
-    let mut made = 0;
+    let mut count = 0;
     for content in contents {
         let mut first = true;
         for part in content["parts"].as_array_mut().unwrap() {
@@ -127,10 +127,10 @@ fn with_other_ids(contents: &mut [Value]) {
             let name = call["name"].as_str().unwrap().to_owned();
             let id = match call["id"].as_str() {
                 Some(id) => format!("{name}__{id}"),
-                None => format!("{name}_1763326_{made}"),
+                None => format!("{name}_1763326_{count}"),
             };
             call["id"] = json!(id);
-            made += 1;
+            count += 1;
             if first && part.get("thoughtSignature").is_none() {
                 part["thoughtSignature"] = json!("skip_thought_signature_validator");
             }
@@ -155,14 +155,14 @@ fn a_client_may_invent_ids_and_signatures() {
             .map(|at| conversation.contents[1]["parts"][at]["functionCall"]["id"].clone())
             .collect();
         assert_eq!(ids[0], "crm__find_customer_1763326_0");
-        let told = |at: usize, text: &str| {
-            let mut told = response("crm__find_customer", text);
-            told["functionResponse"]["id"] = ids[at].clone();
-            told
+        let result = |at: usize, text: &str| {
+            let mut result = response("crm__find_customer", text);
+            result["functionResponse"]["id"] = ids[at].clone();
+            result
         };
         // The results are not in the order of the calls, so only the client's ids show which result belongs to
         // which call.
-        let answers = json!([told(1, "Eve, 8"), told(0, "Ada, 7"), {"text": "Both."}]);
+        let answers = json!([result(1, "Eve, 8"), result(0, "Ada, 7"), {"text": "Both."}]);
         conversation.contents.push(json!({"role": "user", "parts": answers}));
         let received = conversation.send(&[json!([search()]), json!([{"text": "Found."}])]);
         let sent = conversation.last()["contents"].as_array().unwrap();
@@ -202,8 +202,8 @@ fn a_client_may_change_the_ids_it_received() {
 #[test]
 fn a_result_sent_twice_has_the_same_name_both_times() {
     let (mut conversation, _) = two_turns(true);
-    let told = conversation.contents[2]["parts"][0].clone();
-    conversation.contents[2]["parts"].as_array_mut().unwrap().push(told);
+    let result = conversation.contents[2]["parts"][0].clone();
+    conversation.contents[2]["parts"].as_array_mut().unwrap().push(result);
     conversation.send(&[json!([{"text": "Found."}])]);
     let sent = conversation.last()["contents"].as_array().unwrap().last().unwrap();
     assert_eq!(sent["parts"][0]["functionResponse"]["name"], "tool_call");

@@ -20,7 +20,7 @@ fn with(key: &str, value: Value) -> Value {
 #[test]
 fn the_path_selects_model_and_streaming() {
     let body = request(&json!([user("hi")]));
-    let asked = |target| read(target, &body).map(|read| (read.model, read.stream));
+    let model_and_stream = |target| read(target, &body).map(|read| (read.model, read.stream));
     for (target, model, stream) in [
         (WHOLE, "gemini-3-pro-preview", false),
         (EVENTS, "gemini-3-pro-preview", true),
@@ -31,19 +31,19 @@ fn the_path_selects_model_and_streaming() {
             true,
         ),
     ] {
-        assert_eq!(asked(target), Ok((model.to_owned(), stream)));
+        assert_eq!(model_and_stream(target), Ok((model.to_owned(), stream)));
     }
     // This endpoint returns one JSON array in pieces, without events to edit.
     assert_eq!(
-        asked("/v1beta/models/m:streamGenerateContent"),
+        model_and_stream("/v1beta/models/m:streamGenerateContent"),
         Err(PassthroughReason::JsonArrayStream)
     );
     assert_eq!(
-        asked("/v1beta/models/m:streamGenerateContent?alt=json"),
+        model_and_stream("/v1beta/models/m:streamGenerateContent?alt=json"),
         Err(PassthroughReason::JsonArrayStream)
     );
     for other in ["/v1beta/models/m:countTokens", "/v1beta/models/m", "/", ""] {
-        assert_eq!(asked(other), Err(PassthroughReason::Malformed), "{other}");
+        assert_eq!(model_and_stream(other), Err(PassthroughReason::Malformed), "{other}");
     }
 }
 
@@ -240,8 +240,11 @@ fn a_request_in_snake_case_is_handled_the_same() {
         let (received, sent) = send(&contents, &[json!([search()]), json!([bridged()])]);
         assert_eq!(received, expected(&json!([real()]), "STOP", 2));
         // The search result contains the schema under the client's spelling of the key.
-        let told = sent[1]["contents"][2].to_string();
-        assert!(told.contains("crm__find_customer") && told.contains(r#"\"required\""#), "{told}");
+        let result = sent[1]["contents"][2].to_string();
+        assert!(
+            result.contains("crm__find_customer") && result.contains(r#"\"required\""#),
+            "{result}"
+        );
         contents.push(in_snake_case(&json!({"role": "model", "parts": [real()]})));
         let result = json!({"role": "user", "parts": [response("crm__find_customer", "Ada, 7")]});
         contents.push(in_snake_case(&result));

@@ -78,11 +78,11 @@ fn two_hidden_rounds() {
             json!([{"text": "Once more."}, other]),
             json!([{"text": "Nobody is called so."}]),
         ]);
-        let said = ["Let me look.", "\n\nOnce more.", "\n\nNobody is called so."];
+        let texts = ["Let me look.", "\n\nOnce more.", "\n\nNobody is called so."];
         let parts = if stream {
-            json!([{"text": said.concat()}])
+            json!([{"text": texts.concat()}])
         } else {
-            json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
+            json!(texts.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
         assert_eq!(received, expected(&parts, "STOP", 3));
         let tail = conversation.reply(&received, &json!([{"text": "A pity."}]));
@@ -103,11 +103,11 @@ fn the_limit_of_hidden_rounds_is_reached() {
         conversation.inner.rounds = 2;
         let look = json!([{"text": "Looking."}, search()]);
         let received = conversation.send(&[look.clone(), look.clone(), look.clone()]);
-        let said = ["Looking.", "\n\nLooking.", "\n\nLooking."];
+        let texts = ["Looking.", "\n\nLooking.", "\n\nLooking."];
         let parts = if stream {
-            json!([{"text": said.concat()}])
+            json!([{"text": texts.concat()}])
         } else {
-            json!(said.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
+            json!(texts.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
         assert_eq!(received, expected(&parts, "STOP", 3));
         // The search that was not answered in its turn is answered before the client's next message.
@@ -140,8 +140,9 @@ fn a_search_and_a_real_call_in_one_turn() {
             let received = conversation.send(&[json!(calls)]);
             // No extra round is needed. The signature belongs to the hidden call, and the record restores it.
             assert_eq!(received, expected(&json!([real()]), "STOP", 1));
-            let told = json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
-            let tail = conversation.reply(&received, &told);
+            let client_parts =
+                json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
+            let tail = conversation.reply(&received, &client_parts);
             assert_eq!(tail[0], json!({"role": "model", "parts": calls}));
             let parts = tail[1]["parts"].as_array().unwrap();
             assert_eq!(parts.len(), 3, "as many results as calls, in one content");
@@ -161,10 +162,10 @@ fn two_searches_in_one_turn() {
         assert_eq!(received, expected(&json!([real()]), "STOP", 2));
         let hidden = &conversation.last()["contents"];
         assert_eq!(hidden[1]["parts"], json!([search(), other]));
-        let told = outputs(&hidden[2]);
-        assert_eq!(told.len(), 2);
-        assert!(told[0].contains("crm__find_customer"));
-        assert!(told[1].contains("list_invoice"));
+        let results = outputs(&hidden[2]);
+        assert_eq!(results.len(), 2);
+        assert!(results[0].contains("crm__find_customer"));
+        assert!(results[1].contains("list_invoice"));
         let tail =
             conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
@@ -196,9 +197,9 @@ fn a_deferred_tool_called_without_a_search_with_invalid_arguments() {
         assert_eq!(received, expected(&json!([real()]), "STOP", 2));
         let hidden = &conversation.last()["contents"];
         assert_eq!(hidden[1]["parts"], json!([bad]));
-        let told = &hidden[2]["parts"][0]["functionResponse"];
-        assert_eq!(told["name"], "crm__find_customer");
-        assert!(told["response"]["error"].as_str().unwrap().contains("\"q\""), "{told}");
+        let result = &hidden[2]["parts"][0]["functionResponse"];
+        assert_eq!(result["name"], "crm__find_customer");
+        assert!(result["response"]["error"].as_str().unwrap().contains("\"q\""), "{result}");
         let tail =
             conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(tail[1]["parts"], json!([response("tool_call", "Ada, 7")]));
@@ -233,8 +234,9 @@ fn results_are_in_the_order_of_their_calls() {
     // Results that are matched by name.
     let mut conversation = GeminiConversation::new(false);
     let received = conversation.send(&[json!([bridged(), search(), update])]);
-    let told = [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
-    let tail = conversation.reply(&received, &json!(told));
+    let result =
+        [response("crm__update_customer", "new"), response("crm__find_customer", "Ada, 7")];
+    let tail = conversation.reply(&received, &json!(result));
     assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
     assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
     assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
@@ -248,15 +250,15 @@ fn results_are_in_the_order_of_their_calls() {
     let received = conversation.send(&[json!([search(), calls[0], calls[1]])]);
     conversation.contents.push(received.content);
     for id in ["b", "a"] {
-        let told = with_id(response("crm__find_customer", id), "functionResponse", id);
-        conversation.contents.push(json!({"role": "user", "parts": [told]}));
+        let result = with_id(response("crm__find_customer", id), "functionResponse", id);
+        conversation.contents.push(json!({"role": "user", "parts": [result]}));
     }
     conversation.send(&[json!([{"text": "Very well."}])]);
     let sent = &conversation.last()["contents"];
     assert_eq!(sent.as_array().unwrap().len(), 3, "all results are in one content");
     for (at, id) in [(1, "a"), (2, "b")] {
-        let told = with_id(response("tool_call", id), "functionResponse", id);
-        assert_eq!(sent[2]["parts"][at], told);
+        let result = with_id(response("tool_call", id), "functionResponse", id);
+        assert_eq!(sent[2]["parts"][at], result);
     }
 }
 

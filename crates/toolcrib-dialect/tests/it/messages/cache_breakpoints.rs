@@ -70,12 +70,12 @@ fn no_request_has_more_breakpoints_than_the_client_set() {
             (vec![thinking("s"), text("Yes."), thinking("t")], "end_turn"),
         ];
         let client = play(&mut conversation, &body, &rounds);
-        let mut said = client["content"].clone();
-        said[1]["cache_control"] = breakpoint();
+        let mut content = client["content"].clone();
+        content[1]["cache_control"] = breakpoint();
         let mut last = text("Go on.");
         last["cache_control"] = breakpoint();
         body["messages"] = json!([user("Find Ada."),
-            {"role": "assistant", "content": said}, {"role": "user", "content": [last]}]);
+            {"role": "assistant", "content": content}, {"role": "user", "content": [last]}]);
         assert_eq!(breakpoints(&body), 4);
         play(&mut conversation, &body, &[(vec![text("Yes.")], "end_turn")]);
         assert_eq!(breakpoints(&conversation.sent[2]), 4);
@@ -98,9 +98,9 @@ fn a_breakpoint_on_a_sent_back_turn_moves_to_the_end_of_the_stored_turn() {
         (vec![wrapped.clone()], "tool_use"),
     ];
     let client = play(&mut conversation, &body, &rounds);
-    let mut said = client["content"].clone();
-    said[1]["cache_control"] = breakpoint();
-    let messages = json!([user("Find Ada."), {"role": "assistant", "content": said},
+    let mut content = client["content"].clone();
+    content[1]["cache_control"] = breakpoint();
+    let messages = json!([user("Find Ada."), {"role": "assistant", "content": content},
         {"role": "user", "content": [result("toolu_find0001", "Ada")]}]);
     play(&mut conversation, &request(&messages, false), &[(vec![text("Yes.")], "end_turn")]);
     let mut expected = wrapped;

@@ -51,8 +51,8 @@ fn records(next: &NextStep) -> Option<usize> {
 }
 
 fn searching() -> String {
-    let said = vec![thinking("s"), text("Looking."), search("toolu_search01", "find customer")];
-    answer(1, &(said, "tool_use"), true)
+    let output = vec![thinking("s"), text("Looking."), search("toolu_search01", "find customer")];
+    answer(1, &(output, "tool_use"), true)
 }
 
 #[test]
@@ -223,9 +223,9 @@ fn the_largest_block_index_causes_no_panic() {
 fn a_count_omitted_at_the_end_keeps_its_initial_value() {
     let mut conversation = new_conversation(Mode::Bridge);
     let left_out = |whole: String| {
-        let told = r#""usage":{"output_tokens":10}"#;
-        assert!(whole.contains(told));
-        whole.replace(told, r#""usage":{"input_tokens":null,"output_tokens":10}"#)
+        let usage = r#""usage":{"output_tokens":10}"#;
+        assert!(whole.contains(usage));
+        whole.replace(usage, r#""usage":{"input_tokens":null,"output_tokens":10}"#)
     };
     let last = answer(2, &(vec![text("Yes.")], "end_turn"), true);
     let body = request(&json!([user("Find Ada.")]), true);
@@ -267,8 +267,9 @@ fn an_incomplete_call_that_the_client_got_has_empty_input() {
     let cut = half.replace(r#"ls\"}""#, r#"ls""#);
     assert_ne!(cut, half);
     conversation.send(TARGET, &body, &[searching(), cut]);
-    let said = json!([thinking("s"), text("Looking."), call("toolu_bash0001", "bash", json!({}))]);
-    body["messages"] = json!([user("Find Ada."), {"role": "assistant", "content": said},
+    let content =
+        json!([thinking("s"), text("Looking."), call("toolu_bash0001", "bash", json!({}))]);
+    body["messages"] = json!([user("Find Ada."), {"role": "assistant", "content": content},
         {"role": "user", "content": [result("toolu_bash0001", "cut short")]}]);
     play(&mut conversation, &body, &[(vec![text("Yes.")], "end_turn")]);
     let sent = &conversation.sent[2]["messages"];
@@ -324,13 +325,13 @@ fn bodies_that_are_not_requests_are_left_unchanged() {
 
 /// Pieces of streams, some of them malformed.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
-    let said = vec![
+    let output = vec![
         thinking("s"),
         text("Looking."),
         search("toolu_search01", "find customer"),
         call("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
     ];
-    let whole = answer(1, &(said, "tool_use"), true);
+    let whole = answer(1, &(output, "tool_use"), true);
     let events: Vec<String> = whole.split_inclusive("\n\n").map(str::to_owned).collect();
     let odd = [
         r#"{"type":"content_block_start"}"#,

@@ -33,7 +33,7 @@ fn find(id: &str) -> Value {
 fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
     for stream in BOTH {
         let mut conversation = hosted();
-        let said = vec![
+        let output = vec![
             text("Looking."),
             asks("srvtoolu_1"),
             finds("srvtoolu_1", &["crm__find_customer"]),
@@ -41,7 +41,7 @@ fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
             find("toolu_find0001"),
         ];
         let body = request(&json!([user("Find Ada.")]), stream);
-        let client = play(&mut conversation, &body, &[(said.clone(), "tool_use")]);
+        let client = play(&mut conversation, &body, &[(output.clone(), "tool_use")]);
         assert_eq!(
             client["content"],
             json!([text("Looking."), text("Found."), find("toolu_find0001")])
@@ -62,7 +62,7 @@ fn the_search_is_hidden_from_the_client_and_restored_for_the_upstream() {
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes.")], "end_turn")]);
         assert_extends_previous(&conversation, 1);
-        assert_eq!(conversation.sent[1]["messages"][1]["content"], json!(said));
+        assert_eq!(conversation.sent[1]["messages"][1]["content"], json!(output));
         assert_eq!(conversation.sent[1]["messages"][2], messages[2]);
     }
 }
@@ -127,8 +127,8 @@ fn a_paused_turn_is_continued_without_the_client() {
             (vec![text("Nothing.")], "end_turn"),
         ];
         let client = play(&mut conversation, &body, &rounds);
-        let said = [text("Still looking."), text("Looking."), text("Nothing.")];
-        assert_eq!(client["content"], json!(said));
+        let expected = [text("Still looking."), text("Looking."), text("Nothing.")];
+        assert_eq!(client["content"], json!(expected));
         assert_eq!(client["stop_reason"], "end_turn");
         assert_eq!(client["usage"]["output_tokens"], 30);
         assert_extends_previous(&conversation, 1);
@@ -155,13 +155,13 @@ fn a_pause_without_content_is_left_to_the_client() {
 #[test]
 fn without_its_record_a_searched_tool_is_sent_in_full() {
     let mut conversation = hosted();
-    let said = vec![
+    let output = vec![
         asks("srvtoolu_1"),
         finds("srvtoolu_1", &["crm__find_customer"]),
         find("toolu_find0001"),
     ];
     let body = request(&json!([user("Find Ada.")]), true);
-    let client = play(&mut conversation, &body, &[(said, "tool_use")]);
+    let client = play(&mut conversation, &body, &[(output, "tool_use")]);
     conversation.records.clear();
     let mut messages = vec![
         user("Find Ada."),
@@ -183,13 +183,13 @@ fn without_its_record_a_searched_tool_is_sent_in_full() {
 #[test]
 fn references_to_removed_tools_are_dropped() {
     let mut conversation = hosted();
-    let said = vec![
+    let output = vec![
         asks("srvtoolu_1"),
         finds("srvtoolu_1", &["crm__update_customer", "crm__find_customer"]),
         find("toolu_find0001"),
     ];
     let body = request(&json!([user("Find Ada.")]), true);
-    let client = play(&mut conversation, &body, &[(said, "tool_use")]);
+    let client = play(&mut conversation, &body, &[(output, "tool_use")]);
     let messages = json!([user("Find Ada."),
         {"role": "assistant", "content": client["content"]},
         {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);

@@ -172,13 +172,13 @@ fn hidden_results_get_their_own_message_if_the_client_sends_none() {
     conversation.rounds = 0;
     let rounds = [(vec![text("Hm."), search("toolu_search01", "find customer")], "tool_use")];
     let client = play(&mut conversation, &request(&json!([user("Find Ada.")]), false), &rounds);
-    let said = json!({"role": "assistant", "content": client["content"]});
+    let reply = json!({"role": "assistant", "content": client["content"]});
     for next in [
         vec![],
         vec![json!({"role": "system", "content": "Now."})],
         vec![json!({"role": "user", "content": ""})],
     ] {
-        let mut messages = vec![user("Find Ada."), said.clone()];
+        let mut messages = vec![user("Find Ada."), reply.clone()];
         messages.extend(next.clone());
         play(
             &mut conversation,

@@ -166,9 +166,9 @@ fn no_match() {
             ],
         );
         assert_eq!(client["content"], json!([text("I cannot.")]));
-        let told = &conversation.sent[1]["messages"][2]["content"][0];
-        assert_eq!(told["type"], "tool_result");
-        assert!(!told["content"].as_str().unwrap().is_empty());
+        let result = &conversation.sent[1]["messages"][2]["content"][0];
+        assert_eq!(result["type"], "tool_result");
+        assert!(!result["content"].as_str().unwrap().is_empty());
     }
 }
 
@@ -176,14 +176,14 @@ fn no_match() {
 fn a_search_and_a_real_call_in_one_turn() {
     for stream in BOTH {
         let mut conversation = new_conversation(Mode::Bridge);
-        let said = vec![
+        let output = vec![
             search("toolu_search01", "archive ticket"),
             bridge_call("toolu_find0001", "crm__find_customer", json!({"q": "ada"})),
         ];
         let client = play(
             &mut conversation,
             &request(&json!([user("Find Ada.")]), stream),
-            &[(said.clone(), CALLS)],
+            &[(output.clone(), CALLS)],
         );
         let mut once = usage(1);
         once["input_tokens"] = json!(100);
@@ -200,7 +200,7 @@ fn a_search_and_a_real_call_in_one_turn() {
         assert_extends_previous(&conversation, 1);
         let sent = &conversation.sent[1]["messages"];
         assert_valid_history(sent);
-        assert_eq!(sent[1]["content"], json!(said));
+        assert_eq!(sent[1]["content"], json!(output));
         let blocks = sent[2]["content"].as_array().unwrap();
         assert_eq!(blocks.len(), 3);
         assert_eq!(blocks[0]["tool_use_id"], "toolu_search01");
@@ -274,13 +274,13 @@ fn a_call_of_a_tool_sent_in_full_is_forwarded_unchanged() {
         let mut body = request(&json!([user("Search the web.")]), stream);
         let web = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 3});
         body["tools"].as_array_mut().unwrap().insert(0, web.clone());
-        let said = vec![
+        let output = vec![
             json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
                 "input": {"query": "ada"}}),
             json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
             text("Here."),
         ];
-        let upstream = answer(1, &(said, "pause_turn"), stream);
+        let upstream = answer(1, &(output, "pause_turn"), stream);
         let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
         assert_eq!(got.text, upstream, "the client handles a pause");
         assert_eq!(conversation.sent[0]["tools"][0], web);

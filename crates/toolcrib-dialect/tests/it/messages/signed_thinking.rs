@@ -20,7 +20,7 @@ fn blocks(messages: &Value) -> Vec<(String, Value)> {
     for message in messages.as_array().unwrap() {
         let role = message["role"].as_str().unwrap();
         let content = match &message["content"] {
-            Value::String(said) => vec![text(said)],
+            Value::String(plain) => vec![text(plain)],
             blocks => blocks.as_array().unwrap().clone(),
         };
         all.extend(content.into_iter().map(|block| (role.to_owned(), block)));
@@ -51,7 +51,7 @@ fn send(
     let stream = body["stream"] == true;
     let mut turn = conversation.turn(TARGET, &body.to_string());
     let mut out = Vec::new();
-    for (n, (said, stop)) in (1..).zip(rounds) {
+    for (n, (blocks_of_round, stop)) in (1..).zip(rounds) {
         let sent = turn.request();
         let sent_json: Value = serde_json::from_str(&sent).unwrap();
         conversation.sent.push(sent_json.clone());
@@ -60,8 +60,8 @@ fn send(
             return Err(at);
         }
         let signed = thinking(&sign(&sent_json, &blocks(&sent_json["messages"])));
-        let said = [vec![signed], said.clone()].concat();
-        let upstream = answer(n, &(said, stop), stream);
+        let blocks_of_round = [vec![signed], blocks_of_round.clone()].concat();
+        let upstream = answer(n, &(blocks_of_round, stop), stream);
         let next = if stream {
             turn.bytes(upstream.as_bytes(), &mut out);
             turn.end(&mut out)

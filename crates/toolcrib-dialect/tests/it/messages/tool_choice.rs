@@ -66,11 +66,11 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
             new_conversation(mode).turn("/v1/messages/count_tokens?beta=true", &body.to_string());
         serde_json::from_str(&turn.request()).unwrap()
     };
-    let asked = |mode: Mode, body: &Value| -> Value {
+    let requested = |mode: Mode, body: &Value| -> Value {
         let turn = new_conversation(mode).turn("/v1/messages", &body.to_string());
         serde_json::from_str(&turn.request()).unwrap()
     };
-    assert_eq!(counted(Mode::Bridge, &body), asked(Mode::Bridge, &body));
+    assert_eq!(counted(Mode::Bridge, &body), requested(Mode::Bridge, &body));
     let hosted = Mode::Hosted(HostedSearch::Regex);
     // All of the client's tools are deferred. The API rejects that, so one more tool is added.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
@@ -82,7 +82,7 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
     body["tools"].as_array_mut().unwrap().push(json!({"type": "bash_20250124", "name": "bash"}));
     assert_eq!(counted(hosted, &body)["tools"].as_array().unwrap().len(), 41);
     assert_eq!(
-        asked(hosted, &body)["tools"][41],
+        requested(hosted, &body)["tools"][41],
         json!({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"})
     );
     // The response is not a message and is forwarded unchanged.
@@ -95,10 +95,10 @@ fn client_tools_with_our_names_keep_them() {
     for stream in BOTH {
         let mut conversation = new_conversation(Mode::Bridge);
         let mut body = request(&json!([user("Find Ada.")]), stream);
-        let theirs = json!({"name": "tool_call", "description": "Calls the keeper of the shed.",
+        let client_tool = json!({"name": "tool_call", "description": "Calls the keeper of the shed.",
             "input_schema": {"type": "object", "properties": {"shelf": {"type": "integer"}},
                 "required": ["shelf"]}});
-        body["tools"].as_array_mut().unwrap().push(theirs);
+        body["tools"].as_array_mut().unwrap().push(client_tool);
         let own = call("toolu_own00001", "tool_call", json!({"shelf": 3}));
         let client = play(&mut conversation, &body, &[(vec![own.clone()], "tool_use")]);
         assert_eq!(client["content"], json!([own]));

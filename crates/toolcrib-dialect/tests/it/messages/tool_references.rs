@@ -48,11 +48,11 @@ fn deferred_tools_keep_their_position_and_every_field() {
     play(&mut conversation, &body, &[(vec![text("Hello.")], "end_turn")]);
     let sent = conversation.sent[0]["tools"].as_array().unwrap();
     assert_eq!(sent.len(), 41);
-    for (came, went) in body["tools"].as_array().unwrap().iter().zip(sent) {
-        let mut expected = came.clone();
+    for (original, deferred) in body["tools"].as_array().unwrap().iter().zip(sent) {
+        let mut expected = original.clone();
         expected.as_object_mut().unwrap().remove("cache_control");
         expected["defer_loading"] = json!(true);
-        assert_eq!(*went, expected);
+        assert_eq!(*deferred, expected);
     }
     assert_eq!(sent[40]["name"], "tool_search");
     assert_eq!(sent[40]["cache_control"], json!({"type": "ephemeral", "ttl": "1h"}));
@@ -101,8 +101,8 @@ fn a_search_without_matches_is_answered_with_text() {
             (vec![text("I cannot.")], "end_turn"),
         ];
         play(&mut conversation, &request(&json!([user("Fly.")]), stream), &rounds);
-        let told = &conversation.sent[1]["messages"][2]["content"][0]["content"];
-        assert!(told.as_str().is_some_and(|told| !told.is_empty()), "{told}");
+        let result = &conversation.sent[1]["messages"][2]["content"][0]["content"];
+        assert!(result.as_str().is_some_and(|result| !result.is_empty()), "{result}");
     }
 }
 

@@ -55,13 +55,13 @@ fn body() -> Value {
 
 fn emulation(body: &Value) -> (DeferralEmulation, Value) {
     let emulation = DeferralEmulation::read(&body.to_string()).unwrap();
-    let up = serde_json::from_str(emulation.request()).unwrap();
-    (emulation, up)
+    let sent = serde_json::from_str(emulation.request()).unwrap();
+    (emulation, sent)
 }
 
 #[test]
 fn a_request_with_deferral_becomes_plain_functions_and_calls() {
-    let (_, up) = emulation(&body());
+    let (_, sent) = emulation(&body());
     let search = json!({"type": "function", "name": "tool_search", "description": "Finds tools.",
         "parameters": search_tool()["parameters"], "strict": false});
     let mut expected = body();
@@ -81,7 +81,7 @@ fn a_request_with_deferral_becomes_plain_functions_and_calls() {
         call("call_f1", "crm__find", r#"{"q":"ada"}"#),
         output("call_f1", "Ada, 7"),
     ]);
-    assert_eq!(up, expected);
+    assert_eq!(sent, expected);
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn loaded_tools_are_only_appended() {
     let (before, after) = (before["tools"].as_array().unwrap(), after["tools"].as_array().unwrap());
     assert_eq!(&after[..before.len()], before);
     assert_eq!(after[before.len()..], [function("find"), function("late")]);
-    let (_, up) = emulation(&later);
+    let (_, sent) = emulation(&later);
     assert_eq!(
-        up["input"].as_array().unwrap().last(),
+        sent["input"].as_array().unwrap().last(),
         Some(&output("call_s3", "Nothing new was loaded."))
     );
 }
@@ -205,8 +205,8 @@ fn with_the_hosted_search_all_tools_are_kept() {
             {"type": "tool_search_output", "execution": "server", "call_id": null, "tools": [deferred]},
         ],
         "tools": [deferred, {"type": "tool_search"}]});
-    let (_, up) = emulation(&body);
-    assert_eq!(up, json!({"model": "m", "input": [user("hi")], "tools": [function("find")]}));
+    let (_, sent) = emulation(&body);
+    assert_eq!(sent, json!({"model": "m", "input": [user("hi")], "tools": [function("find")]}));
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn a_deferred_tool_is_declared_once_it_is_loaded() {
     deferred["defer_loading"] = json!(true);
     let mut body = json!({"model": "m", "input": [user("hi")],
         "tools": [{"type": "namespace", "name": "crm", "tools": [deferred, function("ping")]}, search_tool()]});
-    let names = |up: &Value| -> Vec<String> {
-        up["tools"]
+    let names = |sent: &Value| -> Vec<String> {
+        sent["tools"]
             .as_array()
             .unwrap()
             .iter()
@@ -233,13 +233,13 @@ fn tool_choice_uses_the_flat_names() {
     let with = |choice: Value| {
         let mut body = body();
         body["tool_choice"] = choice.clone();
-        let (emulation, up) = emulation(&body);
+        let (emulation, sent) = emulation(&body);
         let mut echoed = response(1, "completed", &[], &Value::Null);
-        echoed["tool_choice"] = up["tool_choice"].clone();
+        echoed["tool_choice"] = sent["tool_choice"].clone();
         let got: Value =
             serde_json::from_str(&emulation.restore_response(&echoed.to_string())).unwrap();
         assert_eq!(got["tool_choice"], choice, "and back");
-        up["tool_choice"].clone()
+        sent["tool_choice"].clone()
     };
     let named = |name: &str| json!({"type": "function", "name": name});
     assert_eq!(with(json!("required")), "required");
@@ -258,10 +258,10 @@ fn tool_choice_uses_the_flat_names() {
 fn a_client_function_named_like_the_search_keeps_its_name() {
     let mut body = body();
     body["tools"].as_array_mut().unwrap().push(function("tool_search"));
-    let (emulation, up) = emulation(&body);
-    let name = up["tools"][3]["name"].as_str().unwrap();
+    let (emulation, sent) = emulation(&body);
+    let name = sent["tools"][3]["name"].as_str().unwrap();
     assert_ne!(name, "tool_search");
-    assert_eq!(up["input"][1]["name"], name);
+    assert_eq!(sent["input"][1]["name"], name);
     let items = [call("call_a", "tool_search", "{}"), call("call_b", name, "no json")];
     let got: Value = serde_json::from_str(
         &emulation.restore_response(&response(1, "completed", &items, &Value::Null).to_string()),

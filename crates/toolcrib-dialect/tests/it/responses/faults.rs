@@ -54,8 +54,9 @@ fn rounds() -> Vec<String> {
     answers(&[&first, &second], true)
 }
 
-fn mended(text: &str) -> String {
-    text.replace(r#"[{"type":"function","name":"what_went_up"}]"#, &client_tools().to_string())
+/// Replaces the tools that the upstream repeats by those of the client.
+fn with_client_tools(text: &str) -> String {
+    text.replace(r#"[{"type":"function","name":"sent_upstream"}]"#, &client_tools().to_string())
 }
 
 #[test]
@@ -64,14 +65,14 @@ fn a_stream_that_is_cut_off_ends_there() {
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     let half = events[..6].concat();
     let (got, next) = play(std::slice::from_ref(&half), &[7]);
-    assert_eq!(got, mended(&half));
+    assert_eq!(got, with_client_tools(&half));
     assert_eq!(records(next), 0);
     // If the stream is cut off, a held call is neither forwarded nor answered.
     let upstream = answer(1, &[search("call_search00001", "find customer")], true);
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     for count in 2..events.len() - 1 {
         let (got, next) = play(&[events[..count].concat()], &[7]);
-        assert_eq!(got, mended(&events[..2].concat()), "{count}");
+        assert_eq!(got, with_client_tools(&events[..2].concat()), "{count}");
         assert_eq!(records(next), 0);
     }
 }
@@ -81,11 +82,11 @@ fn an_incomplete_last_event_is_forwarded_unchanged() {
     let upstream = answer(1, &[message(1, "Hello.")], true);
     let half = &upstream[..upstream.len() / 2];
     let (got, next) = play(&[half.to_owned()], &[5]);
-    assert_eq!(got, mended(half));
+    assert_eq!(got, with_client_tools(half));
     assert_eq!(records(next), 0);
     // The blank line after the last event may be missing.
     let (got, next) = play(&[upstream.trim_end().to_owned()], &[5]);
-    assert_eq!(got, mended(upstream.trim_end()));
+    assert_eq!(got, with_client_tools(upstream.trim_end()));
     assert_eq!(records(next), 0);
 }
 
@@ -99,7 +100,7 @@ fn an_error_in_the_stream_is_forwarded_and_ends_the_turn() {
     events.item(0, &message(1, "Hello."));
     events.add("error", &json!({"code": "server_error", "message": "sorry", "param": null}));
     let (got, next) = play(&[events.text.clone()], &[11]);
-    assert_eq!(got, mended(&events.text));
+    assert_eq!(got, with_client_tools(&events.text));
     assert_eq!(records(next), 0);
 
     let mut events = EventBuilder::default();

@@ -73,7 +73,7 @@ fn answer(n: u32, items: &[Value], stream: bool) -> String {
 fn response(n: u32, status: &str, output: &[Value], usage: &Value) -> Value {
     json!({"id": format!("resp_{n}"), "object": "response", "created_at": 1000 + n, "status": status,
         "error": null, "model": "gpt-5.4-2026", "output": output, "previous_response_id": null,
-        "tool_choice": "auto", "tools": [{"type": "function", "name": "what_went_up"}], "usage": usage})
+        "tool_choice": "auto", "tools": [{"type": "function", "name": "sent_upstream"}], "usage": usage})
 }
 
 fn response_with_status(n: u32, items: &[Value], status: &str, stream: bool) -> String {
@@ -177,7 +177,7 @@ fn assert_client_tools(tools: &Value) {
 
 /// Reads a response as a client SDK does, and checks the sequence numbers of a stream.
 fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
-    let of = |response: &Value| ReceivedResponse {
+    let received = |response: &Value| ReceivedResponse {
         id: response["id"].as_str().unwrap().into(),
         status: response["status"].as_str().unwrap().into(),
         output: response["output"].as_array().unwrap().clone(),
@@ -186,7 +186,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
     if !stream {
         let body = got.json();
         assert_client_tools(&body["tools"]);
-        return of(&body);
+        return received(&body);
     }
     let mut last: Option<ReceivedResponse> = None;
     let (mut items, mut arguments) = (Vec::<Value>::new(), Vec::<String>::new());
@@ -228,7 +228,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
                 *begun = done.clone();
             }
             "response.completed" | "response.incomplete" => {
-                last = Some(of(&event["response"]));
+                last = Some(received(&event["response"]));
                 assert_eq!(last.as_ref().unwrap().output, items);
             }
             _ => {}

@@ -55,14 +55,14 @@ fn a_tool_search_call_is_answered_with_definitions() {
         let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
         let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
 
-        let up = conversation.sent[0]["tools"].as_array().unwrap();
-        assert_eq!(up.len(), 1);
+        let sent_tools = conversation.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(sent_tools.len(), 1);
         assert_eq!(
-            (&up[0]["type"], &up[0]["execution"]),
+            (&sent_tools[0]["type"], &sent_tools[0]["execution"]),
             (&json!("tool_search"), &json!("client"))
         );
-        assert!(!up[0]["description"].as_str().unwrap().is_empty());
-        assert_eq!(up[0]["parameters"]["type"], "object");
+        assert!(!sent_tools[0]["description"].as_str().unwrap().is_empty());
+        assert_eq!(sent_tools[0]["parameters"]["type"], "object");
 
         let mut loaded = definition("crm__find_customer");
         loaded["defer_loading"] = json!(true);
@@ -145,14 +145,14 @@ fn a_search_function_is_answered_with_additional_tools() {
         let rounds: [&[Value]; 2] = [&first, std::slice::from_ref(&found)];
         let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         assert_eq!(names(&conversation.sent[0]["tools"]), ["tool_search"]);
-        let up = input_of(&conversation, 1);
-        assert_eq!(up[1..3], first);
+        let sent = input_of(&conversation, 1);
+        assert_eq!(sent[1..3], first);
         assert_eq!(
-            (&up[3]["call_id"], &up[4]["call_id"]),
+            (&sent[3]["call_id"], &sent[4]["call_id"]),
             (&json!("call_search00001"), &json!("call_search00002"))
         );
         assert_eq!(
-            up[5..],
+            sent[5..],
             [json!({"type": "additional_tools", "role": "developer", "tools":
                 [definition("crm__find_customer"), definition("crm__update_customer")]})],
             "each once"
@@ -261,9 +261,9 @@ fn a_call_without_a_search_gets_the_namespace_of_the_loaded_tool() {
             &request(&input, stream),
             &[answer(2, &[message(2, "Seven.")], stream)],
         );
-        let up = input_of(&conversation, 1);
-        assert_eq!(up[1]["namespace"], "crm__find_customer");
-        assert_eq!(up[3]["tools"], json!([definition("crm__find_customer")]));
+        let sent = input_of(&conversation, 1);
+        assert_eq!(sent[1]["namespace"], "crm__find_customer");
+        assert_eq!(sent[3]["tools"], json!([definition("crm__find_customer")]));
     }
 }
 
@@ -282,16 +282,19 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         ];
         let input = json!([user("Find Ada.")]);
         let got = conversation.send(TARGET, &request(&input, stream), &[answer(1, &items, stream)]);
-        let up = conversation.sent[0]["tools"].as_array().unwrap();
-        assert_eq!(up.len(), 3);
-        assert_eq!(names(&json!(up[..2])), ["crm", "office0"]);
-        assert_eq!(up[2..], [json!({"type": "tool_search"})]);
+        let sent_tools = conversation.sent[0]["tools"].as_array().unwrap();
+        assert_eq!(sent_tools.len(), 3);
+        assert_eq!(names(&json!(sent_tools[..2])), ["crm", "office0"]);
+        assert_eq!(sent_tools[2..], [json!({"type": "tool_search"})]);
         let mut member = definition("crm__find_customer");
         member["defer_loading"] = json!(true);
-        assert_eq!(up[0]["type"], "namespace");
-        assert_eq!(up[0]["tools"][0], member, "members keep their names");
-        assert_eq!(up[0]["description"], "Tools of crm: crm__find_customer, crm__update_customer");
-        assert!(up[0].get("defer_loading").is_none());
+        assert_eq!(sent_tools[0]["type"], "namespace");
+        assert_eq!(sent_tools[0]["tools"][0], member, "members keep their names");
+        assert_eq!(
+            sent_tools[0]["description"],
+            "Tools of crm: crm__find_customer, crm__update_customer"
+        );
+        assert!(sent_tools[0].get("defer_loading").is_none());
 
         let client = read_as_client(&got, stream);
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
@@ -334,12 +337,12 @@ fn a_namespace_has_a_unique_name() {
     let mut body = request(&json!([user("hi")]), false);
     body["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "name": "crm"}));
     conversation.send(TARGET, &body, &[answer(1, &[message(1, "Hello.")], false)]);
-    let up = &conversation.sent[0]["tools"];
-    let name = up[0]["name"].as_str().unwrap();
+    let sent_tools = &conversation.sent[0]["tools"];
+    let name = sent_tools[0]["name"].as_str().unwrap();
     assert!(name.starts_with("namespace__crm_h"), "{name}");
-    assert_eq!(up[0]["tools"][0]["name"], "crm__find_customer");
+    assert_eq!(sent_tools[0]["tools"][0]["name"], "crm__find_customer");
     assert!(
-        up.as_array().unwrap().contains(&json!({"type": "custom", "name": "crm"})),
+        sent_tools.as_array().unwrap().contains(&json!({"type": "custom", "name": "crm"})),
         "unchanged"
     );
 }

@@ -71,14 +71,14 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
         short.extend(client.output);
         short.push(output("call_find0000001", "Ada, 7"));
         plain(&mut conversation, &json!(short), 3, stream);
-        let up = input_of(&conversation, 2);
+        let sent = input_of(&conversation, 2);
         assert_eq!(
-            up[1..4],
+            sent[1..4],
             [reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")]
         );
-        assert_eq!(up[4]["call_id"], "call_search00001");
-        assert_eq!(up[6]["name"], "tool_call");
-        assert_eq!(up.len(), 8);
+        assert_eq!(sent[4]["call_id"], "call_search00001");
+        assert_eq!(sent[6]["name"], "tool_call");
+        assert_eq!(sent.len(), 8);
     }
 }
 
@@ -114,8 +114,8 @@ fn reasoning_that_the_client_removed_is_not_restored() {
         client.output.retain(|item| item["type"] != "reasoning");
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         plain(&mut conversation, &input, 3, stream);
-        let up = input_of(&conversation, 2);
-        let kinds: Vec<&str> = up.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        let sent = input_of(&conversation, 2);
+        let kinds: Vec<&str> = sent.iter().map(|item| item["type"].as_str().unwrap()).collect();
         assert_eq!(
             kinds,
             [
@@ -127,7 +127,7 @@ fn reasoning_that_the_client_removed_is_not_restored() {
                 "function_call_output"
             ]
         );
-        assert!(up.iter().all(|item| item.get("id").is_none()), "ids name a reasoning: {up:?}");
+        assert!(sent.iter().all(|item| item.get("id").is_none()), "ids name a reasoning: {sent:?}");
     }
 }
 
@@ -186,9 +186,9 @@ fn a_call_that_is_not_a_function_call_ends_the_turn() {
         let answered = json!({"type": "custom_tool_call_output", "call_id": "call_custom00001", "output": "1"});
         let input = next_input(&input, &client, std::slice::from_ref(&answered));
         plain(&mut conversation, &input, 2, stream);
-        let up = input_of(&conversation, 1);
-        assert_eq!(up[1..3], items);
-        assert_eq!((&up[3]["call_id"], &up[4]), (&json!("call_search00001"), &answered));
+        let sent = input_of(&conversation, 1);
+        assert_eq!(sent[1..3], items);
+        assert_eq!((&sent[3]["call_id"], &sent[4]), (&json!("call_search00001"), &answered));
     }
 }
 

@@ -28,8 +28,10 @@ fn no_search() {
             &request(&json!([user("hi")]), stream),
             std::slice::from_ref(&upstream),
         );
-        let own = upstream
-            .replace(r#"[{"type":"function","name":"what_went_up"}]"#, &client_tools().to_string());
+        let own = upstream.replace(
+            r#"[{"type":"function","name":"sent_upstream"}]"#,
+            &client_tools().to_string(),
+        );
         assert_eq!(got.text, own, "byte for byte, but for the tools");
         assert!(got.done.records.is_empty());
         let names: Vec<&str> = conversation.sent[0]["tools"]
@@ -149,17 +151,17 @@ fn the_limit_of_hidden_rounds_is_reached() {
             &request(&input, stream),
             &[answer(3, &[message(3, "Done.")], stream)],
         );
-        let up = input_of(&conversation, 2);
-        assert_eq!(up[4], search("call_search00002", "update customer"));
+        let sent = input_of(&conversation, 2);
+        assert_eq!(sent[4], search("call_search00002", "update customer"));
         assert_eq!(
-            (&up[5]["type"], &up[5]["call_id"]),
+            (&sent[5]["type"], &sent[5]["call_id"]),
             (&json!("function_call_output"), &json!("call_search00002"))
         );
         let is_last =
             |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
         // The last search result of that turn says that it is the last; this turn may search again.
-        assert!(is_last(&input_of(&conversation, 1)[2]) && !is_last(&up[5]));
-        assert_eq!(up[6], user("Go on."));
+        assert!(is_last(&input_of(&conversation, 1)[2]) && !is_last(&sent[5]));
+        assert_eq!(sent[6], user("Go on."));
     }
 }
 
@@ -198,11 +200,11 @@ fn a_search_and_a_real_call_in_one_turn() {
             &request(&input, stream),
             &[answer(2, &[message(2, "Found.")], stream)],
         );
-        let up = input_of(&conversation, 1);
-        assert_eq!(up[1..4], items);
-        assert_eq!(up[4]["call_id"], "call_search00001");
-        assert_eq!(up[5], output("call_find0000001", "Ada, 7"));
-        assert_eq!(up.len(), 6);
+        let sent = input_of(&conversation, 1);
+        assert_eq!(sent[1..4], items);
+        assert_eq!(sent[4]["call_id"], "call_search00001");
+        assert_eq!(sent[5], output("call_find0000001", "Ada, 7"));
+        assert_eq!(sent.len(), 6);
     }
 }
 
@@ -220,11 +222,11 @@ fn two_searches_in_one_turn() {
             &answers(&[&first, &[message(2, "Two.")]], stream),
         );
         assert_eq!(read_as_client(&got, stream).output, [message(2, "Two.")]);
-        let up = input_of(&conversation, 1);
-        assert_eq!(up[0], json!({"type": "message", "role": "user", "content": "Which tools?"}));
-        assert_eq!(up[1..3], first);
-        assert_eq!(up[3]["call_id"], "call_search00001");
-        assert_eq!(up[4]["call_id"], "call_search00002");
+        let sent = input_of(&conversation, 1);
+        assert_eq!(sent[0], json!({"type": "message", "role": "user", "content": "Which tools?"}));
+        assert_eq!(sent[1..3], first);
+        assert_eq!(sent[3]["call_id"], "call_search00001");
+        assert_eq!(sent[4]["call_id"], "call_search00002");
     }
 }
 
@@ -246,9 +248,9 @@ fn a_deferred_tool_called_without_a_search() {
             [std::slice::from_ref(&bad), &[find("call_find0000003", "ada")]];
         let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         assert_eq!(read_as_client(&got, stream).output, [find("call_find0000003", "ada")]);
-        let up = input_of(&conversation, 2);
-        assert_eq!(up[1], bad);
-        assert!(up[2]["output"].as_str().unwrap().contains("\"q\""), "the schema: {}", up[2]);
+        let sent = input_of(&conversation, 2);
+        assert_eq!(sent[1], bad);
+        assert!(sent[2]["output"].as_str().unwrap().contains("\"q\""), "the schema: {}", sent[2]);
     }
 }
 

@@ -46,12 +46,12 @@ fn a_client_continues_a_stored_response() {
         // Whichever response the client names, the request continues from the last one, which has everything but
         // the result that waited.
         assert_eq!(conversation.sent[2]["previous_response_id"], "resp_2");
-        let up = input_of(&conversation, 2);
+        let sent = input_of(&conversation, 2);
         assert_eq!(
-            (&up[0]["type"], &up[0]["call_id"]),
+            (&sent[0]["type"], &sent[0]["call_id"]),
             (&json!("function_call_output"), &json!("call_search00002"))
         );
-        assert_eq!(up[1..], [output("call_find0000001", "Ada, 7")]);
+        assert_eq!(sent[1..], [output("call_find0000001", "Ada, 7")]);
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
 
         // The response repeats the client's fields.
@@ -229,9 +229,9 @@ fn the_clients_namespaces_are_restored() {
             "tools": [members[0], members[1], kept]}));
         let called = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
         let got = conversation.send(TARGET, &body, &[answer(1, &[called], stream)]);
-        let up = conversation.sent[0]["tools"].as_array().unwrap();
+        let sent_tools = conversation.sent[0]["tools"].as_array().unwrap();
         assert_eq!(
-            up[0],
+            sent_tools[0],
             json!({"type": "namespace", "name": "crm", "description": "d", "tools": [kept]})
         );
         let item = if stream {

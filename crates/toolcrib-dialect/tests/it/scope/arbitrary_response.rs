@@ -136,7 +136,7 @@ fn calls_hidden(value: &Value) -> bool {
     let is_hidden = |value: Option<&Value>| {
         value.and_then(Value::as_str).is_some_and(|name| name.contains("hide"))
     };
-    let named = |call: &Value| {
+    let is_hidden_call = |call: &Value| {
         let inner = ["function", "custom"].iter().map(|key| call.get(key)?.get("name"));
         inner.chain([call.get("name")]).any(is_hidden)
     };
@@ -149,7 +149,7 @@ fn calls_hidden(value: &Value) -> bool {
                 ["function_call", "functionCall"].iter().filter_map(|key| fields.get(*key));
             let calls = fields.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
             is_call && is_hidden(fields.get("name"))
-                || legacy.chain(calls).any(named)
+                || legacy.chain(calls).any(is_hidden_call)
                 || fields.iter().any(|(key, value)| {
                     // Arguments may contain anything.
                     !["arguments", "args", "input"].contains(&key.as_str()) && calls_hidden(value)

@@ -51,9 +51,9 @@ fn play(
     let target = if conversation.api == Api::Messages { "/v1/messages" } else { "/v1/responses" };
     let mut turn = conversation.turn(target, &body.to_string());
     let mut adapter = adapter(conversation.api, Api::Chat).unwrap();
-    let (mut up, mut out) = (Vec::new(), Vec::new());
+    let (mut sent, mut out) = (Vec::new(), Vec::new());
     for answer in answers {
-        up.push(serde_json::from_str(&adapter.request(&turn.request()).unwrap().body).unwrap());
+        sent.push(serde_json::from_str(&adapter.request(&turn.request()).unwrap().body).unwrap());
         let next = if body["stream"] == true {
             let mut translated = Vec::new();
             adapter.bytes(answer.as_bytes(), &mut translated);
@@ -64,10 +64,10 @@ fn play(
             turn.complete_response(&adapter.complete_response(200, answer.as_bytes()).body).unwrap()
         };
         if let NextStep::Done(done) = next {
-            assert_eq!(up.len(), answers.len());
+            assert_eq!(sent.len(), answers.len());
             conversation.records.extend(done.records);
             let text = done.body.unwrap_or_else(|| String::from_utf8(out).unwrap());
-            return (up, text);
+            return (sent, text);
         }
     }
     panic!("the turn did not end");
@@ -133,20 +133,20 @@ fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
                 .map(|tool| tool["function"]["name"].as_str().unwrap())
                 .collect();
             assert_eq!(names, ["tool_search", "tool_describe", "tool_call"]);
-            let said = message(api, &got, stream);
-            assert_eq!(said.len(), 2, "{api} {stream} {got}");
-            assert_eq!(said[1]["name"], "crm__find_customer");
+            let received = message(api, &got, stream);
+            assert_eq!(received.len(), 2, "{api} {stream} {got}");
+            assert_eq!(received[1]["name"], "crm__find_customer");
             let mut history = vec![user];
             if api == Api::Messages {
-                assert_eq!(said[1]["input"], json!({"q": "ada"}));
-                history.push(json!({"role": "assistant", "content": said}));
+                assert_eq!(received[1]["input"], json!({"q": "ada"}));
+                history.push(json!({"role": "assistant", "content": received}));
                 history.push(json!({"role": "user", "content": [{"type": "tool_result",
-                        "tool_use_id": said[1]["id"], "content": "Ada, 7"}]}));
+                        "tool_use_id": received[1]["id"], "content": "Ada, 7"}]}));
             } else {
-                assert_eq!(said[1]["arguments"], "{\"q\":\"ada\"}");
-                history.extend_from_slice(&said);
+                assert_eq!(received[1]["arguments"], "{\"q\":\"ada\"}");
+                history.extend_from_slice(&received);
                 history.push(json!({"type": "function_call_output",
-                        "call_id": said[1]["call_id"], "output": "Ada, 7"}));
+                        "call_id": received[1]["call_id"], "output": "Ada, 7"}));
             }
             let (second, got) = play(
                 &mut conversation,

@@ -8,7 +8,7 @@ use super::{translated, two_calls_complete, whole};
 
 #[test]
 fn a_conversation_with_calls_results_and_images() {
-    let (adapter, up) = translated(
+    let (adapter, sent) = translated(
         Messages,
         &json!({
             "model": "claude-sonnet-5", "max_tokens": 1024, "stream": true,
@@ -57,7 +57,7 @@ fn a_conversation_with_calls_results_and_images() {
         }),
     );
     assert_eq!(
-        up,
+        sent,
         json!({
             "model": "claude-sonnet-5", "max_tokens": 1024, "temperature": 0.5, "top_p": 0.9,
             "stop": ["END"], "user": "u-1", "stream": true, "stream_options": {"include_usage": true},
@@ -111,14 +111,14 @@ fn a_conversation_with_calls_results_and_images() {
 #[test]
 fn arguments_and_schemas_are_copied_verbatim() {
     let mut adapter = adapter(Messages, toolcrib_dialect::Api::Chat).unwrap();
-    let up = adapter
+    let sent = adapter
         .request(
             r#"{"model":"m","tools":[{"name":"t","input_schema":{"z":1.00,"a":12345678901234567890123}}],
             "messages":[{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"t","input":{"z":1.00,"a":1e2}}]}]}"#,
         )
         .unwrap();
     assert_eq!(
-        up.body,
+        sent.body,
         concat!(
             r#"{"model":"m","tools":[{"type":"function","function":{"name":"t","parameters":{"z":1.00,"a":12345678901234567890123}}}],"#,
             r#""messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"i","type":"function","function":{"name":"t","arguments":"{\"z\":1.00,\"a\":1e2}"}}]}]}"#
@@ -128,16 +128,16 @@ fn arguments_and_schemas_are_copied_verbatim() {
 
 #[test]
 fn every_tool_choice_is_translated() {
-    let up = |choice: Value| {
+    let translated_choice = |choice: Value| {
         let body = json!({"model": "m", "messages": [], "tool_choice": choice,
             "tools": [{"name": "t", "input_schema": {"type": "object"}}]});
         translated(Messages, &body).1["tool_choice"].clone()
     };
-    assert_eq!(up(json!({"type": "auto"})), "auto");
-    assert_eq!(up(json!({"type": "any"})), "required");
-    assert_eq!(up(json!({"type": "none"})), "none");
+    assert_eq!(translated_choice(json!({"type": "auto"})), "auto");
+    assert_eq!(translated_choice(json!({"type": "any"})), "required");
+    assert_eq!(translated_choice(json!({"type": "none"})), "none");
     assert_eq!(
-        up(json!({"type": "tool", "name": "t"})),
+        translated_choice(json!({"type": "tool", "name": "t"})),
         json!({"type": "function", "function": {"name": "t"}})
     );
     // Without tools there is nothing to choose from, and backends reject the field.
@@ -148,15 +148,15 @@ fn every_tool_choice_is_translated() {
 
 #[test]
 fn a_long_user_id_is_hashed_and_the_output_format_is_translated() {
-    let (_, up) = translated(
+    let (_, sent) = translated(
         Messages,
         &json!({"model": "m", "messages": [], "metadata": {"user_id": "u".repeat(65)},
             "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}}}),
     );
-    assert_eq!(up["user"].as_str().unwrap().len(), 64);
-    assert_ne!(up["user"], "u".repeat(64));
+    assert_eq!(sent["user"].as_str().unwrap().len(), 64);
+    assert_ne!(sent["user"], "u".repeat(64));
     assert_eq!(
-        up["response_format"],
+        sent["response_format"],
         json!({"type": "json_schema", "json_schema":
             {"name": "output", "schema": {"type": "object"}, "strict": true}})
     );

@@ -126,18 +126,21 @@ fn servers_with_wrong_call_indices_are_supported() {
             json!("[DONE]"),
         ],
     ] {
-        let told = client_events(&chunks);
+        let received = client_events(&chunks);
         let deltas = |index: usize| -> String {
-            let of =
+            let is_delta =
                 |event: &&Value| event["index"] == index && event["type"] == "content_block_delta";
-            let pieces = told.iter().filter(of);
+            let pieces = received.iter().filter(is_delta);
             pieces.filter_map(|event| event["delta"]["partial_json"].as_str()).collect()
         };
         assert_eq!((deltas(0), deltas(1)), ("{}".to_owned(), "{}".to_owned()));
-        let starts: Vec<_> =
-            told.iter().filter(|event| event["type"] == "content_block_start").cloned().collect();
+        let starts: Vec<_> = received
+            .iter()
+            .filter(|event| event["type"] == "content_block_start")
+            .cloned()
+            .collect();
         assert_eq!(starts, [tool_use(0, "a", "x"), tool_use(1, "b", "y")]);
-        assert_eq!(told[told.len() - 2..], [delta.clone(), over.clone()]);
+        assert_eq!(received[received.len() - 2..], [delta.clone(), over.clone()]);
     }
 }
 
@@ -185,17 +188,17 @@ fn a_stream_that_is_cut_off_is_an_error() {
 
 #[test]
 fn an_error_in_the_stream_ends_it() {
-    let told = client_events(&[
+    let received = client_events(&[
         chunk(&json!({"content": "Ha"}), None),
         json!({"error": {"message": "overloaded", "code": 503}}),
         chunk(&json!({"content": "more"}), Some("stop")),
         json!("[DONE]"),
     ]);
     assert_eq!(
-        told.last().unwrap(),
+        received.last().unwrap(),
         &json!({"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}})
     );
-    assert_eq!(told.len(), 4);
+    assert_eq!(received.len(), 4);
 }
 
 #[test]

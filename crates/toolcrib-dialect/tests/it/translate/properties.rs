@@ -38,7 +38,7 @@ fn arguments() -> impl Strategy<Value = Value> {
         .prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
-fn said() -> impl Strategy<Value = ModelOutput> {
+fn model_output() -> impl Strategy<Value = ModelOutput> {
     let calls = proptest::collection::vec(("[a-z_]{1,8}", arguments()), 0..4);
     (prop_oneof![Just(String::new()), text()], calls)
         .prop_map(|(text, calls)| ModelOutput { text, calls })
@@ -56,7 +56,7 @@ fn result() -> impl Strategy<Value = ToolOutput> {
 type UserTurn = (String, Vec<(ModelOutput, Vec<ToolOutput>)>);
 
 fn exchange() -> impl Strategy<Value = UserTurn> {
-    let round = (said(), proptest::collection::vec(result(), 4));
+    let round = (model_output(), proptest::collection::vec(result(), 4));
     (text(), proptest::collection::vec(round, 0..3))
 }
 
@@ -68,15 +68,15 @@ fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
     for (user, rounds) in exchanges {
         piece.push(json!({"role": "user", "content": user}));
         let mut clients_word = true;
-        for (said, results) in rounds {
+        for (output, results) in rounds {
             if clients_word {
                 pieces.push(std::mem::take(&mut piece));
             }
             let ids: Vec<String> =
-                said.calls.iter().enumerate().map(|(n, _)| format!("c{}", calls + n)).collect();
+                output.calls.iter().enumerate().map(|(n, _)| format!("c{}", calls + n)).collect();
             clients_word = !ids.is_empty();
             calls += ids.len();
-            piece.extend(echo(api, said, &ids));
+            piece.extend(echo(api, output, &ids));
             piece.extend(match api {
                 Api::Messages if ids.is_empty() => Vec::new(),
                 Api::Messages => {
@@ -118,12 +118,12 @@ fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
 }
 
 /// Returns the model's output as the client sends it back.
-fn echo(api: Api, said: &ModelOutput, ids: &[String]) -> Vec<Value> {
-    let calls = ids.iter().zip(&said.calls);
+fn echo(api: Api, model_output: &ModelOutput, ids: &[String]) -> Vec<Value> {
+    let calls = ids.iter().zip(&model_output.calls);
     if api == Api::Messages {
         let mut blocks = Vec::new();
-        if !said.text.is_empty() {
-            blocks.push(json!({"type": "text", "text": said.text}));
+        if !model_output.text.is_empty() {
+            blocks.push(json!({"type": "text", "text": model_output.text}));
         }
         blocks.extend(calls.map(
             |(id, (name, input))| json!({"type": "tool_use", "id": id, "name": name, "input": input}),
@@ -131,9 +131,9 @@ fn echo(api: Api, said: &ModelOutput, ids: &[String]) -> Vec<Value> {
         return vec![json!({"role": "assistant", "content": blocks})];
     }
     let mut items = Vec::new();
-    if !said.text.is_empty() {
+    if !model_output.text.is_empty() {
         items.push(json!({"type": "message", "role": "assistant",
-            "content": [{"type": "output_text", "text": said.text}]}));
+            "content": [{"type": "output_text", "text": model_output.text}]}));
     }
     items.extend(calls.map(|(id, (name, arguments))| {
         json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments.to_string()})
@@ -222,14 +222,16 @@ pub(super) fn gather(api: Api, events: &[Value]) -> Value {
 
 /// Returns chunks of an output, split and interleaved arbitrarily: each chunk has the next piece of the text,
 /// the next piece of a call that has begun, or the start of the next call.
-fn mixed(said: &ModelOutput, choices: &[(Index, Index)]) -> Vec<Value> {
-    let mut texts: Vec<String> = said.calls.iter().map(|(_, input)| input.to_string()).collect();
+fn mixed(model_output: &ModelOutput, choices: &[(Index, Index)]) -> Vec<Value> {
+    let mut texts: Vec<String> =
+        model_output.calls.iter().map(|(_, input)| input.to_string()).collect();
     let mut chunks = Vec::new();
-    if !said.text.is_empty() {
-        chunks.push(chunk(&json!({"role": "assistant", "content": said.text}), None));
+    if !model_output.text.is_empty() {
+        chunks.push(chunk(&json!({"role": "assistant", "content": model_output.text}), None));
     }
-    let begin =
-        |n: usize| call_chunk(&[piece(n, Some(&format!("call_{n}")), Some(&said.calls[n].0), "")]);
+    let begin = |n: usize| {
+        call_chunk(&[piece(n, Some(&format!("call_{n}")), Some(&model_output.calls[n].0), "")])
+    };
     let mut begun = 0;
     for (which, length) in choices {
         if texts.is_empty() {
@@ -251,7 +253,7 @@ fn mixed(said: &ModelOutput, choices: &[(Index, Index)]) -> Vec<Value> {
         }
         chunks.push(call_chunk(&[piece(n, None, None, rest)]));
     }
-    let finish = if said.calls.is_empty() { "stop" } else { "tool_calls" };
+    let finish = if model_output.calls.is_empty() { "stop" } else { "tool_calls" };
     chunks.push(chunk(&json!({}), Some(finish)));
     chunks.push(json!("[DONE]"));
     chunks
@@ -279,19 +281,19 @@ proptest! {
 
     #[test]
     fn text_and_calls_survive_the_round_trip(
-        said in said(),
+        model_output in model_output(),
         choices in proptest::collection::vec(any::<(Index, Index)>(), 0..12),
     ) {
-        let ids: Vec<String> = (0..said.calls.len()).map(|n| format!("call_{n}")).collect();
-        let calls: Vec<_> = ids.iter().zip(&said.calls)
+        let ids: Vec<String> = (0..model_output.calls.len()).map(|n| format!("call_{n}")).collect();
+        let calls: Vec<_> = ids.iter().zip(&model_output.calls)
             .map(|(id, (name, input))| (id.clone(), name.clone(), input.clone()))
             .collect();
         let tool_calls: Vec<Value> = calls.iter()
             .map(|(id, name, input)| json!({"id": id, "type": "function",
                 "function": {"name": name, "arguments": input.to_string()}}))
             .collect();
-        let mut message = json!({"role": "assistant", "content": said.text});
-        if said.text.is_empty() {
+        let mut message = json!({"role": "assistant", "content": model_output.text});
+        if model_output.text.is_empty() {
             message["content"] = Value::Null;
         }
         if !tool_calls.is_empty() {
@@ -299,17 +301,17 @@ proptest! {
         }
         let body = json!({"id": "chatcmpl-1", "choices": [{"message": message, "finish_reason": "stop"}]});
         for api in CLIENTS {
-            let expected = (said.text.clone(), calls.clone());
+            let expected = (model_output.text.clone(), calls.clone());
             let (mut adapter, _) = translated(api, &request(api, &[]));
             let answer = whole(&mut adapter, 200, &body.to_string()).1;
             prop_assert_eq!(read(api, &answer), expected.clone());
 
-            let told = gather(api, &streamed(&mut adapter, &mixed(&said, &choices)));
-            prop_assert_eq!(read(api, &told), expected);
+            let received = gather(api, &streamed(&mut adapter, &mixed(&model_output, &choices)));
+            prop_assert_eq!(read(api, &received), expected);
 
-            let up = translated(api, &request(api, &echo(api, &said, &ids))).1;
+            let sent = translated(api, &request(api, &echo(api, &model_output, &ids))).1;
             let same = message["content"].is_null() && tool_calls.is_empty();
-            prop_assert_eq!(&up["messages"][1], if same { &Value::Null } else { &message });
+            prop_assert_eq!(&sent["messages"][1], if same { &Value::Null } else { &message });
         }
     }
 }

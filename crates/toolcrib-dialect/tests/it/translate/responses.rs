@@ -9,7 +9,7 @@ use super::{translated, two_calls_complete, usage, whole};
 #[test]
 fn a_conversation_with_calls_results_and_images() {
     let grammar = "start: \"*** Begin Patch\"";
-    let (adapter, up) = translated(
+    let (adapter, sent) = translated(
         Responses,
         &json!({
             "model": "gpt-5.4", "instructions": "You are Codex.", "max_output_tokens": 500,
@@ -50,7 +50,7 @@ fn a_conversation_with_calls_results_and_images() {
         }),
     );
     assert_eq!(
-        up,
+        sent,
         json!({
             "model": "gpt-5.4", "max_tokens": 500, "temperature": 0.5, "top_p": 0.9,
             "reasoning_effort": "low", "user": "u-1",
@@ -106,31 +106,31 @@ fn a_conversation_with_calls_results_and_images() {
 
 #[test]
 fn a_string_input_is_a_user_message_and_empty_instructions_are_omitted() {
-    let (adapter, up) = translated(Responses, &json!({"model": "m", "input": "Hello"}));
-    assert_eq!(up, json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}));
+    let (adapter, sent) = translated(Responses, &json!({"model": "m", "input": "Hello"}));
+    assert_eq!(sent, json!({"model": "m", "messages": [{"role": "user", "content": "Hello"}]}));
     assert!(adapter.dropped().is_empty());
 }
 
 #[test]
 fn every_tool_choice_is_translated() {
-    let up = |choice: Value| {
+    let translated_choice = |choice: Value| {
         let body = json!({"model": "m", "input": "x", "tool_choice": choice,
             "tools": [{"type": "function", "name": "t"}]});
         translated(Responses, &body).1["tool_choice"].clone()
     };
     let named = json!({"type": "function", "function": {"name": "t"}});
     for word in ["auto", "none", "required"] {
-        assert_eq!(up(json!(word)), word);
+        assert_eq!(translated_choice(json!(word)), word);
     }
-    assert_eq!(up(json!({"type": "function", "name": "t"})), named);
-    assert_eq!(up(json!({"type": "custom", "name": "t"})), named);
+    assert_eq!(translated_choice(json!({"type": "function", "name": "t"})), named);
+    assert_eq!(translated_choice(json!({"type": "custom", "name": "t"})), named);
     assert_eq!(
-        up(
+        translated_choice(
             json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "t"}]})
         ),
         json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [named]}})
     );
-    assert_eq!(up(json!({"type": "web_search"})), json!(null));
+    assert_eq!(translated_choice(json!({"type": "web_search"})), json!(null));
 }
 
 #[test]
@@ -222,17 +222,20 @@ fn openai_errors_are_passed_on_unchanged() {
     let error = json!({"error": {"message": "No such model", "type": "invalid_request_error",
         "param": null, "code": "model_not_found", "extra": 1}});
     assert_eq!(translated_response(404, &error.to_string()), (404, error));
-    let made = |message: &str, kind: &str| json!({"error": {"message": message, "type": kind, "param": null, "code": null}});
+    let error_body = |message: &str, kind: &str| json!({"error": {"message": message, "type": kind, "param": null, "code": null}});
     assert_eq!(
         translated_response(400, r#"{"error": "bad"}"#),
-        (400, made("bad", "invalid_request_error"))
+        (400, error_body("bad", "invalid_request_error"))
     );
     assert_eq!(
         translated_response(429, r#"{"detail": "slow"}"#),
-        (429, made("slow", "rate_limit_error"))
+        (429, error_body("slow", "rate_limit_error"))
     );
     assert_eq!(
         translated_response(200, "<html>"),
-        (502, made("the backend answered 200 with a body that cannot be read", "server_error"))
+        (
+            502,
+            error_body("the backend answered 200 with a body that cannot be read", "server_error")
+        )
     );
 }

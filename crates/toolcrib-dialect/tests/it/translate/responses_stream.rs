@@ -8,12 +8,12 @@ use super::{chunk, streamed, translated, two_calls, usage_chunk};
 
 /// Returns the events without their sequence numbers, after checking that these are contiguous.
 fn client_events(chunks: &[Value]) -> Vec<Value> {
-    let mut told = streamed(&mut translated(Responses, &request()).0, chunks);
-    for (n, event) in told.iter_mut().enumerate() {
+    let mut received = streamed(&mut translated(Responses, &request()).0, chunks);
+    for (n, event) in received.iter_mut().enumerate() {
         let number = event.as_object_mut().unwrap().shift_remove("sequence_number");
         assert_eq!(number, Some(json!(n)));
     }
-    told
+    received
 }
 
 fn whole(kind: &str, response: &Value) -> Value {
@@ -159,9 +159,9 @@ fn a_stream_that_is_cut_off_has_failed() {
         (json!({"message": "no", "code": 429}), "rate_limit_exceeded"),
         (json!({"message": "no"}), "server_error"),
     ] {
-        let told = client_events(&[half.clone(), json!({"error": error}), json!("[DONE]")]);
+        let received = client_events(&[half.clone(), json!({"error": error}), json!("[DONE]")]);
         assert_eq!(
-            told,
+            received,
             [start_events.clone(), vec![whole("failed", &failed(code, "no"))]].concat()
         );
     }
@@ -169,10 +169,10 @@ fn a_stream_that_is_cut_off_has_failed() {
 
 #[test]
 fn a_stream_without_a_beginning_has_failed() {
-    let told = client_events(&[]);
-    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let received = client_events(&[]);
+    let kinds: Vec<&str> = received.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["response.created", "response.in_progress", "response.failed"]);
-    let id = told[0]["response"]["id"].as_str().unwrap();
-    assert_eq!((id.len(), &told[2]["response"]["id"]), (5 + 24, &json!(id)));
-    assert_eq!(told[2]["response"]["tools"], super::responses::tools());
+    let id = received[0]["response"]["id"].as_str().unwrap();
+    assert_eq!((id.len(), &received[2]["response"]["id"]), (5 + 24, &json!(id)));
+    assert_eq!(received[2]["response"]["tools"], super::responses::tools());
 }

@@ -28,8 +28,8 @@ async fn a_call_without_a_result_is_rejected_in_every_dialect() {
     ];
     for (dialect, words) in ALL.into_iter().zip(words) {
         let mut agent = Agent::new(dialect, &provider.url, &["a", "b"], "Go.");
-        let seen = agent.turn().await;
-        agent.results(&[(&seen.calls[0], "only one".into())]);
+        let message = agent.turn().await;
+        agent.results(&[(&message.calls[0], "only one".into())]);
         let (status, answer) = post(&agent.endpoint(), &agent.body()).await;
         let message = answer["error"]["message"].as_str().unwrap();
         assert_eq!(status, 400, "{dialect:?}");
@@ -112,8 +112,8 @@ async fn thinking_is_bound_to_the_prompt_before_it() {
         Provider::start(Options { bind_thinking: true, ..Options::steps(steps) }).unwrap();
     let mut agent = Agent::new(Dialect::Anthropic, &provider.url, &["a"], "Go.");
     for _ in 0..3 {
-        let seen = agent.turn().await;
-        agent.results(&[(&seen.calls[0], "ok".into())]);
+        let message = agent.turn().await;
+        agent.results(&[(&message.calls[0], "ok".into())]);
     }
     let good = agent.body();
     let url = agent.endpoint();
@@ -130,12 +130,12 @@ async fn thinking_is_bound_to_the_prompt_before_it() {
         body["tools"].as_array_mut().unwrap().push(late);
         body["messages"][0]["content"] = json!([{"type": "text", "text": "Go."}]);
     };
-    let front = |body: &mut Value| {
+    let first_tools = |body: &mut Value| {
         body["messages"][1]["content"].as_array_mut().unwrap().remove(0);
     };
     assert_eq!(status(&|_| {}).await.0, 200);
     assert_eq!(status(&kept).await.0, 200);
-    assert_eq!(status(&front).await.0, 200);
+    assert_eq!(status(&first_tools).await.0, 200);
     let bound = |place: &str| {
         let words = "Invalid `signature` in `thinking` block. The block is bound to a different conversation.";
         (400, format!("{place}: {words}"))

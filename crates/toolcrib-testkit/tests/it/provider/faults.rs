@@ -45,7 +45,7 @@ async fn an_aborted_connection_is_an_error_and_a_truncated_body_is_not() {
         StreamFault::ByteByByte,
     ];
     let provider = Provider::start(Options::responses(bends.map(CannedResponse::Faulty))).unwrap();
-    let mut seen = Vec::new();
+    let mut statuses = Vec::new();
     for _ in bends {
         let mut answer = stream(&provider).await;
         let mut text = Vec::new();
@@ -57,13 +57,13 @@ async fn an_aborted_connection_is_an_error_and_a_truncated_body_is_not() {
             }
         };
         let text = String::from_utf8(text).unwrap();
-        seen.push((whole, text.matches("\n\n").count(), text.ends_with("\n\n")));
+        statuses.push((whole, text.matches("\n\n").count(), text.ends_with("\n\n")));
     }
     let last = stream(&provider).await.text().await.unwrap();
     let all = last.matches("\n\n").count();
     let expected =
         [(false, 3, true), (false, 3, false), (true, 3, false), (true, 3, true), (true, all, true)];
-    assert_eq!(seen, expected);
+    assert_eq!(statuses, expected);
 }
 
 #[tokio::test]
@@ -174,9 +174,9 @@ async fn a_conversation_continues_after_a_restart_and_ids_do_not_repeat() {
     let mut agent = agent(&provider);
     let mut calls = Vec::new();
     for _ in 0..4 {
-        let seen = agent.turn().await;
-        agent.results(&[(&seen.calls[0], "ok".into())]);
-        calls.extend(seen.calls);
+        let message = agent.turn().await;
+        agent.results(&[(&message.calls[0], "ok".into())]);
+        calls.extend(message.calls);
         let listen = provider.address();
         drop(provider);
         provider = loop {

@@ -31,14 +31,14 @@ async fn directly(dialect: Dialect, url: &str, goal: &str) -> Visible {
     let mut agent = Agent::new(dialect, url, &CATALOG, goal);
     let mut visible = Visible::new();
     loop {
-        let seen = agent.turn().await;
+        let message = agent.turn().await;
         let calls =
-            seen.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
-        visible.push((seen.text, calls));
-        if seen.calls.is_empty() {
+            message.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();
+        visible.push((message.text, calls));
+        if message.calls.is_empty() {
             return visible;
         }
-        agent.results(&seen.calls.iter().map(|call| (call, result(call))).collect::<Vec<_>>());
+        agent.results(&message.calls.iter().map(|call| (call, result(call))).collect::<Vec<_>>());
     }
 }
 
@@ -47,17 +47,20 @@ async fn deferred(dialect: Dialect, url: &str, goal: &str) -> (Visible, Vec<Vec<
     let mut agent = Agent::new(dialect, url, &["tool_search", "tool_call"], goal);
     let (mut visible, mut queries) = (Visible::new(), Vec::new());
     loop {
-        let seen = agent.turn().await;
-        if !seen.calls.is_empty() && seen.calls.iter().all(|call| call.name == "tool_search") {
+        let message = agent.turn().await;
+        if !message.calls.is_empty() && message.calls.iter().all(|call| call.name == "tool_search")
+        {
             queries.push(
-                seen.calls
+                message
+                    .calls
                     .iter()
                     .map(|call| call.arguments["query"].as_str().unwrap().into())
                     .collect(),
             );
             let answer = json!({"loaded": CATALOG}).to_string();
-            agent
-                .results(&seen.calls.iter().map(|call| (call, answer.clone())).collect::<Vec<_>>());
+            agent.results(
+                &message.calls.iter().map(|call| (call, answer.clone())).collect::<Vec<_>>(),
+            );
             continue;
         }
         let inner = |call: &Call| Call {
@@ -65,16 +68,17 @@ async fn deferred(dialect: Dialect, url: &str, goal: &str) -> (Visible, Vec<Vec<
             name: call.arguments["name"].as_str().unwrap().to_owned(),
             arguments: call.arguments["arguments"].clone(),
         };
-        assert!(seen.calls.iter().all(|call| call.name == "tool_call"), "{seen:?}");
-        let calls: Vec<Call> = seen.calls.iter().map(inner).collect();
+        assert!(message.calls.iter().all(|call| call.name == "tool_call"), "{message:?}");
+        let calls: Vec<Call> = message.calls.iter().map(inner).collect();
         visible.push((
-            seen.text,
+            message.text,
             calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect(),
         ));
         if calls.is_empty() {
             return (visible, queries);
         }
-        let results = seen.calls.iter().zip(&calls).map(|(wrapped, call)| (wrapped, result(call)));
+        let results =
+            message.calls.iter().zip(&calls).map(|(wrapped, call)| (wrapped, result(call)));
         agent.results(&results.collect::<Vec<_>>());
     }
 }
@@ -142,9 +146,9 @@ async fn only_a_search_makes_a_tool_known() {
         let mut agent = Agent::new(dialect, &provider.url, &["tool_search", "tool_call"], "Go.");
         let mut names = Vec::new();
         for answer in ["crm__find and mail__sender", "now use mail__send", "mail__send", "sent"] {
-            let seen = agent.turn().await;
-            names.push(seen.calls[0].name.clone());
-            agent.results(&[(&seen.calls[0], answer.into())]);
+            let message = agent.turn().await;
+            names.push(message.calls[0].name.clone());
+            agent.results(&[(&message.calls[0], answer.into())]);
         }
         assert_eq!(names, ["tool_search", "tool_call", "tool_search", "tool_call"], "{dialect:?}");
     }
@@ -163,8 +167,8 @@ async fn a_client_may_have_its_own_tool_search() {
             Agent::new(dialect, &provider.url, &["tool_search", "crib_search", "crib_call"], "Go.");
         let mut calls = Vec::new();
         loop {
-            let seen = agent.turn().await;
-            let Some(call) = seen.calls.first() else { break };
+            let message = agent.turn().await;
+            let Some(call) = message.calls.first() else { break };
             calls.push((call.name.clone(), call.arguments.clone()));
             let answer = if call.name == "crib_search" { "crm__find" } else { "nothing" };
             agent.results(&[(call, answer.to_owned())]);

@@ -51,7 +51,7 @@ impl Graph {
 
     /// The shortest cycle, as `a -> b (a/file.rs) -> a (b.rs)`: after each module the file that uses it.
     pub(super) fn cycle(&self) -> Option<String> {
-        let cycles = self.uses.keys().filter_map(|module| self.way_back(module));
+        let cycles = self.uses.keys().filter_map(|module| self.shortest_cycle_from(module));
         let shortest = cycles.min_by_key(Vec::len)?;
         let mut text = shortest[0].to_owned();
         for pair in shortest.windows(2) {
@@ -61,7 +61,7 @@ impl Graph {
     }
 
     /// The shortest path from a module through its imports back to itself.
-    fn way_back<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
+    fn shortest_cycle_from<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = VecDeque::from([module]);
         while let Some(at) = next.pop_front() {
@@ -73,12 +73,12 @@ impl Graph {
                 next.push_back(used);
             }
         }
-        let mut way = vec![module, from.get(module)?];
-        while way[way.len() - 1] != module {
-            way.push(from[way[way.len() - 1]]);
+        let mut path = vec![module, from.get(module)?];
+        while path[path.len() - 1] != module {
+            path.push(from[path[path.len() - 1]]);
         }
-        way.reverse();
-        Some(way)
+        path.reverse();
+        Some(path)
     }
 }
 

@@ -147,8 +147,8 @@ fn its_configuration_is_recognised_by_its_keys() {
 
 #[test]
 fn a_file_of_another_program_means_on_with_a_warning() {
-    let told = "`env`: no object to look for `ENABLE_TOOL_SEARCH` in: it is on";
+    let warning = "`env`: no object to look for `ENABLE_TOOL_SEARCH` in: it is on";
     for config in [json!(7), json!(null), json!({"env": []})] {
-        assert_eq!(warnings(Preset::ClaudeCode, &config), [told], "{config}");
+        assert_eq!(warnings(Preset::ClaudeCode, &config), [warning], "{config}");
     }
 }

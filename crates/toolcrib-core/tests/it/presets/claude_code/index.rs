@@ -18,7 +18,7 @@ fn the_index_groups_names_by_provider_and_sorts_them() {
     mixed.rotate_left(4);
     let listing =
         |tools: &[Value]| show(&mut Chat::new(&crib(tools))).listing.clone().unwrap().text;
-    assert_eq!(listing(&mixed), listing(&session()), "whatever order they came in");
+    assert_eq!(listing(&mixed), listing(&session()), "the order of the tools does not matter");
     let text = listing(&session());
     let servers: Vec<&str> = text.lines().map(|line| line.split_once(':').unwrap().0).collect();
     assert_eq!(servers, ["other (3)", "figma (1)", "github (3)", "slack (1)"]);
@@ -70,7 +70,7 @@ fn a_server_that_connects_later_is_announced_and_the_tools_array_is_unchanged() 
         )
     );
     assert_eq!(after.definitions(DefinitionFormat::Own), before.definitions(DefinitionFormat::Own));
-    assert_eq!(show(&mut later).announcement, None, "said once");
+    assert_eq!(show(&mut later).announcement, None, "announced once");
     assert_eq!(names(&later.search("figma components"))[0], "mcp__figma__search_design_system");
 }
 
@@ -118,8 +118,8 @@ fn an_outdated_list_is_withdrawn_once() {
     let mut chat = Chat::new(&crib);
     show(&mut chat);
     chat.scope = Scope::none(crib.catalog());
-    let told = show(&mut chat).announcement.clone().unwrap();
-    assert!(told.starts_with("No tool is deferred any more"), "{told}");
+    let announcement = show(&mut chat).announcement.clone().unwrap();
+    assert!(announcement.starts_with("No tool is deferred any more"), "{announcement}");
     assert_eq!(show(&mut chat).announcement, None);
     chat.scope = Scope::all(crib.catalog());
     let again = show(&mut chat).announcement.clone().unwrap();

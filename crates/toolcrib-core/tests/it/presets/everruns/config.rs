@@ -51,14 +51,14 @@ fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
 
 #[test]
 fn an_invalid_threshold_falls_back_to_fifteen_with_a_warning() {
-    for (bad, told) in [
+    for (bad, warning) in [
         (json!(-3), "-3 is not a whole number of 0 or more, 15 is used"),
         (json!(2.5), "2.5 is not a whole number of 0 or more, 15 is used"),
         (json!("20"), "\"20\" is not a whole number of 0 or more, 15 is used"),
     ] {
         let config = json!({"capabilities": {"tool_search": {"threshold": bad}}});
-        let told = format!("`capabilities.tool_search.threshold`: {told}");
-        assert_eq!(warnings(Preset::Everruns, &config), [told]);
+        let warning = format!("`capabilities.tool_search.threshold`: {warning}");
+        assert_eq!(warnings(Preset::Everruns, &config), [warning]);
         let settings = Preset::Everruns.configured(&config).unwrap().settings;
         assert_eq!(settings, Preset::Everruns.settings());
     }

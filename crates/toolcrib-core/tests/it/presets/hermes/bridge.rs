@@ -149,7 +149,7 @@ fn a_new_tool_takes_two_more_steps_and_a_known_one_none() {
     let input = json!({"name": name, "arguments": {"day": "Monday"}}).to_string();
     let ran = (name, r#"{"day":"Monday"}"#.to_owned());
     assert_eq!(chat.runs("tool_call", &input), ran);
-    assert_eq!(Chat::new(&crib).runs("tool_call", &input), ran, "at once, for who knows it");
+    assert_eq!(Chat::new(&crib).runs("tool_call", &input), ran, "a known tool needs no search");
 }
 
 #[test]

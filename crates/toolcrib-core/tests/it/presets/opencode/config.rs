@@ -167,11 +167,12 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
         let configured = Preset::Opencode.configured(config).unwrap();
         (configured.settings.activation.mode, configured.warnings[0].to_string())
     };
-    let told = "`plugin`: `opencode-tool-search` is not listed, so tool search is off".to_owned();
+    let warning =
+        "`plugin`: `opencode-tool-search` is not listed, so tool search is off".to_owned();
     let fork = json!({"plugin": ["opencode-tool-search-tool"]});
-    assert_eq!(off(&fork), (ActivationMode::Off, told.clone()));
+    assert_eq!(off(&fork), (ActivationMode::Off, warning.clone()));
     let whole = json!({"$schema": "https://opencode.ai/config.json", "model": "a/b", "mcp": {}});
-    assert_eq!(off(&whole), (ActivationMode::Off, told));
+    assert_eq!(off(&whole), (ActivationMode::Off, warning));
     for path in
         ["./plugins/opencode-tool-search.ts", "file:///a/opencode-tool-search/dist/index.js"]
     {

@@ -142,24 +142,24 @@ fn texts(value: &Value, out: &mut Vec<String>) {
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut choices = Choices { bytes: data.iter() };
     let api = Api::ALL[choices.below(4)];
-    let mut made = RequestGenerator::new(api, choices);
-    let body = made.body();
-    let Some((is_plain, bodies)) = sent(api, &body, &mut made.choices) else {
-        assert!(made.is_odd, "refused without a reason: {body}");
+    let mut generator = RequestGenerator::new(api, choices);
+    let body = generator.body();
+    let Some((is_plain, bodies)) = sent(api, &body, &mut generator.choices) else {
+        assert!(generator.is_odd, "refused without a reason: {body}");
         return false;
     };
     assert!(!bodies.is_empty(), "nothing was sent: {body}");
-    for up in &bodies {
-        assert!(!up.to_lowercase().contains("hide"), "{body}\n became \n{up}");
-        let value: Value = serde_json::from_str(up).expect("the request is JSON");
+    for sent_body in &bodies {
+        assert!(!sent_body.to_lowercase().contains("hide"), "{body}\n became \n{sent_body}");
+        let value: Value = serde_json::from_str(sent_body).expect("the request is JSON");
         let mut all = Vec::new();
         texts(&value, &mut all);
         let leaked = all.iter().find(|text| text.contains("hide"));
-        assert_eq!(leaked, None, "{body}\n became \n{up}");
-        if is_plain && !made.is_odd {
-            for name in &made.shown {
+        assert_eq!(leaked, None, "{body}\n became \n{sent_body}");
+        if is_plain && !generator.is_odd {
+            for name in &generator.shown {
                 let is_there = all.iter().any(|text| text == name);
-                assert!(is_there, "{name} is gone: {body}\n became \n{up}");
+                assert!(is_there, "{name} is gone: {body}\n became \n{sent_body}");
             }
         }
     }

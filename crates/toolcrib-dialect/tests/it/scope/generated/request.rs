@@ -407,15 +407,15 @@ impl RequestGenerator<'_> {
         let key = self.key("tools");
         let tools = self.entries();
         fields.push(format!("{key}:{tools}"));
-        let mut said: Vec<String> =
+        let mut entries: Vec<String> =
             (0..self.choices.below(3)).map(|_| self.history_entry()).collect();
         let (history, hello) = match self.api {
             Api::Chat | Api::Messages => ("messages", r#"{"role":"user","content":"Hello"}"#),
             Api::Responses => ("input", r#"{"role":"user","content":"Hello"}"#),
             Api::Gemini => ("contents", r#"{"role":"user","parts":[{"text":"Hello"}]}"#),
         };
-        said.push(hello.to_owned());
-        fields.push(format!("{}:[{}]", self.key(history), said.join(",")));
+        entries.push(hello.to_owned());
+        fields.push(format!("{}:[{}]", self.key(history), entries.join(",")));
         if let Some((key, value)) = self.choice() {
             fields.push(format!("{}:{value}", self.key(key)));
         }

@@ -13,7 +13,7 @@ use super::{
 
 #[test]
 fn calls_in_unusual_forms_are_refused_in_chat_completions() {
-    let said = |extra: Value| {
+    let message_with = |extra: Value| {
         let mut message = json!({"role": "assistant", "content": "Hi"});
         message.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         message
@@ -22,27 +22,27 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     let calls = json!({"tool_calls": [chat_call("hide_a")]});
     let undeclared = WithheldReason::UndeclaredTool;
     for (message, why) in [
-        (said(legacy.clone()), undeclared),
+        (message_with(legacy.clone()), undeclared),
         (
-            said(
+            message_with(
                 json!({"tool_calls": [chat_call("show_a")], "function_call": legacy["function_call"]}),
             ),
             undeclared,
         ),
-        (said(json!({"tool_calls": chat_call("hide_a")})), WithheldReason::UnknownForm),
+        (message_with(json!({"tool_calls": chat_call("hide_a")})), WithheldReason::UnknownForm),
         (
-            said(json!({"tool_calls": [{"id": "c", "name": "hide_a", "arguments": "{}"}]})),
+            message_with(json!({"tool_calls": [{"id": "c", "name": "hide_a", "arguments": "{}"}]})),
             undeclared,
         ),
         (
-            said(json!({"tool_calls": [{"id": "c", "custom": {"name": ["hide_a"]}}]})),
+            message_with(json!({"tool_calls": [{"id": "c", "custom": {"name": ["hide_a"]}}]})),
             WithheldReason::UnknownForm,
         ),
-        (said(json!({"Tool_Calls": [chat_call("hide_a")]})), WithheldReason::DuplicateKey),
+        (message_with(json!({"Tool_Calls": [chat_call("hide_a")]})), WithheldReason::DuplicateKey),
     ] {
         is_refused(Api::Chat, &request(Api::Chat), whole(&chat(&[message])), why);
     }
-    let second = chat(&[said(json!({})), said(calls.clone())]);
+    let second = chat(&[message_with(json!({})), message_with(calls.clone())]);
     is_refused(Api::Chat, &request(Api::Chat), whole(&second), undeclared);
     for body in [json!({"n": 2}), json!({"functions": [{"name": "show_a"}]}), json!({"tools": []})]
     {
