@@ -62,7 +62,7 @@ fn a_failed_round_is_reported_in_the_stream() {
     let conversation = GeminiConversation::new(true);
     let body = request(&json!(conversation.contents)).to_string();
     let mut out = Vec::new();
-    for (status, body, expected) in [
+    for (status, error_body, expected) in [
         (
             429,
             "{\"error\": {\"code\": 429,\n \"message\": \"slow down\"}}",
@@ -80,7 +80,7 @@ fn a_failed_round_is_reported_in_the_stream() {
         assert!(matches!(turn.end(&mut out), NextStep::Again));
         assert_eq!(out, b"", "the client gets nothing of it");
         assert_eq!(turn.keep_alive(), b"", "clients take every line for data");
-        turn.fail(status, body.as_bytes(), &mut out);
+        turn.fail(status, error_body.as_bytes(), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("data: {expected}\n\n"));
     }
 }
