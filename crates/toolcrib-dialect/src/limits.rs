@@ -27,7 +27,7 @@ pub struct ResponseLimits {
     pub response: usize,
     /// Maximum size of the parts of streamed responses that are held in memory, for all rounds of a turn together.
     pub turn: usize,
-    /// Maximum size of the arguments of one call that is held.
+    /// Maximum size of the buffered arguments of one call.
     pub call: usize,
 }
 

@@ -79,7 +79,7 @@ impl RawArguments {
     }
 }
 
-/// Writes a message to a server as JSON, with the arguments of a call as the client wrote them.
+/// Serializes a message for a server to JSON. The arguments of a call stay as the client wrote them.
 pub(crate) fn message_to_json(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let text = serde_json::to_string(message)?;
     Ok(with_raw_arguments(message, &text).unwrap_or(text))

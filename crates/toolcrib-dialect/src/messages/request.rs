@@ -72,7 +72,7 @@ fn choice(text: &str) -> ToolChoice {
 
 /// Returns how the client defers tools itself, judging by its tool list and its history.
 pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<ClientDeferral> {
-    // Few clients defer tools themselves, so the tools of all others are not parsed for this check.
+    // Few clients defer tools themselves. The tools are parsed only if their text suggests that this client does.
     let may_defer = tools.contains("tool_search") || tools.contains("defer_loading");
     let tools = if may_defer { items(tools).unwrap_or_default() } else { Vec::new() };
     let tools: Vec<Fields<'_>> = tools.into_iter().filter_map(Fields::read).collect();

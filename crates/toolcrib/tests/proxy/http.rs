@@ -36,7 +36,7 @@ pub(crate) fn post(url: &str, path: &str, body: &str) -> io::Result<Response> {
     post_with(url, path, "", body)
 }
 
-/// The same with further headers, each with its line end.
+/// Like `post`, with additional headers. Each header ends with `\r\n`.
 pub(crate) fn post_with(url: &str, path: &str, headers: &str, body: &str) -> io::Result<Response> {
     let headers =
         format!("Authorization: Bearer sk-client\r\nanthropic-version: 2023-06-01\r\n{headers}");

@@ -76,7 +76,7 @@ fn deltas(deltas: &[Value]) -> Vec<u8> {
     (events + "data: [DONE]\n\n").into_bytes()
 }
 
-/// A complete response is replaced by an error of the API.
+/// Asserts that the client got an error in its API's format instead of a complete response.
 fn is_an_error(answer: &Response, why: &str) {
     assert_eq!(answer.status, 502, "{}", answer.body);
     let body: Value = serde_json::from_str(&answer.body).unwrap();

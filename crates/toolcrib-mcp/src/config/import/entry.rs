@@ -187,7 +187,7 @@ impl ServerEntry<'_> {
         None
     }
 
-    /// Reads a time, in seconds. `unit` is the length of the file's unit, in seconds.
+    /// Reads a duration and converts it to seconds. `unit` is the number of seconds in one unit of the file.
     pub(super) fn seconds(
         &mut self,
         key: &str,

@@ -34,7 +34,7 @@ fn auto_defers_from_a_share_of_the_context_on() {
     let decides = |value: &str, context: &str| {
         defers(enabled(&json!(value), &jobs()).flags(&["--context", context]))
     };
-    // About 20,000 tokens: a tenth of 100,000, and not of 400,000.
+    // The tools have about 20,000 tokens: more than a tenth of 100,000, but less than a tenth of 400,000.
     assert!(decides("auto", "100000") && !decides("auto", "400000"));
     assert!(decides("auto:2", "400000") && !decides("AUTO:50", "100000"));
 }
