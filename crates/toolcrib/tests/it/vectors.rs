@@ -109,7 +109,7 @@ fn a_broken_model2vec_table_is_reported() {
     let stderr = run.err.replace(folder.to_str().unwrap(), "DIR");
     assert_eq!(run.code, 2);
     assert!(stderr.starts_with("error: `DIR`: `model.safetensors`: "), "{stderr}");
-    assert!(stderr.contains("\nhint: a folder as Model2Vec saves it is needed: "), "{stderr}");
+    assert!(stderr.contains("\nhint: use a folder that Model2Vec saved, "), "{stderr}");
 }
 
 /// The default build has only Toolcrib's own tokenizer.
