@@ -1,7 +1,7 @@
 //! Any query over any catalog, with every ranker.
 //!
 //! The first line is the query, the rest the catalog; where that has no tools, a fixed one stands
-//! in. The reply may tell of tools in scope only, must be the same for whoever asks again, and the
+//! in. The reply may tell of tools in scope only, must be the same if the query is repeated, and the
 //! same as if the tools out of scope did not exist and the others came in another order. The parts
 //! of an explanation must add up to the score that was given.
 

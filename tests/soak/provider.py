@@ -1,7 +1,7 @@
 """An LLM provider (Chat Completions) that behaves as the model's name says, well or badly.
 
 `good` finds the requested tool through the search, calls it and reports its result. Every other model
-is an attack on whoever reads the response.
+is an attack on the program that reads the response.
 """
 
 import asyncio

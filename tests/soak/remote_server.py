@@ -1,4 +1,4 @@
-"""MCP servers over HTTP that flood whoever listens: on the stream of a call, and on the GET stream."""
+"""MCP servers over HTTP that flood their clients: on the stream of a call, and on the GET stream."""
 
 import asyncio
 import json

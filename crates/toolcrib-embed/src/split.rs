@@ -7,7 +7,7 @@
 //!    last of several upper-case letters before a lower-case one: `getHTTPServer` has three parts.
 //! 2. Each character is lower-cased and decomposed (NFD), and accents (category Mn) are dropped.
 //! 3. Letters, digits and other combining marks form runs. All other characters separate runs and are
-//!    dropped. An ideograph is a run by itself.
+//!    dropped. Each ideograph is a separate run.
 //! 4. The first 256 characters of a run are used, and of each part in them the first 64.
 //! 5. The words of a run are its parts, unless the vocabulary has the run as one word: `GitHub` is `github`.
 //!    The caller has the vocabulary and decides that, so it receives the run together with its parts.
@@ -130,7 +130,7 @@ fn class_of(c: char) -> CharClass {
     }
 }
 
-/// Whether BERT's tokenizer makes this character a word by itself: Han, but neither kana nor Hangul.
+/// Whether BERT's tokenizer treats this character as a separate word: Han, but neither kana nor Hangul.
 fn is_ideograph(c: char) -> bool {
     matches!(c,
         '\u{3400}'..='\u{4dbf}'
