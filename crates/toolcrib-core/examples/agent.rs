@@ -1,4 +1,4 @@
-//! An agent loop with tool search in it: `cargo run -p toolcrib-core --example agent`.
+//! An agent loop with tool search. Run it with `cargo run -p toolcrib-core --example agent`.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use toolcrib_core::{
@@ -15,22 +15,23 @@ const TOOLS: &str = r#"[
 ]"#;
 
 fn main() -> Result<(), Error> {
-    // Once. Two tools would be passed through unchanged, so this example turns deferral on.
+    // Done once. With only two tools, everything would be passed through unchanged, so this example turns deferral on.
     let settings = Settings::from_toml("[activation]\nmode = 'on'")?;
     let crib = Crib::new(Catalog::from_json(TOOLS.as_bytes())?, settings);
     let scope = Scope::all(crib.catalog());
-    // Once per conversation.
+    // Done once per conversation.
     let mut conversation = Conversation::new();
     let mut messages = vec!["Tell the team that the build is green.".to_owned()];
     loop {
-        // In each turn: what to send to the model.
+        // Done in each turn: compute what to send to the model.
         let turn = TurnContext::new(&scope).with_context_window(200_000).with_model("gpt-5");
         let shown = crib.disclose(&turn, &mut conversation);
         let tools = crib.tools_json(&shown, TOOLS, DefinitionFormat::Anthropic);
         messages.extend(shown.announcement.clone());
         let call = model(&tools, shown.instruction.as_deref(), &messages);
         let Some((name, input)) = call else { return Ok(()) };
-        // For each call: searches are answered; calls of your tools are checked and returned under their own names.
+        // Done for each call that the model makes. Searches are answered. Calls of your tools are checked and returned
+        // under the tools' real names.
         let result = match crib.handle(&turn, &mut conversation, name, input) {
             CallOutcome::Run(call) => run(&call.name, call.arguments.get()),
             CallOutcome::Answer(reply) => reply.for_model(),
@@ -41,15 +42,15 @@ fn main() -> Result<(), Error> {
     }
 }
 
-/// Your tools.
+/// Runs one of your tools.
 fn run(name: &str, arguments: &str) -> String {
     format!("ran {name} with {arguments}")
 }
 
-/// The name of a tool and its input.
+/// The name of the called tool, and its input as JSON.
 type ModelCall = (&'static str, &'static str);
 
-/// Your model. Here it is a script that searches, calls the tool it found, and stops.
+/// Your model. In this example, a script takes its place: it searches, calls the tool it found, and stops.
 fn model(_tools: &str, _system: Option<&str>, messages: &[String]) -> Option<ModelCall> {
     let call =
         r#"{"name": "slack__post_message", "arguments": {"channel": "dev", "text": "Green."}}"#;

@@ -1,12 +1,13 @@
 //! Context windows by model name.
 //!
-//! Activation by a share of the context window needs to know the window, but most requests contain only the model's name. The
-//! table has models with a hosted API. Models that people host themselves are left out, because their window depends on how
-//! the server was started. A window that a caller, a file or a client sets takes precedence over the table.
+//! If activation depends on a share of the context window, the window's size must be known, but most requests contain
+//! only the model's name. The table has models with a hosted API. Models that users host themselves are left out,
+//! because their window depends on how the server was started. A window that is set by a caller, a file or a client
+//! takes precedence over the table.
 
-/// Model names and their context windows in tokens, as of November 2026, checked against the list of models
-/// in litellm 1.108.4. Entries are prefixes of names, and the longest match counts. Dots are written as hyphens, because
-/// some APIs spell `claude-opus-4-6` as `claude-opus-4.6`.
+/// Model names and their context windows in tokens, as of November 2026, checked against the list of models in litellm
+/// 1.108.4. Entries are prefixes of names, and the longest matching prefix is used. Dots are written as hyphens,
+/// because some APIs spell `claude-opus-4-6` as `claude-opus-4.6`.
 const WINDOWS: [(&str, usize); 62] = [
     ("claude", 200_000),
     ("claude-fable-5", 1_000_000),
@@ -72,7 +73,7 @@ const WINDOWS: [(&str, usize); 62] = [
     ("o4-mini", 200_000),
 ];
 
-/// The suffix with which Claude Code requests a window of a million tokens.
+/// The suffix of the model name with which Claude Code requests a window of a million tokens.
 const MILLION_TOKENS_SUFFIX: &str = "[1m]";
 
 /// The context window of a model in tokens, if known.
@@ -89,13 +90,14 @@ pub fn of_model(model: &str) -> Option<usize> {
     if model.ends_with(MILLION_TOKENS_SUFFIX) {
         return Some(1_000_000);
     }
-    // Gateways add providers and regions as prefixes: `openai/`, `us.anthropic.`, `models/`.
+    // Gateways put a provider or region before the model's name, such as `openai/`, `us.anthropic.` or `models/`.
     let model = model.rsplit('/').next().unwrap_or_default();
     let starts = model.match_indices(['.', ':']).map(|(at, _)| at + 1);
     std::iter::once(0).chain(starts).find_map(|start| {
         let name = model[start..].replace('.', "-");
         let fits = |(entry, _): &&(&str, usize)| {
-            // A prefix must end at a word boundary: `gpt-4-1` does not match `gpt-4-1106-preview`, nor `o1` `o1x`.
+            // A prefix must end at a word boundary: `gpt-4-1` does not match `gpt-4-1106-preview`, and `o1` does not
+            // match `o1x`.
             let rest = name.strip_prefix(*entry);
             rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
         };

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, ToolId};
 use crate::text::{is_stop, words};
 use toolcrib_text::clean;
 
-/// Minimum number of words with which a tool can be found by anything but its exact name.
+/// Minimum number of words that a tool needs to be found by anything but its exact name.
 const MIN_WORDS: usize = 3;
 
 /// A tool with too few words to be found, and the words that it has.
@@ -15,14 +15,14 @@ const MIN_WORDS: usize = 3;
 pub struct Weakness {
     /// The tool's name.
     pub name: String,
-    /// Whether it has a description.
+    /// Whether the tool has a description.
     pub described: bool,
-    /// All words of its name, title, keywords and description.
+    /// All searchable words of the tool's name, title, keywords and description.
     pub words: Vec<String>,
 }
 
 impl Catalog {
-    /// The words of a tool that has too few of them to be found; `None` if it has enough.
+    /// Reports a tool that has too few words to be found. Returns `None` if the tool has enough words.
     pub fn weakness(&self, id: ToolId) -> Option<Weakness> {
         let tool = self.tool(id);
         let texts =
@@ -30,13 +30,14 @@ impl Catalog {
         let mut found = BTreeSet::new();
         for text in texts.into_iter().chain(tool.keywords()) {
             words::each(text, &mut |word| {
-                // Nobody searches for a single letter, a number or a hash.
+                // Single letters, numbers and hashes do not count, because nobody searches for them.
                 let letters = word.chars().filter(|c| c.is_alphabetic()).count();
                 if letters > 1 && 2 * letters > word.chars().count() && !is_stop(word) {
                     found.insert(word.to_owned());
                 }
             });
-            // The server's name leads to the server, not to this tool.
+            // Words of the server's name do not count, because they do not distinguish this tool from the server's
+            // other tools.
             for word in tool.server().map(words::all).unwrap_or_default() {
                 found.remove(&word);
             }

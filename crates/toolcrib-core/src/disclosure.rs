@@ -1,7 +1,8 @@
 //! What the model sees in one turn, as a value, and the ways to show deferred tools.
 //!
-//! The settings choose the way, [`Crib::disclose`](crate::Crib::disclose) computes the [`Disclosure`] (in
-//! `compute_disclosure`), and a conversation keeps the last one, to repeat it while nothing changes.
+//! The settings choose how deferred tools are shown, and [`Crib::disclose`](crate::Crib::disclose) computes the
+//! [`Disclosure`] (in `compute_disclosure`). A conversation keeps its last disclosure and repeats it while nothing
+//! changes.
 
 use std::borrow::Cow;
 
@@ -16,8 +17,9 @@ use toolcrib_text::json::quote;
 
 /// The value of the setting `disclosure`: how deferred tools are shown and become callable.
 ///
-/// It means the same in every interface. The engine implements four values itself: its [`DisclosureKind`]s. `reference`
-/// and `hosted` need a provider's API; an interface without one uses the nearest kind and reports that.
+/// The setting means the same in every interface. The engine itself implements four of the values, its
+/// [`DisclosureKind`]s. `reference` and `hosted` need a provider's API. An interface without such an API uses the
+/// nearest kind and reports that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureSetting {
@@ -32,8 +34,8 @@ pub enum DisclosureSetting {
     Terse,
     /// [`DisclosureKind::Append`].
     Append,
-    /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. Either way, the model calls
-    /// a found tool by its own name.
+    /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. In both cases, the model
+    /// calls a tool that it found by the tool's own name.
     Reference,
     /// The provider's own tool search if it has one, else the bridge.
     Hosted,
@@ -51,7 +53,7 @@ impl DisclosureSetting {
         Self::Hosted,
     ];
 
-    /// Its name in configuration files.
+    /// The setting's name in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -88,34 +90,35 @@ impl From<DisclosureKind> for DisclosureSetting {
 
 /// How the engine shows deferred tools.
 ///
-/// Not `#[non_exhaustive]`: a program that writes requests must decide what to do with each kind, so it should not
-/// compile unnoticed after a kind is added.
+/// This enum is not `#[non_exhaustive]`. A program that writes requests must decide what to do with each kind, so it
+/// should fail to compile when a kind is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DisclosureKind {
-    /// Three tools that never change: search, describe and call. Deferred tools are only listed.
+    /// The model gets three tools that never change: search, describe and call. Deferred tools are only listed.
     Bridge,
-    /// Name, description and a stub schema, which the real schema replaces once the tool is loaded.
+    /// A deferred tool has its name, its description and a stub schema. The real schema replaces the stub once the tool
+    /// is loaded.
     Reveal,
-    /// Name and parameters without the description.
+    /// A deferred tool has its name and parameters, but no description.
     Terse,
-    /// A listing. The definition of a found tool is appended to the tools, in order of discovery.
+    /// Deferred tools are only listed. When a tool is found, its definition is appended to the array of tools.
     Append,
 }
 
-/// What replaces a schema that is not shown.
+/// The schema that is shown in place of a tool's real schema.
 ///
-/// It always has `properties`, even if they are empty, because grammar converters of local servers reject an object
-/// without them. It always allows additional properties: capable models often guess arguments right, and valid
-/// arguments are accepted.
+/// It always has `properties`, even if they are empty, because the grammar converters of local servers reject an object
+/// schema without them. It always allows additional properties, because capable models often guess the arguments
+/// correctly, and valid arguments are accepted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Stub {
-    /// An empty schema. A sentence in every stub would cost more as the catalog grows, and would use up the saving.
+    /// An empty schema. It has no hint, because a sentence in every stub would use up the saving in a large catalog.
     #[default]
     Open,
-    /// A schema whose description names the query that loads the tool, for models that need the reminder.
+    /// A schema whose description contains the query that loads the tool, for models that need the reminder.
     Hint,
 }
 
@@ -138,14 +141,15 @@ impl Stub {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Guidance {
-    /// Depends on the model's name: strong, unless models of that family are known to search without strong guidance.
+    /// Depends on the model's name. The guidance is strong, unless models of that family are known to search without
+    /// it.
     #[default]
     Auto,
-    /// Two sentences.
+    /// The instruction has two sentences.
     Short,
-    /// A longer text with an example and a prohibition, for models that were not trained on deferred tools.
+    /// The instruction also has an example and a prohibition, for models that were not trained on deferred tools.
     Strong,
-    /// Short for Anthropic's models and strong for every other provider's.
+    /// Short for Anthropic's models, and strong for the models of all other providers.
     Provider,
 }
 
@@ -154,7 +158,7 @@ impl Guidance {
         match self {
             Self::Short => false,
             Self::Strong => true,
-            // Both vendors offer tool search themselves and train their models for it.
+            // Anthropic and OpenAI offer tool search in their APIs and train their models for it.
             Self::Auto => !is_of(model, &["claude", "gpt-5", "gpt-6"]),
             Self::Provider => !is_of(model, &["claude"]),
         }
@@ -166,32 +170,32 @@ fn is_of(model: Option<&str>, families: &[&str]) -> bool {
     families.iter().any(|family| model.contains(family))
 }
 
-/// One of our own tools. It can be written in any format.
+/// One of our own tools. Its definition can be written in any provider's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OwnTool {
-    /// Its name.
+    /// The tool's name.
     pub name: &'static str,
-    /// Its description, including the listing if there is one.
+    /// The tool's description, including the listing if there is one.
     pub description: String,
-    /// Its input schema, as JSON text.
+    /// The tool's input schema, as JSON text.
     pub schema: &'static str,
 }
 
 impl OwnTool {
-    /// The definition in a provider's format.
+    /// The tool's definition in a provider's format.
     pub fn definition(&self, format: DefinitionFormat) -> String {
         format.write(self.name, &self.description, self.schema)
     }
 }
 
-/// How one tool is shown.
+/// How one tool is shown in a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DisclosedTool {
     /// The tool.
     pub id: ToolId,
-    /// Its definition in its own format; `None` for a tool that is only listed.
+    /// The tool's definition in its own format; `None` for a tool that is only listed.
     pub definition: Option<String>,
     /// The verdict and its reason.
     pub verdict: Verdict,
@@ -201,7 +205,7 @@ pub struct DisclosedTool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Disclosure {
-    /// Whether anything is deferred, and why.
+    /// Which tools are deferred, if any, and why.
     pub decision: Decision,
     /// How deferred tools are shown.
     pub kind: DisclosureKind,
@@ -209,16 +213,16 @@ pub struct Disclosure {
     pub tools: Vec<DisclosedTool>,
     /// Our own tools.
     pub own_tools: Vec<OwnTool>,
-    /// An instruction for the system prompt. It is the same in every turn.
+    /// The instruction to add to the system prompt.
     pub instruction: Option<String>,
-    /// The listing of deferred tools, which is part of the search tool's description unless the settings place it in a
+    /// The listing of deferred tools. It is part of the search tool's description, unless the settings place it in a
     /// message.
     pub listing: Option<Listing>,
-    /// A message about changes since the listing was frozen, to be sent before the model's turn.
+    /// A message to send before the model's turn. It contains the listing, or changes since the listing was frozen.
     pub announcement: Option<String>,
-    /// Tokens of all tools in full.
+    /// The number of tokens if all tools were shown in full.
     pub tokens_before: usize,
-    /// Tokens of what is shown instead, including the instruction.
+    /// The number of tokens of everything that this disclosure shows, including the instruction.
     pub tokens_after: usize,
 }
 
@@ -228,9 +232,9 @@ impl Disclosure {
         self.decision.deferral == Deferral::Nothing
     }
 
-    /// The definitions to send, for callers that build the array of tools themselves: each tool in its own format, our
-    /// own tools in `format`, appended tools last. [`Crib::tools_json`](crate::Crib::tools_json) edits an existing array
-    /// instead.
+    /// The definitions to send, for callers that build the array of tools themselves. Each tool is in its own format,
+    /// our own tools are in `format`, and appended tools come last. To edit an existing array instead, use
+    /// [`Crib::tools_json`](crate::Crib::tools_json).
     pub fn definitions(&self, format: DefinitionFormat) -> Vec<Cow<'_, str>> {
         let appended = |shown: &&DisclosedTool| {
             self.kind == DisclosureKind::Append

@@ -1,6 +1,6 @@
 //! Errors that the operator must fix.
 //!
-//! Mistakes that the *model* can correct are replies, not errors: see [`Refusal`](crate::call::Refusal).
+//! Mistakes that the *model* can correct are not errors but replies: see [`Refusal`](crate::call::Refusal).
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ pub enum Error {
     /// The bytes are not UTF-8.
     #[error("not UTF-8 text: the first invalid byte is at offset {offset}")]
     NotText {
-        /// The first invalid byte.
+        /// The offset of the first invalid byte.
         offset: usize,
     },
     /// The text is neither JSON nor JSON lines.
@@ -27,7 +27,7 @@ pub enum Error {
     /// The JSON contains no list of tools.
     #[error("no tools in this JSON: found {found}")]
     NoTools {
-        /// What it contains instead.
+        /// What the JSON contains instead.
         found: String,
     },
     /// The settings are invalid.

@@ -1,8 +1,8 @@
 //! Limits on untrusted input.
 //!
 //! Everything whose size a server, client or model could inflate has a configurable limit here. A tool that exceeds a
-//! limit is reported as a [`Finding`](crate::Finding), and a query that exceeds one is reported in a note in the reply.
-//! Nothing else is affected.
+//! limit is reported as a [`Finding`](crate::Finding). If a query exceeds one, a note in the reply says so. Other tools
+//! and queries are not affected.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,26 +18,26 @@ use serde::{Deserialize, Serialize};
 pub struct Limits {
     /// Maximum length of a tool's name with its server prefix, in bytes. Tools with longer names are withheld.
     pub name_bytes: usize,
-    /// Maximum length of a description, in bytes. Longer ones are truncated, which is reported.
+    /// Maximum length of a description, in bytes. Longer descriptions are truncated, and a finding reports it.
     pub description_bytes: usize,
-    /// Maximum number of bytes of a description that are indexed, so that a long text gains nothing by its length.
+    /// Maximum number of bytes of a description that are indexed. A longer text gives a tool no advantage in searches.
     pub indexed_description_bytes: usize,
-    /// Maximum size of one definition, in bytes. Tools with larger ones are withheld.
+    /// Maximum size of one definition, in bytes. Tools with larger definitions are withheld.
     pub definition_bytes: usize,
-    /// Maximum size of one input schema, in bytes. Tools with larger ones are withheld, because a truncated schema
+    /// Maximum size of one input schema, in bytes. Tools with larger schemas are withheld, because a truncated schema
     /// would be wrong.
     pub schema_bytes: usize,
-    /// Maximum nesting depth of one input schema. Tools with deeper ones are withheld.
+    /// Maximum nesting depth of one input schema. Tools with deeper schemas are withheld.
     pub schema_depth: usize,
     /// Maximum number of JSON values in one input schema. Tools with more are withheld.
     pub schema_nodes: usize,
-    /// Maximum number of values in one `enum`. Tools with longer ones are withheld.
+    /// Maximum number of values in one `enum`. Tools with a longer `enum` are withheld.
     pub enum_values: usize,
-    /// Maximum number of indexed words of one tool, over all its fields.
+    /// Maximum number of words that are indexed for one tool, in all its fields together.
     pub indexed_words: usize,
-    /// Maximum length of a query, in bytes. Longer ones are truncated, and the reply says so.
+    /// Maximum length of a query, in bytes. Longer queries are truncated, and the reply says so.
     pub query_bytes: usize,
-    /// Maximum number of distinct words of a query. Further words are ignored, and the reply says so.
+    /// Maximum number of distinct words in a query. Further words are ignored, and the reply says so.
     pub query_words: usize,
     /// Maximum number of queries in one call. Further queries are ignored, and the reply says so.
     pub asks: usize,
@@ -47,11 +47,12 @@ pub struct Limits {
     pub pattern_bytes: usize,
     /// Maximum size of a compiled pattern, in bytes.
     ///
-    /// Matching takes time proportional to the compiled pattern times the text: at the default of the `regex`
-    /// crate, 10 MiB, a 14-byte pattern needs minutes over 5,000 tools. At 256 KiB such a pattern is rejected
-    /// when it is compiled.
+    /// The time to match grows with the size of the compiled pattern times the size of the text. With the default of
+    /// the `regex` crate, 10 MiB, a 14-byte pattern needs minutes to search 5,000 tools. With a limit of 256 KiB, such
+    /// a pattern is rejected when it is compiled.
     pub pattern_compiled_bytes: usize,
-    /// Maximum number of bytes of catalog text that one pattern reads. After that the answer is partial.
+    /// Maximum number of bytes of catalog text that one pattern is matched against. If this limit is reached, the
+    /// result is partial.
     pub pattern_scan_bytes: usize,
 }
 

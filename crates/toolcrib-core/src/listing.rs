@@ -1,9 +1,9 @@
 //! The listing: what the model sees of the tools that it has not loaded.
 //!
 //! Names must be visible, because a model that only sees a count uses the wrong tool or says that there is none. So the
-//! listing keeps as much as its budget allows and degrades step by step: names with their first sentences, names alone,
-//! names of the smaller servers and sizes of the larger ones, servers with their sizes, a count. Servers and names are
-//! sorted, so equal catalogs give equal bytes.
+//! listing keeps as much detail as its budget allows. The forms, from the most to the least detailed: names with the
+//! first sentence of each description; names alone; names of the smaller servers and sizes of the larger ones; servers
+//! with their sizes; a count. Servers and names are sorted, so equal catalogs give equal bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::wire_name;
 use toolcrib_text::first_sentence;
 use toolcrib_text::json::data;
 
-/// Default for the maximum size of the listing, in tokens: about 150 tools with their sentences, or 500 names.
+/// Default maximum size of the listing, in tokens. About 150 tools with their first sentences fit, or 500 names.
 pub const DEFAULT_TOKENS: usize = 4_000;
 
 /// How and where the listing is written, and its maximum size.
@@ -24,20 +24,20 @@ pub const DEFAULT_TOKENS: usize = 4_000;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ListingSettings {
-    /// The most detailed form that it may have.
+    /// The most detailed form that the listing may have.
     pub form: ListingForm,
-    /// Where it is placed.
+    /// Where the listing is placed.
     #[serde(rename = "place")]
     pub placement: ListingPlacement,
-    /// Maximum size in tokens. If not set, the maximum is [`DEFAULT_TOKENS`], or less if the context window is small or
-    /// the caller lowers it.
+    /// Maximum size of the listing in tokens. If not set, the maximum is [`DEFAULT_TOKENS`], or less if the context
+    /// window is small. A caller may then set a lower maximum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Maximum share of the context window, in percent, if `tokens` is not set and the window is known.
+    /// Maximum share of the context window, in percent. It applies if `tokens` is not set and the window is known.
     pub context_percent: f64,
-    /// Maximum length in characters, because some clients truncate descriptions of tools.
+    /// Maximum length of the listing in characters. It exists because some clients truncate tool descriptions.
     pub chars: usize,
-    /// Maximum length of a tool's first sentence, in characters.
+    /// Maximum length of the sentence that is shown for a tool, in characters.
     pub sentence_chars: usize,
 }
 
@@ -59,48 +59,51 @@ impl Default for ListingSettings {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListingPlacement {
-    /// In the search tool's description. It does not change during a conversation; later tools are announced.
+    /// In the search tool's description. The listing does not change during a conversation; tools that are added later
+    /// are announced in a message.
     #[default]
     Description,
-    /// In the search tool's description, written again each turn, which can change the cached prompt.
+    /// In the search tool's description. The listing is written again each turn, which can invalidate the cached
+    /// prompt.
     Fresh,
-    /// In a message, which is the first announcement. The array of tools then never changes.
+    /// In a message, which is the first announcement. The array of tools then never changes because of the listing.
     Message,
 }
 
-/// How detailed the listing is, from the most to the least detailed.
+/// How detailed the listing is. The variants are ordered from the most to the least detailed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ListingForm {
-    /// Names and first sentences.
+    /// The names of the tools, with the first sentence of each description.
     Full,
-    /// Names.
+    /// The names of the tools.
     Names,
-    /// Names of the tools of some servers, and the sizes of the others.
+    /// The names of the tools of some servers, and only the number of tools of the other servers.
     Mixed,
-    /// Servers and their sizes.
+    /// The servers, each with its number of tools.
     Groups,
-    /// The number of tools.
+    /// The total number of tools.
     Count,
-    /// Nothing.
+    /// There is no listing.
     None,
 }
 
-/// A listing.
+/// A listing of deferred tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {
-    /// How detailed it is.
+    /// How detailed the listing is.
     pub form: ListingForm,
-    /// The text.
+    /// The text of the listing.
     pub text: String,
-    /// Its size in tokens.
+    /// The size of the listing in tokens.
     pub tokens: usize,
 }
 
 impl Listing {
-    /// Writes the most detailed listing of `ids` that the settings allow and that fits; `None` if the settings want none.
+    /// Writes the most detailed listing of `ids` that the settings allow and that fits the budget. Returns `None` if
+    /// the settings disable the listing.
     pub fn fit(
         catalog: &Catalog,
         ids: impl IntoIterator<Item = ToolId>,
@@ -130,7 +133,8 @@ impl Listing {
             .or_else(|| if wanted(ListingForm::Mixed) { groups.mixed(&budget) } else { None })
             .or_else(|| fits(ListingForm::Groups, &|| groups.sizes()));
         Some(fitting.unwrap_or_else(|| {
-            // A count is returned even if it does not fit: the model must know that there are tools.
+            // The count is returned even if it does not fit the budget, because the model must know that there are
+            // tools.
             let text = groups.count();
             Self { form: ListingForm::Count, tokens: counter.count(&text), text }
         }))
@@ -145,8 +149,8 @@ struct Budget<'a> {
 
 impl Budget<'_> {
     fn fits(&self, form: ListingForm, text: &str) -> Option<Listing> {
-        // No vocabulary has tokens of more than a few dozen characters for such text, so a text far over the budget is
-        // rejected without counting it.
+        // In such text, no tokenizer has tokens of more than a few dozen characters. So a text that is far over the
+        // budget is rejected without counting its tokens, which is slow.
         if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
             return None;
         }
@@ -196,10 +200,11 @@ impl<'a> Groups<'a> {
         self.by_server.iter().map(|(server, ids)| self.line(server, ids)).collect()
     }
 
-    /// Replaces the names of the largest servers by their sizes, one server after the other, until the text fits.
+    /// Replaces the names of the largest servers with their number of tools, one server after the other, until the text
+    /// fits.
     ///
-    /// Whether a text may fit is first estimated from its length, so that a catalog with a thousand servers is counted a few
-    /// times and not a thousand.
+    /// Counting tokens is slow, so the length of a text is used to estimate whether it may fit. That way, only a few
+    /// texts are counted even if the catalog has a thousand servers.
     fn mixed(&self, budget: &Budget<'_>) -> Option<Listing> {
         let expanded: Vec<String> =
             self.by_server.iter().map(|(s, ids)| self.line(s, ids)).collect();
@@ -210,7 +215,8 @@ impl<'a> Groups<'a> {
         let mut is_collapsed = vec![false; expanded.len()];
         let mut chars: usize = expanded.iter().map(|line| line.chars().count()).sum();
         let mut max_chars = budget.chars;
-        // At least one server keeps its names: with every server replaced, the text would be the next form.
+        // At least one server keeps its names. If every server were collapsed, the text would be the next form,
+        // `Groups`.
         for &next in largest_first.iter().take(expanded.len().saturating_sub(1)) {
             is_collapsed[next] = true;
             chars = chars + collapsed[next].chars().count() - expanded[next].chars().count();
@@ -223,7 +229,7 @@ impl<'a> Groups<'a> {
             if let Some(listing) = budget.fits(ListingForm::Mixed, &text) {
                 return Some(listing);
             }
-            // Estimates from this text's ratio of characters to tokens how short the next text must be to fit.
+            // Uses this text's ratio of characters to tokens to estimate how short the next text must be to fit.
             let tokens = budget.counter.count(&text).max(1);
             max_chars = (chars * budget.tokens / tokens).min(chars.saturating_sub(1));
         }
@@ -263,7 +269,7 @@ fn label(server: &str) -> String {
     if server.is_empty() { "other".into() } else { shown_name(&toolcrib_text::shorten(server, 64)) }
 }
 
-/// The name, quoted if it could be mistaken for something else.
+/// The name as written in the listing. It is quoted if it has characters that could be mistaken for other text.
 fn shown_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':');
     if wire_name::is_valid(name) || name.chars().all(plain) { name.to_owned() } else { data(name) }

@@ -1,19 +1,19 @@
 //! The names of our own tools.
 //!
-//! A client may already have a tool called `tool_search`. Then our tools use an alternative set of names for the whole
-//! conversation, and the client's tool is a tool like any other. Corresponding names have the same length, so the
-//! choice does not change any budget.
+//! A client may already have a tool called `tool_search`. In that case our tools use an alternative set of names for
+//! the whole conversation, and the client's tool is treated like any other. The alternative names have the same lengths
+//! as the default names, so the choice does not change any budget.
 
 /// The name of the search tool.
 pub const SEARCH: &str = "tool_search";
 /// The name of the pattern search tool.
 pub const SEARCH_REGEX: &str = "tool_search_regex";
-/// The name of the tool that returns one schema.
+/// The name of the tool that returns the schema of one tool.
 pub const DESCRIBE: &str = "tool_describe";
-/// The name of the tool that runs another.
+/// The name of the tool that runs another tool.
 pub const CALL: &str = "tool_call";
 
-/// Names of the providers' own search tools. They are reserved, as ours are.
+/// Names of the providers' own search tools. They are reserved, like the names of our own tools.
 pub const PROVIDER_SEARCH_NAMES: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
 
 /// One of our own tools.
@@ -33,13 +33,13 @@ pub enum OwnToolKind {
 /// A set of names for our own tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OwnNames {
-    /// The search tool.
+    /// The name of the search tool.
     pub search: &'static str,
-    /// The pattern search tool.
+    /// The name of the pattern search tool.
     pub search_regex: &'static str,
-    /// The tool that returns one schema.
+    /// The name of the tool that returns the schema of one tool.
     pub describe: &'static str,
-    /// The tool that runs another.
+    /// The name of the tool that runs another tool.
     pub call: &'static str,
 }
 
@@ -65,7 +65,7 @@ impl OwnNames {
         [self.search, self.search_regex, self.describe, self.call]
     }
 
-    /// The kind of our tool with exactly this name.
+    /// Which of our own tools has exactly this name, if any.
     pub fn kind_of(&self, name: &str) -> Option<OwnToolKind> {
         let owns = [
             OwnToolKind::Search,
@@ -76,7 +76,8 @@ impl OwnNames {
         self.all().iter().position(|own| *own == name).map(|at| owns[at])
     }
 
-    /// Whether a name is one of ours or a provider's, compared case-insensitively. No other tool may have it.
+    /// Whether a name belongs to one of our own tools or to a provider's search tool, compared case-insensitively. No
+    /// other tool may have a reserved name.
     pub fn is_reserved(&self, name: &str) -> bool {
         self.all()
             .iter()

@@ -1,8 +1,8 @@
 //! `tool_search_regex`: search in names, descriptions and parameters with a regular expression.
 //!
-//! Matching takes time proportional to the text, but also to the compiled pattern, and a short pattern can compile to
-//! megabytes. So the length of the pattern, its compiled size and the amount of catalog text it reads are limited. When the
-//! last limit is reached, the answer is partial and says so.
+//! The time to match grows with the size of the text and with the size of the compiled pattern, and a short pattern can
+//! compile to megabytes. So there are limits on the length of the pattern, on its compiled size, and on the amount of
+//! catalog text that is searched. When the last limit is reached, the reply is partial and says so.
 
 use regex::{Regex, RegexBuilder};
 
@@ -11,13 +11,13 @@ use crate::ingest::{Part, walk};
 use crate::limits::Limits;
 use crate::scope::Scope;
 
-/// Why a pattern cannot be used, in words for the model.
+/// The reason why a pattern cannot be used, worded for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidPattern {
     pub(crate) message: String,
 }
 
-/// The field that a pattern matched, the most relevant one first.
+/// The field in which a pattern was found. The variants are ordered from the most to the least relevant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchedField {
     Name,
@@ -28,9 +28,9 @@ pub(crate) enum MatchedField {
 /// The tools that a pattern matched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Matches {
-    /// The tools, sorted by field and then by name.
+    /// The tools, sorted by matched field and then by name.
     pub(crate) tools: Vec<(ToolId, MatchedField)>,
-    /// Whether the catalog was not read completely because the limit was reached.
+    /// Whether part of the catalog was not searched because the limit was reached.
     pub(crate) partial: bool,
 }
 
@@ -46,7 +46,8 @@ pub(crate) fn compile(pattern: &str, limits: &Limits) -> Result<Regex, InvalidPa
     let built = RegexBuilder::new(pattern)
         .case_insensitive(true)
         .size_limit(limits.pattern_compiled_bytes)
-        // If the cache of the lazy automaton is too small, matching falls back to a slow engine.
+        // A generous cache for the lazy DFA, because with a cache that is too small, matching falls back to a slow
+        // engine.
         .dfa_size_limit(2 << 20)
         .nest_limit(50)
         .build();
@@ -66,7 +67,7 @@ pub(crate) fn compile(pattern: &str, limits: &Limits) -> Result<Regex, InvalidPa
 pub(crate) fn matches(regex: &Regex, catalog: &Catalog, scope: &Scope, limits: &Limits) -> Matches {
     let mut found = Matches::default();
     let mut is_match = |text: &str| regex.is_match(text);
-    // Sorted by name, so that the same tools are left out every time the limit is reached.
+    // The tools are sorted by name, so that the same tools are left out every time the limit is reached.
     let mut ids: Vec<ToolId> = scope.ids().collect();
     ids.sort_unstable_by_key(|id| catalog.tool(*id).name());
     let mut remaining = limits.pattern_scan_bytes;

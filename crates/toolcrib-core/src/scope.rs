@@ -1,8 +1,8 @@
 //! The tools that a caller may know of.
 //!
-//! Every search, listing, count, error and call takes a scope. A tool outside it does not exist for the caller: a request for
-//! it is answered exactly as one for an unknown name. The statistics behind the ranking are taken within the scope, too, so
-//! a score cannot reveal that a hidden tool exists.
+//! Every search, listing, count, error and call takes a scope. A tool outside the scope does not exist for the caller:
+//! a request for it is answered exactly like a request for an unknown name. The statistics for the ranking are also
+//! computed within the scope, so a score cannot reveal that a hidden tool exists.
 
 use crate::catalog::{Catalog, ToolId};
 
@@ -11,24 +11,24 @@ use crate::catalog::{Catalog, ToolId};
 pub struct Scope {
     bits: Vec<u64>,
     len: usize,
-    /// Number of tools in its catalog.
+    /// Number of tools in the scope's catalog.
     catalog_len: usize,
-    /// The identity of its catalog.
+    /// The identity of the scope's catalog.
     catalog: u64,
 }
 
 impl Scope {
-    /// Every tool.
+    /// A scope with every tool of the catalog.
     pub fn all(catalog: &Catalog) -> Self {
         Self::of(catalog, catalog.ids())
     }
 
-    /// No tools: for a caller whose scope is unknown.
+    /// A scope without tools, for a caller whose scope is unknown.
     pub fn none(catalog: &Catalog) -> Self {
         Self::of(catalog, [])
     }
 
-    /// These tools.
+    /// A scope with these tools.
     pub fn of(catalog: &Catalog, ids: impl IntoIterator<Item = ToolId>) -> Self {
         let catalog_len = catalog.len();
         let bits = vec![0; catalog_len.div_ceil(64)];
@@ -42,7 +42,7 @@ impl Scope {
         scope
     }
 
-    /// The tools with these names. Names that the catalog does not have are ignored.
+    /// A scope with the tools of these names. Names that the catalog does not have are ignored.
     pub fn named<'a>(catalog: &Catalog, names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::of(catalog, names.into_iter().filter_map(|name| catalog.find(name)))
     }
@@ -62,17 +62,16 @@ impl Scope {
         self.len == 0
     }
 
-    /// Whether it belongs to this catalog. The ids of another catalog mean other tools.
+    /// Whether the scope belongs to this catalog. In another catalog, the same ids refer to different tools.
     pub(crate) fn is_of(&self, catalog: &Catalog) -> bool {
         self.catalog == catalog.identity() && self.catalog_len == catalog.len()
     }
 
-    /// The number of tools in its catalog.
     pub(crate) fn size_of_catalog(&self) -> usize {
         self.catalog_len
     }
 
-    /// Whether all tools of its catalog are in scope.
+    /// Whether all tools of the catalog are in scope.
     pub fn is_all(&self) -> bool {
         self.len == self.catalog_len
     }

@@ -31,31 +31,31 @@ use toolcrib_text::clean;
 pub struct Settings {
     /// When a conversation begins to defer tools.
     pub activation: Activation,
-    /// The model's context window in tokens, for turns that do not set it.
+    /// The model's context window in tokens. It applies to turns that do not set a window.
     pub context_window: Option<usize>,
-    /// Context windows in tokens by patterns of model names, for turns that do not set theirs.
+    /// Context windows in tokens, by patterns of model names. They apply to turns that do not set a window.
     pub context_windows: Vec<(Glob, usize)>,
     /// Which tools are never or always deferred.
     pub rules: Rules,
-    /// Whether the proxy, which sees all of a client's tools, keeps a short list of frequently used ones in
-    /// full: [`policy::hot_list`](crate::policy::hot_list).
+    /// Whether the proxy, which sees all of a client's tools, shows a short list of frequently used tools in full: see
+    /// [`policy::hot_list`](crate::policy::hot_list).
     pub keeps_hot_tools: bool,
     /// How deferred tools are shown to the model, and how it calls them.
     pub disclosure: DisclosureSetting,
     /// The kind to use if `disclosure` needs a provider's API and the provider does not support it. If not set, the
     /// kind is [`DisclosureSetting::kind`].
     pub fallback: Option<DisclosureKind>,
-    /// Whether a tool that was found is shown in full from the next turn on, with the kinds of disclosure that show
-    /// tools one by one. If not, its schema is only in the reply.
+    /// Whether a tool that was found is shown in full from the next turn on. This applies to the kinds of disclosure
+    /// that show tools one by one, `reveal` and `append`. If not, the tool's schema is only in the reply.
     pub reveals: bool,
-    /// Maximum number of loaded tools that are shown in full at a time; the most recently loaded ones take precedence.
+    /// Maximum number of loaded tools that are shown in full at a time. The most recently loaded tools take precedence.
     /// 0 means as many as a conversation remembers.
     pub max_revealed: usize,
-    /// Maximum total size of the definitions of the loaded tools that are shown in full, in bytes; 0 for no limit.
+    /// Maximum total size, in bytes, of the definitions of loaded tools that are shown in full. 0 means no maximum.
     pub max_revealed_bytes: usize,
-    /// What replaces a schema that is not shown.
+    /// The kind of schema that is shown in place of a deferred tool's real schema.
     pub stub: Stub,
-    /// What replaces a description that is not shown.
+    /// The text that is shown in place of a deferred tool's description.
     pub mark: String,
     /// How strongly the model is told to search.
     pub guidance: Guidance,
@@ -63,14 +63,15 @@ pub struct Settings {
     pub listing: ListingSettings,
     /// How tools are ranked.
     pub rank: RankSettings,
-    /// The table with which vectors are computed. Not read from a file: a file can only name a table, and the program
-    /// must load it.
+    /// The table with which vectors are computed. It is not part of the configuration file: the file can only name a
+    /// table, and the program must load it.
     pub vector_table: VectorTable,
     /// The settings of searches and their replies.
     pub search: SearchSettings,
     /// Limits on untrusted input.
     pub limits: Limits,
-    /// The names of our own tools. Not read from a file: they depend on the names of the caller's tools.
+    /// The names of our own tools. They are not part of the configuration file, because they depend on the names of the
+    /// caller's tools.
     pub own_names: OwnNames,
 }
 
@@ -110,12 +111,12 @@ impl Settings {
         self.fallback.filter(|_| needs_provider).unwrap_or_else(|| self.disclosure.kind())
     }
 
-    /// The context window for a turn that does not set it: the configured one for this model, else the configured one
-    /// for all models, else the known one of this model.
+    /// The context window for a turn that does not set one. It is the configured window for this model, or else the
+    /// configured window for all models, or else the known window of this model.
     pub fn context_window_for(&self, model: Option<&str>) -> Option<usize> {
         let named = model.and_then(|model| {
             let windows = self.context_windows.iter().filter(|(glob, _)| glob.is(model));
-            // The longest pattern is the most specific.
+            // If several patterns match, the longest one is used, because it is the most specific.
             windows.max_by_key(|(glob, _)| glob.to_string().len()).map(|(_, size)| *size)
         });
         named.or(self.context_window).or_else(|| context_window::of_model(model?))
@@ -127,12 +128,13 @@ impl Settings {
             && matches!(self.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
     }
 
-    /// Whether the number or size of shown tools is limited. Then a tool that is loaded again becomes the newest.
+    /// Whether the number or the total size of shown tools is limited. If so, a tool that is loaded again counts as the
+    /// newest.
     pub fn limits_revealed(&self) -> bool {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }
 
-    /// Whether hits include their schemas. They always do unless the kind is the bridge, because only the bridge has
+    /// Whether hits include their schemas. Only with the bridge can they be left out, because only the bridge has
     /// `tool_describe`, with which the model can get a schema later.
     pub(crate) fn shows_schemas(&self) -> bool {
         self.search.schemas || self.disclosure_kind() != DisclosureKind::Bridge
@@ -145,51 +147,52 @@ impl Settings {
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
 #[non_exhaustive]
 pub struct SearchSettings {
-    /// Number of results if the model does not ask for a number.
+    /// Number of results if the model does not request a number.
     pub limit: usize,
     /// Maximum number of results.
     pub max_limit: usize,
     /// Results whose score is below this fraction of the best score are dropped.
     pub cutoff: f32,
-    /// Whether a search that no tool fits returns no tools and says so. If not, it returns the nearest ones.
+    /// Whether a search for which no tool fits returns no tools and says so. If not, it returns the nearest tools.
     pub refuse: bool,
-    /// Maximum size of one reply, in tokens. Schemas that do not fit become signatures, and tools whose signatures do not
-    /// fit are only named.
+    /// Maximum size of one reply, in tokens. Schemas that do not fit are replaced with signatures. Tools whose
+    /// signatures do not fit are only named.
     pub reply_tokens: usize,
-    /// Maximum number of names in the answer to an empty query or to one that finds nothing. If there are more tools, the
-    /// servers and their sizes are listed.
+    /// Maximum number of names in the reply to a query that is empty or finds nothing. If there are more tools, the
+    /// servers and their sizes are listed instead.
     pub names: usize,
-    /// How replies are written.
+    /// The format of replies.
     #[serde(rename = "form")]
     pub format: ReplyFormat,
     /// Which parameters the search tool declares.
     pub input: SearchInput,
-    /// Whether `tool_search_regex` is offered, too.
+    /// Whether `tool_search_regex` is also offered to the model.
     pub regex: bool,
     /// Which tools are searched.
     #[serde(rename = "among")]
     pub searched: SearchedTools,
-    /// Whether hits include their schemas. If not, the model gets them with `tool_describe`, which only the bridge has.
+    /// Whether hits include their schemas. If not, the model gets schemas with `tool_describe`, which only the bridge
+    /// has.
     pub schemas: bool,
-    /// Whether tools that the model already has come last, without their schemas.
+    /// Whether tools whose schemas the model already has come last in a reply, without their schemas.
     pub known_last: bool,
-    /// Whether `+word` applies to names only.
+    /// Whether a `+word` must be in the tool's name.
     pub must_in_name: bool,
 }
 
-/// The parameters that the search tool declares. It always accepts all of them, whether or not they are declared.
+/// The parameters that the search tool declares. The tool always accepts all parameters, even if they are not declared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SearchInput {
-    /// `query`, `queries` and `limit`, with the query language.
+    /// Declares `query`, `queries` and `limit`, and describes all operators of a query.
     #[default]
     Full,
-    /// Only `query`.
+    /// Declares only `query`.
     Query,
-    /// `query` and `limit`.
+    /// Declares `query` and `limit`.
     Limit,
-    /// `query` and `max_results`, with `select:` and `+word`.
+    /// Declares `query` and `max_results`, and describes `select:` and `+word`.
     MaxResults,
 }
 
@@ -201,7 +204,7 @@ pub enum SearchedTools {
     /// All tools in scope.
     #[default]
     All,
-    /// Only tools that may be deferred. The others can still be requested by name.
+    /// Only tools that may be deferred. Other tools can still be requested by name.
     Deferrable,
 }
 
@@ -225,10 +228,10 @@ impl Default for SearchSettings {
     }
 }
 
-/// Maximum length of a mark, in characters: it is repeated in every deferred tool.
+/// Maximum length of a mark, in characters. It is limited because the mark is repeated in every deferred tool.
 pub(crate) const MAX_MARK_CHARS: usize = 64;
 
-/// Whether a text can replace a description.
+/// Whether a text can be used as the mark that replaces descriptions.
 pub(crate) fn is_mark(text: &str) -> bool {
     !text.trim().is_empty() && text.chars().nth(MAX_MARK_CHARS).is_none() && clean::is_clean(text)
 }

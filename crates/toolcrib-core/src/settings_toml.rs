@@ -1,8 +1,8 @@
 //! Reads settings from TOML.
 //!
-//! The text may name a preset, and then contains only the differences. It is read strictly: an unknown key or a value out of
-//! range is an error with a hint, never a silent default. The same file may have other readers; their top-level keys are
-//! ignored.
+//! The text may name a preset. It then contains only the differences from that preset. It is read strictly: an unknown
+//! key or a value out of range is an error with a hint, never a silent default. Other programs may read the same file;
+//! their top-level keys are ignored if the caller lists them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use crate::settings::{SearchSettings, Settings};
 use crate::tool::DeferPolicy;
 
 impl Settings {
-    /// Reads settings from TOML, on top of the preset that the text names or of our defaults.
+    /// Reads settings from TOML. They are based on the preset that the text names, or else on our defaults.
     ///
     /// ```
     /// use toolcrib_core::Settings;
@@ -38,7 +38,7 @@ impl Settings {
 }
 
 impl Preset {
-    /// Reads settings from TOML on top of this preset, whichever preset the text names.
+    /// Reads settings from TOML. They are based on this preset, even if the text names another one.
     pub fn with_toml(self, text: &str) -> Result<Settings, Error> {
         SettingsReader::new().over(self).read(text)
     }
@@ -61,32 +61,32 @@ pub struct SettingsReader<'a> {
 }
 
 impl<'a> SettingsReader<'a> {
-    /// Reads a file that holds settings of this engine and nothing else.
+    /// A reader for a file that contains only settings of this engine.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads the file on top of this preset, whichever preset the file names.
+    /// Bases the settings on this preset, even if the file names another one.
     #[must_use]
     pub fn over(self, preset: impl Into<Option<Preset>>) -> Self {
         Self { preset: preset.into(), ..self }
     }
 
-    /// Ignores these top-level keys, whatever their values: they belong to other readers of the same file. Any
-    /// other unknown key is an error.
+    /// Ignores these top-level keys and their values, because they belong to other readers of the same file. Any other
+    /// unknown key is an error.
     #[must_use]
     pub fn ignoring(self, other_keys: &'a [&'a str]) -> Self {
         Self { other_keys, ..self }
     }
 
-    /// Accepts `rank.embedding_model`. The caller promises to load the table in that folder into
-    /// [`Settings::vector_table`]; this crate does no I/O. Otherwise the key is an error.
+    /// Accepts the key `rank.embedding_model`, which is otherwise an error. The caller must then load the table from
+    /// that folder into [`Settings::vector_table`], because this crate does no I/O.
     #[must_use]
     pub fn loading_vector_tables(self) -> Self {
         Self { loads_vector_tables: true, ..self }
     }
 
-    /// Reads the settings.
+    /// Reads the settings from the text of a file.
     pub fn read(&self, text: &str) -> Result<Settings, Error> {
         let settings = read(self.preset, text, self.other_keys)?;
         match &settings.rank.embedding_model {
@@ -216,25 +216,26 @@ impl SettingsFile {
     }
 }
 
-/// Reads a text on top of this preset, or of the one that the text names. Its values replace those of the preset; its rules
-/// are added to the preset's.
+/// Reads a text based on this preset, or else on the preset that the text names. Values in the text replace those of
+/// the preset, and rules in the text are added to those of the preset.
 fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Settings, Error> {
     let failed = |error: toml::de::Error| unreadable(text, &error, &[]);
     let mut root = DeTable::parse(text).map_err(failed)?;
     for key in other_keys {
         root.get_mut().remove(*key);
     }
-    // The text is read without the preset first, because only then do errors have line numbers.
+    // The text is first read without the preset, because errors have line numbers only then.
     let written =
         SettingsFile::deserialize(toml::Deserializer::from(root.clone())).map_err(|error| {
-            // An unknown top-level key may be a misspelled key of another reader, so the error lists those keys, too.
+            // An unknown top-level key may be a misspelled key of another reader, so the error also lists the keys of
+            // other readers.
             let is_top_level = root.get_ref().keys().any(|key| error.span() == Some(key.span()));
             unreadable(text, &error, if is_top_level { other_keys } else { &[] })
         })?;
     let preset = preset.or(written.preset).unwrap_or_default().settings();
     let rules = preset.rules.clone().merged(written.settings().rules);
     let mut table = toml::Table::try_from(SettingsFile::of(preset)).map_err(|error| {
-        // Cannot happen: a test serialises every preset.
+        // This cannot happen, because a test serialises every preset.
         Error::Settings { problem: error.to_string(), hint: "this is a bug; report it".into() }
     })?;
     let own = toml::Table::deserialize(toml::Deserializer::from(root)).map_err(failed)?;
@@ -245,8 +246,9 @@ fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Setti
     Ok(settings)
 }
 
-/// An error with the problem and its position. The parser's excerpt of the line is left out, because the line may
-/// belong to another reader and contain a secret token. `more_keys` are added to the list of known keys in the message.
+/// An error with the problem and its position. It leaves out the line of text that the parser quotes, because the line
+/// may belong to another reader and contain a secret token. `more_keys` are added to the list of known keys in the
+/// message.
 fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error {
     let mut problem = error.message().to_owned();
     for key in more_keys {
@@ -261,7 +263,7 @@ fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error 
     Error::Settings { problem, hint: "the keys and their defaults are in docs/settings.md".into() }
 }
 
-/// Writes the values of `over` into `under`, merging nested tables.
+/// Writes the values of `over` into `under`. Nested tables are merged.
 fn overlay(under: &mut toml::Table, over: toml::Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

@@ -1,26 +1,26 @@
-//! A schema as one line of types.
+//! Writes a schema as one line of types.
 //!
-//! `{owner: string; labels?: string[]; state?: "open"|"closed"}` contains what most calls need, in a tenth of the tokens. Deep
-//! or unusual parts become `object` or `any`, which is less precise but not wrong.
+//! `{owner: string; labels?: string[]; state?: "open"|"closed"}` contains what most calls need, in a tenth of the
+//! tokens. Deep or unusual parts become `object` or `any`, which is less precise but not wrong.
 
 use serde_json::{Map, Value};
 
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
 
-/// Maximum depth that is written out.
+/// Maximum nesting depth that is written out.
 const MAX_DEPTH: usize = 4;
-/// Maximum number of values of an enum that are written out.
+/// Maximum number of enum values that are written out.
 const MAX_VALUES: usize = 12;
-/// Maximum number of properties of an object that are written out.
+/// Maximum number of properties that are written out for an object.
 const MAX_PROPERTIES: usize = 40;
-/// Maximum number of options of a union that are written out.
+/// Maximum number of options that are written out for a union.
 const MAX_OPTIONS: usize = 8;
 
 /// Maximum length of a signature in a reply, in characters.
 const MAX_CHARS: usize = 2_000;
 
-/// The signature for a reply. A long one is truncated and ends with an ellipsis.
+/// The signature as it is shown in a reply. If it is too long, it is truncated and ends with an ellipsis.
 pub(crate) fn bounded(schema: &Value) -> String {
     shorten(&signature(schema), MAX_CHARS).into_owned()
 }
@@ -93,7 +93,7 @@ fn typed(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 fn of_kind(kind: Option<&str>, map: &Map<String, Value>, root: &Value, depth: usize) -> String {
-    // Gemini's schemas have their types in upper case.
+    // The type is converted to lower case, because Gemini's schemas have types in upper case.
     match kind.map(str::to_ascii_lowercase).as_deref() {
         Some("object") => object(map, root, depth),
         Some("array") => match map.get("items") {
@@ -117,7 +117,7 @@ fn object(map: &Map<String, Value>, root: &Value, depth: usize) -> String {
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    // Nested objects get fewer properties, or the signature could have 40 × 40 × 40 of them.
+    // Fewer properties are written out for nested objects. Otherwise the signature could have 40 × 40 × 40 of them.
     let max_properties = if depth == MAX_DEPTH { MAX_PROPERTIES } else { MAX_PROPERTIES / 4 };
     let mut shown: Vec<String> = properties
         .iter()

@@ -1,8 +1,8 @@
 //! Counting tokens.
 //!
-//! Everything that enters the model's context has a budget in tokens. The caller chooses how they are counted: the
-//! crate `toolcrib-tokens` has exact counters; without one, tokens are estimated, and the number is labelled as an
-//! estimate wherever it is shown.
+//! Everything that enters the model's context has a budget in tokens. The caller chooses how tokens are counted. The
+//! crate `toolcrib-tokens` has exact counters. Without a counter, tokens are estimated, and the number is labelled as
+//! an estimate wherever it is shown.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub trait TokenCounter: fmt::Debug + Send + Sync {
     /// The number of tokens in `text`.
     fn count(&self, text: &str) -> usize;
 
-    /// A label for the number: the vocabulary, or how it was estimated.
+    /// A label to show with the number: the name of the vocabulary, or how the number was estimated.
     fn label(&self) -> &str;
 
     /// Whether the count is exact for its vocabulary.

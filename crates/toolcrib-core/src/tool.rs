@@ -15,16 +15,16 @@ use toolcrib_text::json::{self, Fields};
 /// The input schema of a tool without parameters.
 const EMPTY_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Whether a tool may be deferred. The tool's owner or a rule decides it.
+/// When a tool is deferred. The tool's owner or a rule decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeferPolicy {
-    /// Never: its full schema is always shown.
+    /// The tool is never deferred, so its full schema is always shown.
     Never,
-    /// When deferral is active.
+    /// The tool is deferred when deferral is active.
     #[default]
     Automatic,
-    /// Always, even below the activation thresholds.
+    /// The tool is always deferred, even if the activation thresholds are not reached.
     Always,
 }
 
@@ -48,7 +48,7 @@ pub enum DefinitionFormat {
 }
 
 impl DefinitionFormat {
-    /// The keys that may hold the input schema. The first one is used for writing.
+    /// The keys that may contain the input schema. The first key is used for writing.
     pub(crate) fn schema_keys(self) -> &'static [&'static str] {
         match self {
             Self::Mcp => &["inputSchema"],
@@ -64,8 +64,9 @@ impl DefinitionFormat {
         self.schema_keys().iter().find_map(value)
     }
 
-    /// The key for the schema in an edited definition. Gemini accepts JSON Schema under two spellings of one key, but not
-    /// under both; `parameters` uses a different schema language.
+    /// The key under which an edited definition has its schema. Gemini accepts JSON Schema under either of two
+    /// spellings of one key, but not under both, so the existing spelling is kept. `parameters` uses a different schema
+    /// language.
     fn edited_schema_key(self, fields: &Fields<'_>) -> &'static str {
         let keys = self.schema_keys();
         let stated = |key: &&&str| {
@@ -74,7 +75,7 @@ impl DefinitionFormat {
         keys.iter().find(stated).copied().unwrap_or(keys[0])
     }
 
-    /// The format of a definition; `None` for a provider's own tool.
+    /// The format of a definition. Returns `None` for a provider's own tool.
     pub(crate) fn of(fields: &Fields<'_>) -> Option<Self> {
         let has = |key| fields.get(key).is_some();
         match fields.string("type").as_deref() {
@@ -87,12 +88,12 @@ impl DefinitionFormat {
             None if has("inputSchema") => Some(Self::Mcp),
             None if Self::Gemini.schema_keys().iter().any(|key| has(key)) => Some(Self::Gemini),
             None if has("name") || has("description") => Some(Self::Own),
-            // `{"googleSearch": {}}`, `{"type": "web_search"}`.
+            // A provider's own tool, such as `{"googleSearch": {}}` or `{"type": "web_search"}`.
             _ => None,
         }
     }
 
-    /// The fields with name, description and schema if they are nested, as in Chat Completions.
+    /// The object with name, description and schema, if it is nested in the definition as in Chat Completions.
     pub(crate) fn inner<'a>(self, outer: &Fields<'a>) -> Option<Fields<'a>> {
         match self {
             Self::Chat => Fields::read(outer.get("function")?),
@@ -113,7 +114,8 @@ impl DefinitionFormat {
             Self::Chat => format!(
                 r#"{{"type":"function","function":{{"name":{name},"description":{description},"parameters":{schema}}}}}"#
             ),
-            // Without `strict` this API tries strict mode, which does not allow the open object in our bridge.
+            // If `strict` is missing, this API tries strict mode, which does not allow the object with arbitrary keys
+            // in `tool_call`.
             Self::Responses => format!(
                 r#"{{"type":"function","name":{name},"description":{description},"parameters":{schema},"strict":false}}"#
             ),
@@ -132,13 +134,13 @@ pub struct ToolAnnotations {
     /// Whether the tool changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// Whether it may destroy something.
+    /// Whether the tool may destroy something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
     /// Whether a second call with the same arguments has no further effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Whether it interacts with external systems.
+    /// Whether the tool interacts with external systems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
@@ -153,22 +155,22 @@ pub struct Tool {
     pub(crate) keywords: Vec<Box<str>>,
     pub(crate) defer: DeferPolicy,
     pub(crate) format: DefinitionFormat,
-    /// The owner's JSON, without hidden characters.
+    /// The owner's JSON, from which hidden characters were removed.
     pub(crate) definition: Box<str>,
-    /// The position of the input schema in `definition`; `None` for a tool without one.
+    /// The position of the input schema in `definition`; `None` if the tool has no schema.
     pub(crate) schema: Option<Range<u32>>,
-    /// Whether the shown name or description differs from the one in `definition`.
+    /// Whether the name or description that is shown differs from the one in `definition`.
     pub(crate) shown_differs: bool,
 }
 
 impl Tool {
-    /// The full name, unique in a catalog.
+    /// The full name, which is unique within a catalog.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name that its owner declared, by which its server knows it. It differs from [`name`](Self::name) if the name has a
-    /// prefix here or was changed because two servers use it.
+    /// The name that the tool's owner declared, by which its server knows it. It differs from [`name`](Self::name) if a
+    /// prefix was added or if the tool was renamed because two servers use the same name.
     pub fn declared_name(&self) -> Cow<'_, str> {
         if !self.shown_differs {
             return Cow::Borrowed(&self.name);
@@ -179,44 +181,44 @@ impl Tool {
         declared.map_or(Cow::Borrowed(&self.name), Cow::Owned)
     }
 
-    /// The server or group it belongs to.
+    /// The server or group that the tool belongs to.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// Its name without the prefix that consists of its server's name. The case must match: `alarm_set` on the server
-    /// `Alarm` has no prefix, because `alarm` is a word of its name.
+    /// The tool's name without its server's name as a prefix. The comparison is case-sensitive: on the server `Alarm`,
+    /// the name `alarm_set` has no prefix, because `alarm` is a word of the name.
     pub fn name_without_server(&self) -> &str {
         without_server_prefix(&self.name, self.server())
     }
 
-    /// A title for people, if the owner gave one.
+    /// The human-readable title, if the owner set one.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// The description, without hidden characters.
+    /// The description, from which hidden characters were removed.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Additional search words from its owner.
+    /// Additional search words that the tool's owner set.
     pub fn keywords(&self) -> impl Iterator<Item = &str> {
         self.keywords.iter().map(AsRef::as_ref)
     }
 
-    /// Its owner's policy on deferring it.
+    /// The owner's policy on deferring the tool.
     pub fn defer(&self) -> DeferPolicy {
         self.defer
     }
 
-    /// The same tool with another policy on deferring it.
+    /// This tool, but with another policy on deferring it.
     #[must_use]
     pub fn with_defer(self, defer: DeferPolicy) -> Self {
         Self { defer, ..self }
     }
 
-    /// The format of its definition.
+    /// The format of the tool's definition.
     pub fn format(&self) -> DefinitionFormat {
         self.format
     }
@@ -235,7 +237,7 @@ impl Tool {
         stated.unwrap_or(EMPTY_SCHEMA)
     }
 
-    /// Its MCP annotations, if it has any.
+    /// The tool's MCP annotations, if it has any.
     pub fn annotations(&self) -> Option<ToolAnnotations> {
         let stated = Fields::read(&self.definition)?;
         let flags = Fields::read(stated.get("annotations")?)?;
@@ -254,7 +256,8 @@ impl Tool {
         serde_json::from_str(self.schema()).unwrap_or_default()
     }
 
-    /// The definition as it is shown in full: the owner's text, unless the tool was renamed or its description was truncated.
+    /// The definition as it is shown in full. It is the owner's text, unless the tool was renamed or its description
+    /// was truncated.
     pub fn shown_definition(&self) -> Cow<'_, str> {
         if self.shown_differs {
             Cow::Owned(self.definition_with(None, None))
@@ -291,7 +294,7 @@ impl Tool {
             let others = self.format.schema_keys().iter().filter(|key| **key != written);
             edits.extend(others.map(|key| (*key, None)));
             if fields.get("strict") == Some("true") {
-                // Strict mode does not allow an open object.
+                // Strict mode does not allow a schema with additional properties, such as a stub.
                 edits.push(("strict", Some("false".into())));
             }
         }
@@ -299,8 +302,8 @@ impl Tool {
         if inner.is_some() { outer.with(&[("function", Some(edited))]) } else { edited }
     }
 
-    /// A hash of everything that the model sees of this tool. The order of keys and the white space in the schema do not
-    /// count.
+    /// A hash of everything that the model sees of this tool. It does not depend on the order of keys or on white space
+    /// in the schema.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut hasher = blake3::Hasher::new();
         let schema = self.schema_value();
@@ -316,7 +319,7 @@ impl Tool {
     }
 }
 
-/// A name without the prefix that consists of its server's name and a separator.
+/// Removes a prefix that consists of the server's name and a separator from a tool's name.
 pub(crate) fn without_server_prefix<'a>(name: &'a str, server: Option<&str>) -> &'a str {
     let is_servers = |rest: &&str| server.is_some_and(|server| rest.starts_with(server));
     let hermes = || name.strip_prefix("mcp_").filter(is_servers);

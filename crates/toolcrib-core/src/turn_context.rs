@@ -1,7 +1,7 @@
 //! What the caller tells the engine about one turn.
 //!
-//! A crib is the same for every caller. What differs between callers and turns is passed in here: the tools that the
-//! caller may know of, the model, and which servers are not connected yet.
+//! A crib is the same for every caller. What differs between callers and turns is passed in a [`TurnContext`]: the
+//! tools that the caller may know of, the model, and which servers are not connected yet.
 
 use crate::scope::Scope;
 
@@ -26,12 +26,12 @@ pub struct TurnContext<'a> {
     pub model: Option<&'a str>,
     /// Servers that are still connecting.
     pub connecting: &'a [String],
-    /// The caller's servers whose tools are not known yet. A loosely spelled name that begins with the name of
-    /// one of them never means a tool of another server.
+    /// The caller's servers whose tools are not known yet. If a name that is not spelled exactly begins with the name
+    /// of one of these servers, it never resolves to a tool of another server.
     pub unlisted: &'a [String],
-    /// Whether everything that may be deferred is deferred until all servers have listed their tools, because some have
-    /// not yet. This is for callers whose list must not begin long and then become short: each change of the list
-    /// invalidates the whole cached prompt.
+    /// Whether some servers have not listed their tools yet, and everything that may be deferred is to be deferred
+    /// until they have. This is for callers whose array of tools must not first be long and then become short, because
+    /// each change of the array invalidates the whole cached prompt.
     pub incomplete: bool,
     /// Whether the caller lets the model use our search tool.
     pub search_allowed: bool,
@@ -75,7 +75,7 @@ impl<'a> TurnContext<'a> {
         Self { unlisted, ..self }
     }
 
-    /// Sets whether everything that may be deferred is deferred because servers have yet to list their tools.
+    /// Sets whether everything that may be deferred is deferred because some servers have not listed their tools yet.
     #[must_use]
     pub fn with_incomplete(self, incomplete: bool) -> Self {
         Self { incomplete, ..self }

@@ -1,4 +1,4 @@
-//! Checks that validation takes an acceptable number of steps.
+//! Checks that validating the arguments of a call will not take too many steps.
 //!
 //! There are two checks: one of the schema alone, before it is compiled, and one of the schema together with the
 //! arguments, before the arguments are validated.
@@ -11,21 +11,21 @@ use crate::ingest::NAMED;
 
 /// Maximum number of steps in the walk over the schema and the arguments.
 const STEPS: usize = 20_000;
-/// Maximum nesting depth of that walk.
+/// Maximum nesting depth of the walk over the schema and the arguments.
 const DEPTH: usize = 200;
 
-/// Whether a schema may be compiled.
+/// Whether a schema may be compiled: its references can be followed, and it does not expand to too many steps.
 pub(super) fn allows(schema: &Value) -> bool {
     is_tame(schema, schema) && unevaluated(schema) < 2 && unrolled(schema) <= STEPS
 }
 
-/// Whether arguments may be validated against a schema that [`allows`] accepts.
+/// Whether arguments may be validated against a schema for which [`allows`] returned true.
 pub(super) fn allows_for(schema: &Value, arguments: &Value) -> bool {
     Walk { root: schema, steps: STEPS }.affordable(schema, arguments, DEPTH)
 }
 
 /// Whether every reference is a plain pointer into this document. The walk does not follow anchors, escaped pointers,
-/// other base URIs or dynamic references, so it could not bound their cost.
+/// other base URIs or dynamic references, so it cannot limit what they cost.
 fn is_tame(value: &Value, root: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
@@ -35,7 +35,8 @@ fn is_tame(value: &Value, root: &Value) -> bool {
                 let pointer = target.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
                 pointer.is_some_and(|pointer| root.pointer(pointer).is_some())
             }
-            // The keys are names chosen by the author, which may look like keywords.
+            // The members' keys are names chosen by the schema's author. They may look like keywords, so only the
+            // values are checked.
             (key, Value::Object(members)) if NAMED.contains(&key) => {
                 members.values().all(|member| is_tame(member, root))
             }
@@ -47,8 +48,8 @@ fn is_tame(value: &Value, root: &Value) -> bool {
     }
 }
 
-/// The number of `unevaluated…` keywords. If one is nested within another, the validator evaluates everything below
-/// them again at every level, so two are already too many.
+/// Counts the `unevaluated…` keywords. If one of them is nested within another, the validator evaluates everything
+/// below again at every level, so two of them are already too many.
 fn unevaluated(value: &Value) -> usize {
     match value {
         Value::Object(map) => {
@@ -61,16 +62,16 @@ fn unevaluated(value: &Value) -> usize {
     }
 }
 
-/// The value that a local reference points to, and its pointer.
+/// The value that a schema's local `$ref` points to, and the JSON pointer to that value.
 fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, String)> {
     let pointer = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
     Some((root.pointer(pointer)?, pointer.to_owned()))
 }
 
-/// The unrolled size of each reference.
+/// For each reference's JSON pointer, the expanded size of the value that it points to.
 type Sizes = FxHashMap<String, usize>;
 
-/// The number of values in the schema with every reference expanded; a cycle is expanded once.
+/// The number of values in the schema after every reference is expanded. A cycle is expanded once.
 fn unrolled(schema: &Value) -> usize {
     fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else { return usize::MAX };
@@ -80,7 +81,7 @@ fn unrolled(schema: &Value) -> usize {
                     if let Some(known) = sizes.get(&pointer) {
                         return *known;
                     }
-                    // Inserted before descending, so that a cycle ends here.
+                    // Inserted before descending, so that a cyclic reference finds this entry and the recursion ends.
                     sizes.insert(pointer.clone(), 1);
                     let size = size(found, root, sizes, depth);
                     sizes.insert(pointer, size);
@@ -100,7 +101,7 @@ fn unrolled(schema: &Value) -> usize {
     size(schema, schema, &mut Sizes::default(), DEPTH)
 }
 
-/// Counts the steps that a validator would take.
+/// Walks over a schema and the arguments, and counts down the steps that a validator would take.
 struct Walk<'a> {
     root: &'a Value,
     steps: usize,

@@ -1,9 +1,9 @@
 //! Checks the arguments of a call against the tool's schema, before the tool runs.
 //!
-//! The `jsonschema` crate does the validation. The schema is untrusted, however: it may refer to itself in place, or a
-//! hundred bytes of it may expand to a billion steps. So a walk over the schema and the arguments, with a limited
-//! number of steps, comes first. Calls whose schema exceeds the limit are not validated here; the server will validate
-//! them, as it would without Toolcrib.
+//! The `jsonschema` crate does the validation. The schema is untrusted, however: it may refer to itself without end, or
+//! a hundred bytes of it may expand to a billion steps. So a walk over the schema and the arguments, with a limited
+//! number of steps, comes first. If the walk exceeds the limit, the call is not validated here; the server will
+//! validate it, as it would without Toolcrib.
 
 mod budget;
 
@@ -22,14 +22,14 @@ const PATTERN_BYTES: usize = 256 << 10;
 /// One problem with the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArgumentFault {
-    /// The location as a JSON pointer; empty for the arguments as a whole.
+    /// The location of the problem as a JSON pointer; empty if the problem concerns the arguments as a whole.
     #[serde(rename = "at")]
     pub path: String,
-    /// The problem.
+    /// A description of the problem.
     pub problem: String,
 }
 
-/// A compiled schema, or nothing if the schema cannot be used.
+/// A compiled schema, or `None` if the schema cannot be used for validation.
 #[derive(Debug)]
 pub(crate) struct Validator {
     compiled: Option<(Value, jsonschema::Validator)>,
@@ -81,7 +81,7 @@ impl Validator {
 /// Keywords whose content is data and not a schema.
 const VALUES: [&str; 5] = ["const", "enum", "default", "example", "examples"];
 
-/// Keywords of Gemini's schema subset as its SDKs spell them, and the standard names.
+/// Snake-case spellings that Gemini's SDKs use for schema keywords, each with the standard name.
 const SNAKE_CASE: [(&str, &str); 8] = [
     ("any_of", "anyOf"),
     ("additional_properties", "additionalProperties"),
@@ -93,7 +93,7 @@ const SNAKE_CASE: [(&str, &str); 8] = [
     ("max_properties", "maxProperties"),
 ];
 
-/// Rewrites Gemini's schema subset to standard JSON Schema. The subset writes `STRING` for `string`, has `nullable`
+/// Rewrites Gemini's schema subset to standard JSON Schema. The subset writes `STRING` for `string`, uses `nullable`
 /// instead of the type `null`, and also accepts keywords in snake case.
 fn standardise(schema: &mut Value) {
     match schema {

@@ -11,7 +11,7 @@ use crate::reply::UnavailableServer;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalCode {
-    /// There is no tool of this name. A tool outside the scope is refused in exactly the same way.
+    /// There is no tool of this name. A tool outside the caller's scope is refused in exactly the same way.
     UnknownTool,
     /// The name matches several tools.
     AmbiguousName,
@@ -40,27 +40,26 @@ pub struct Refusal {
     /// What is wrong with the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<ArgumentFault>,
-    /// Similar names.
+    /// Names of tools that are similar to the one that was called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
     /// The complete schema, in the first refusal for a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// The schema in one line, if the complete one was shown before.
+    /// The schema in one line. It is used if the complete schema was shown before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Servers that are still connecting and may have the tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
-    /// Servers that do not answer.
+    /// Servers that do not respond and may have the tool.
     #[serde(rename = "down", skip_serializing_if = "Vec::is_empty")]
     pub unavailable_servers: Vec<UnavailableServer>,
-    /// What to do next.
+    /// What the model should do next.
     pub hint: String,
 }
 
 impl Refusal {
-    /// A refusal with a code, a message and a hint.
     pub(crate) fn new(
         code: RefusalCode,
         message: impl Into<String>,
@@ -80,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// The text for the model.
+    /// The refusal as JSON text, to be sent to the model.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! Unwraps the arguments of a call.
+//! Finds the arguments of a call in what the model sent.
 //!
-//! Models send an object, a JSON string, nothing, `arguments` inside `arguments`, or the arguments next to the name. Each
-//! possible reading of the input is a candidate, and the caller uses the first one that matches the schema. An input that
-//! already matches is used unchanged.
+//! Models send an object, a JSON string, nothing, `arguments` inside `arguments`, or the arguments next to the name.
+//! Each possible interpretation of the input is a candidate, and the caller uses the first one that matches the schema.
+//! An input that already matches is used unchanged.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,20 @@ use toolcrib_text::json::{self, Fields};
 
 /// Keys under which models put the arguments.
 const ARGUMENT_KEYS: [&str; 5] = ["arguments", "args", "input", "parameters", "params"];
-/// Keys under which models put the name.
+/// Keys under which models put the tool's name.
 const NAME_KEYS: [&str; 3] = ["name", "tool_name", "tool"];
 
-/// The parts of a `tool_call`'s input.
+/// The input of a `tool_call`, split into the tool's name and its arguments.
 #[derive(Debug)]
 pub(crate) struct Wrapped<'a> {
     /// The tool's name as the model spelled it.
     pub(crate) name: Option<String>,
     arguments: Option<&'a str>,
-    /// The other keys, which are the arguments if the model flattened them.
+    /// All other keys of the input. If the model put the arguments next to the name, these are the arguments.
     rest: Vec<(String, &'a str)>,
 }
 
 impl<'a> Wrapped<'a> {
-    /// Splits a `tool_call`'s input into its parts.
     pub(crate) fn read(fields: &Fields<'a>) -> Self {
         let name_key = NAME_KEYS.into_iter().find(|key| fields.get(key).is_some());
         let arguments_key = ARGUMENT_KEYS.into_iter().find(|key| fields.get(key).is_some());
@@ -40,7 +39,7 @@ impl<'a> Wrapped<'a> {
         }
     }
 
-    /// All readings of the arguments, the most literal first. Each is the text of an object.
+    /// All possible interpretations of the arguments, the most literal first. Each is the text of a JSON object.
     pub(crate) fn candidates(&self) -> Vec<Cow<'a, str>> {
         let mut found = match self.arguments {
             Some(arguments) => readings(arguments),
@@ -48,7 +47,8 @@ impl<'a> Wrapped<'a> {
         };
         if !self.rest.is_empty() && found.iter().all(|text| is_empty_object(text)) {
             found.push(Cow::Owned(object(&self.rest)));
-            // If `arguments` is present and empty, the empty object stays the most literal reading.
+            // If `arguments` is present but empty, the empty object remains the first candidate, because it is the most
+            // literal interpretation.
             if self.arguments.is_none() {
                 found.rotate_right(1);
             }
@@ -60,7 +60,7 @@ impl<'a> Wrapped<'a> {
     }
 }
 
-/// All readings of a direct call's input, the most literal first.
+/// All possible interpretations of a direct call's input, the most literal first.
 pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
     let mut found: Vec<Cow<'_, str>> = Vec::new();
     let text = text.trim();
@@ -69,7 +69,7 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
     }
     if let Some(fields) = Fields::read(text) {
         found.push(Cow::Borrowed(text));
-        // `{"arguments": {…}}`, possibly with the name next to it.
+        // The arguments may be wrapped as `{"arguments": {…}}`, possibly with the name next to them.
         let wrapper = ARGUMENT_KEYS.into_iter().find(|key| fields.get(key).is_some());
         if let Some(key) = wrapper
             && fields.iter().all(|(other, _)| other == key || NAME_KEYS.contains(&other))
@@ -78,13 +78,14 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
             found.extend(inner_readings(inner));
         }
     } else if let Ok(inner) = serde_json::from_str::<String>(text) {
-        // A JSON string that contains JSON, possibly in a string again.
+        // The input is a JSON string that contains JSON, which may again be a string.
         found.extend(readings(&inner).into_iter().map(|c| Cow::Owned(c.into_owned())));
     }
     found
 }
 
-/// The readings one level deeper. Models do not wrap arguments three times, so this does not recurse.
+/// The interpretations of wrapped arguments. Models do not wrap arguments three times, so this function does not
+/// recurse.
 fn inner_readings(text: &str) -> Vec<Cow<'_, str>> {
     if Fields::read(text).is_some() {
         return vec![Cow::Borrowed(text)];

@@ -24,13 +24,14 @@ use toolcrib_text::json::{compact, data};
 const MAX_ANNOUNCED: usize = 50;
 
 impl Crib {
-    /// Our own tools without a listing, for callers that must show them before it is known what is deferred.
+    /// Our own tools without a listing, for callers that must show these tools before it is known which tools are
+    /// deferred.
     pub fn own_tools(&self) -> Vec<OwnTool> {
         own_tools::tools(self.settings(), None)
     }
 
-    /// The instruction for [`own_tools`](Self::own_tools). It is worded to be correct whether or not anything turns out to
-    /// be deferred.
+    /// The instruction for the tools that [`own_tools`](Self::own_tools) returns. Its wording is correct whether or not
+    /// any tool turns out to be deferred.
     pub fn own_instruction(&self) -> String {
         let instruction = own_tools::instruction(self.settings(), None, None);
         format!("If you have the tool `{}`: {instruction}", self.settings().own_names.search)
@@ -50,11 +51,12 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        // Deferring only tools with the policy `always` does not commit the conversation to deferring the others.
+        // If only tools with the policy `always` are deferred, the conversation is not committed to deferring the other
+        // tools.
         if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }
-        // An announcement is sent once, so later turns repeat the disclosure without it.
+        // An announcement is sent only once, so the disclosure is stored for later turns without it.
         let repeat = if disclosure.announcement.is_some() {
             Arc::new(Disclosure { announcement: None, ..(*disclosure).clone() })
         } else {
@@ -70,7 +72,7 @@ impl Crib {
         (self.fingerprint(), turn.scope, turn.context_window, turn.model).hash(&mut hasher);
         (turn.connecting.is_empty(), turn.incomplete, turn.search_allowed).hash(&mut hasher);
         conversation.ledger.deferred().hash(&mut hasher);
-        // Without this setting a disclosure does not depend on the loaded tools.
+        // Unless the settings show revealed tools in full, a disclosure does not depend on which tools were revealed.
         let shows_revealed = self.settings().shows_revealed();
         for reveal in conversation.ledger.reveals().filter(|_| shows_revealed) {
             (&reveal.name, reveal.fingerprint).hash(&mut hasher);
@@ -98,7 +100,7 @@ impl Crib {
             deferred_before: conversation.ledger.deferred(),
         };
         let activation = &self.settings().activation;
-        // The replacement is computed for its cost only if the cost can change the decision.
+        // The replacement is expensive to compute, so it is computed only if its cost can change the decision.
         let mut decision = activation.decide(&inputs);
         if matches!(
             decision.reason,
@@ -167,7 +169,7 @@ impl Crib {
         }
     }
 
-    /// Computes what replaces the deferred tools.
+    /// Computes what is sent in place of the deferred tools.
     fn replace(
         &self,
         turn: &TurnContext<'_>,
@@ -193,7 +195,7 @@ impl Crib {
                 VerdictInputs { in_scope: true, decision, revealed: is_revealed.contains(&id) };
             let verdict = verdict(tool, &self.settings().rules, inputs);
             let definition = match (&verdict, kind) {
-                // Does not happen: only tools in scope are visited.
+                // Unreachable, because the loop visits only tools in scope.
                 (Verdict::Hidden, _) => continue,
                 (Verdict::Full(_), _) => Some(tool.shown_definition().into_owned()),
                 (Verdict::Deferred(_), DisclosureKind::Reveal) => {
@@ -205,8 +207,8 @@ impl Crib {
                 }
                 (Verdict::Deferred(_), DisclosureKind::Bridge | DisclosureKind::Append) => None,
             };
-            // A loaded tool stays in the listing: a schema can disappear from the conversation, but its name must
-            // not.
+            // A loaded tool stays in the listing, because its schema can disappear from the conversation and its name
+            // must remain known.
             let loaded = verdict == Verdict::Full(VerdictReason::Revealed);
             if definition.is_none() || (kind == DisclosureKind::Append && loaded) {
                 listed.push(id);
@@ -241,8 +243,8 @@ impl Crib {
         }
     }
 
-    /// The loaded tools that are shown in full: the newest ones that fit within the limits. A tool that does not fit is
-    /// skipped, and an older one may still fit.
+    /// The loaded tools that are shown in full: the newest ones that fit within the limits. If a tool does not fit, it
+    /// is skipped, but an older and smaller one may still be included.
     fn within_bounds(&self, revealed: Vec<ToolId>) -> Vec<ToolId> {
         let settings = self.settings();
         if !settings.limits_revealed() {
@@ -269,13 +271,13 @@ impl Crib {
     }
 
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
-        // The description of the search tool begins with its own text, so the listing gets the remaining space.
+        // The listing is part of the search tool's description, after that tool's own text, so it gets the remaining
+        // space.
         let mut settings = self.settings().listing.clone();
         settings.chars = settings.chars.saturating_sub(own_tools::PREFACE_CHARS);
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
     }
 
-    /// The listing as a message.
     fn message(&self, listing: &Listing) -> String {
         own_tools::message(listing, self.settings().own_names)
     }
@@ -294,8 +296,8 @@ impl Crib {
         own + stubs + message + counter.count(&parts.instruction)
     }
 
-    /// Whether a frozen listing names only tools that this caller may still know of. If not, it is written again: a
-    /// changed prompt costs tokens, but a name out of scope would be a leak.
+    /// Whether a frozen listing names only tools that are still in this caller's scope and may be deferred. If not, the
+    /// listing is written again: a changed prompt costs tokens, but naming a tool outside the scope would be a leak.
     fn is_still_true(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
         let catalog = self.catalog();
         frozen.known.iter().all(|name| {
@@ -305,7 +307,8 @@ impl Crib {
         })
     }
 
-    /// Freezes the first listing. Later, returns an announcement of the tools that were added since.
+    /// Freezes the first listing of a conversation. In later turns, returns an announcement of the tools that were
+    /// added since.
     fn freeze(
         &self,
         parts: &Parts,
@@ -333,7 +336,7 @@ impl Crib {
         };
         let announcement = (!added.is_empty())
             .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-        // Names are added and never removed, because those in the frozen listing must be checked every turn.
+        // Names are added here and never removed, because all names in the frozen listing must be checked every turn.
         frozen.known.extend(parts.names.iter().cloned());
         announcement
     }
@@ -345,7 +348,7 @@ struct Parts {
     own_tools: Vec<OwnTool>,
     instruction: String,
     listing: Option<Listing>,
-    /// The names of the tools that the model knows without their definitions.
+    /// The names of the tools in the listing.
     names: BTreeSet<String>,
 }
 

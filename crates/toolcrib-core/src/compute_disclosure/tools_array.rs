@@ -16,11 +16,11 @@ use crate::tool::DefinitionFormat;
 use toolcrib_text::json::{self, Fields};
 
 impl Crib {
-    /// Returns the array of tools to send in place of `input`, the array that the caller would have sent. If nothing is
-    /// deferred, the result is `input` unchanged.
+    /// Returns the array of tools to send in place of `input`, which is the array that the caller would have sent. If
+    /// nothing is deferred, the result is `input` unchanged.
     ///
-    /// Full tools, stubs and a provider's own tools keep their positions. Our own tools follow, in `format`, and
-    /// appended tools come last, so that each turn's array begins with that of the turn before.
+    /// Full tools, stubs and a provider's own tools keep their positions. Our own tools follow, in `format`. Appended
+    /// tools come last, so that each turn's array begins with the array of the turn before.
     pub fn tools_json<'a>(
         &self,
         shown: &Disclosure,
@@ -55,7 +55,7 @@ impl Crib {
     }
 }
 
-/// An entry of the array as it is sent; `None` if it is not sent.
+/// An entry of the array as it will be sent, or `None` if the entry is removed.
 fn edited_entry(item: &RawValue, definitions: &FxHashMap<&str, Option<&str>>) -> Option<String> {
     let text = item.get();
     let Some(fields) = Fields::read(text) else { return Some(text.to_owned()) };
@@ -70,9 +70,9 @@ fn edited_entry(item: &RawValue, definitions: &FxHashMap<&str, Option<&str>>) ->
 
 fn edited_tool(text: &str, definitions: &FxHashMap<&str, Option<&str>>) -> Option<String> {
     let Some(fields) = Fields::read(text) else { return Some(text.to_owned()) };
-    // A provider's own tool is never deferred.
+    // An entry in no known format is one of the provider's own tools, which are never deferred.
     let Some(format) = DefinitionFormat::of(&fields) else { return Some(text.to_owned()) };
     let name = format.inner(&fields).as_ref().unwrap_or(&fields).string("name")?;
-    // A tool that was withheld or is out of scope has no definition here and is not sent.
+    // A tool that was withheld or is out of scope has no entry in `definitions` and is not sent.
     definitions.get(name.as_str())?.map(str::to_owned)
 }

@@ -10,24 +10,24 @@ use crate::policy::Deferral;
 #[derive(Debug, Clone)]
 pub(crate) struct FrozenListing {
     pub(crate) listing: Listing,
-    /// Which tools were deferred when it was written.
+    /// Which tools were deferred when the listing was written.
     pub(crate) deferral: Deferral,
-    /// The names of the tools in it, including those that its form does not spell out.
+    /// The names of the tools that the listing covers, including names that it does not spell out.
     pub(crate) listed: BTreeSet<String>,
-    /// The names that the model knows, from the listing or an announcement.
+    /// All names that were listed or announced to the model.
     pub(crate) known: BTreeSet<String>,
     pub(crate) placement: ListingPlacement,
 }
 
-/// Whether the listing was sent in a message.
+/// Whether the listing was sent to the model in a message of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ListingMessage {
-    /// No such message was sent.
+    /// No message with a listing was sent.
     #[default]
     NotSent,
-    /// It was sent and is still valid.
+    /// A message with the listing was sent and is still valid.
     Sent,
-    /// A later message withdrew it.
+    /// A later message withdrew the listing.
     Withdrawn,
 }
 
@@ -37,7 +37,7 @@ impl FrozenListing {
         self.placement == ListingPlacement::Message
     }
 
-    /// Forgets the announcements that were sent after the listing, so that they are sent again.
+    /// Forgets which tools were announced after the listing was sent, so that they are announced again.
     pub(crate) fn forget_announced(&mut self) {
         self.known.clone_from(&self.listed);
     }

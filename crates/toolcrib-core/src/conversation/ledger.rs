@@ -1,7 +1,7 @@
-//! The record of the schemas that a conversation was shown, in order.
+//! The record of the schemas that the model was shown in a conversation, in order.
 //!
 //! With this record, a loaded tool stays loaded, its schema is not sent twice, and a changed schema is sent again. The
-//! record is bounded; forgetting an entry costs one more search and nothing else.
+//! record is bounded. If an entry is forgotten, the only cost is that the model must search for the tool again.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::tool::{Fingerprint, Tool};
 
-/// One schema that was shown.
+/// One schema that was shown to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reveal {
     /// The tool's name.
     pub name: String,
-    /// The fingerprint of the definition that was shown; `None` if only the name is known, from a transcript.
+    /// The fingerprint of the definition that was shown. It is `None` if only the name is known, because the ledger was
+    /// rebuilt from a transcript or from names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
 }
@@ -25,11 +26,11 @@ pub struct Reveal {
 pub struct Ledger {
     reveals: VecDeque<Reveal>,
     capacity: usize,
-    /// Whether the conversation has deferred tools. Exported with the reveals.
+    /// Whether the conversation has deferred tools. This flag is exported together with the reveals.
     deferred: bool,
 }
 
-/// The exported form, with its version.
+/// The exported form of a ledger, with a version number.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exported {
@@ -57,8 +58,8 @@ impl Ledger {
         self.deferred = true;
     }
 
-    /// Records that a tool's schema was shown. A known tool keeps its position; a new one replaces the oldest if the
-    /// ledger is full.
+    /// Records that a tool's schema was shown. A tool that is already recorded keeps its position. A new tool replaces
+    /// the oldest one if the ledger is full.
     pub fn reveal(&mut self, tool: &Tool) {
         let fingerprint = Some(tool.fingerprint());
         if let Some(known) = self.reveals.iter_mut().find(|r| r.name == tool.name()) {
@@ -136,11 +137,11 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Rebuilds the ledger of a resumed conversation from its transcript: the texts of our own replies and the names of the
-    /// called tools, in order.
+    /// Rebuilds the ledger of a resumed conversation from its transcript: the texts of our own replies and the names of
+    /// the called tools, in order.
     ///
-    /// The transcript has names but no definitions, so a tool that has changed in the meantime is noticed only when it is
-    /// called.
+    /// The transcript contains names but no definitions. So if a tool has changed in the meantime, this is noticed only
+    /// when the tool is called.
     pub fn from_transcript<'a>(
         entries: impl IntoIterator<Item = TranscriptEntry<'a>>,
         capacity: usize,
@@ -148,7 +149,7 @@ impl Ledger {
         let mut ledger = Self::new(capacity);
         for entry in entries {
             let names = match entry {
-                // A reply of our search tool means that tools were deferred.
+                // If our search tool has replied, tools were deferred.
                 TranscriptEntry::Reply(text) => {
                     let names = crate::reply::names_in(text);
                     ledger.deferred |= names.is_some();
@@ -163,8 +164,9 @@ impl Ledger {
         ledger
     }
 
-    /// Rebuilds the ledger of a conversation that has deferred tools, from the names of the tools that it was shown, in
-    /// order. Their current definitions count as shown, because a name does not identify a definition.
+    /// Rebuilds the ledger of a conversation that has deferred tools, from the names of the tools that the model was
+    /// shown, in order. A name does not identify a version of the definition, so the current definitions count as
+    /// shown.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, capacity: usize) -> Self {
         let mut ledger = Self { deferred: true, ..Self::new(capacity) };
         for name in names {

@@ -1,28 +1,29 @@
 //! Detects a model that repeats itself.
 //!
-//! Weak models search nine times without calling anything, or send the same invalid call thirty times. The guard counts
-//! searches and failures, and decides when a reply should warn the model and when it should describe the best hit.
+//! Weak models may search nine times without calling anything, or send the same invalid call thirty times. The guard
+//! counts searches and failures. It decides when a reply should warn the model and when it should also describe the
+//! best hit.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
-/// Number of searches in a row after which replies contain a warning.
+/// From this number of consecutive searches on, replies contain a warning.
 const NUDGE_AFTER: u32 = 3;
-/// Number of searches in a row after which replies also describe the best hit.
+/// From this number of consecutive searches on, replies also describe the best hit.
 const DESCRIBE_AFTER: u32 = 5;
-/// Maximum number of queries, and of failures, that are remembered.
+/// Maximum number of recent queries to keep, and of recent failed calls.
 const MAX_REMEMBERED: usize = 8;
 
-/// What a reply should add. The number is how many searches were made in a row.
+/// What a reply should add because the model keeps searching. The number is the count of consecutive searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoopWarning {
-    /// Nothing.
+    /// The reply adds nothing.
     None,
-    /// A note that searching leads nowhere.
+    /// The reply adds a note that more searches will not help.
     Nudge(u32),
-    /// The note and the full schema of the best hit.
+    /// The reply adds the note and the full schema of the best hit.
     Describe(u32),
 }
 
@@ -49,7 +50,7 @@ impl LoopGuard {
         }
     }
 
-    /// The queries since the last call, oldest first.
+    /// The queries since the last tool call, oldest first.
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.queries.iter().map(String::as_str)
     }
@@ -60,7 +61,7 @@ impl LoopGuard {
         self.queries.clear();
     }
 
-    /// Counts a failed call. Returns how often the same call has failed.
+    /// Counts a failed call. Returns how often a call with this name and these arguments has failed.
     pub(crate) fn failed(&mut self, name: &str, arguments: &str) -> u32 {
         let mut hasher = FxHasher::default();
         (name, arguments).hash(&mut hasher);

@@ -1,7 +1,7 @@
 //! The state of a conversation, and a bounded set of conversations.
 //!
-//! A [`Conversation`] belongs to one caller. No state is shared between conversations, so what one has loaded cannot leak
-//! into another. [`Conversations`] keeps the most recently used ones.
+//! A [`Conversation`] belongs to one caller. Conversations share no state, so a tool that was loaded in one of them
+//! cannot leak into another. [`Conversations`] keeps the most recently used conversations.
 
 mod frozen_listing;
 mod ledger;
@@ -19,9 +19,9 @@ use rustc_hash::FxBuildHasher;
 
 use crate::disclosure::Disclosure;
 
-/// Default for the maximum number of reveals that a conversation keeps.
+/// Default maximum number of reveals that a conversation keeps.
 pub const DEFAULT_MAX_REVEALS: usize = 64;
-/// Default for the maximum number of conversations that are kept.
+/// Default maximum number of conversations that are kept.
 pub const DEFAULT_MAX_CONVERSATIONS: usize = 4_096;
 
 /// What a turn needs to know about the turns before it.
@@ -29,11 +29,12 @@ pub const DEFAULT_MAX_CONVERSATIONS: usize = 4_096;
 pub struct Conversation {
     pub(crate) ledger: Ledger,
     pub(crate) guard: LoopGuard,
-    /// The listing that the model has seen. It does not change any more.
+    /// The listing that the model has seen, which does not change any more.
     pub(crate) frozen: Option<FrozenListing>,
-    /// Whether the listing was sent in a message.
+    /// Whether the listing was sent to the model in a message of its own.
     pub(crate) listing_message: ListingMessage,
-    /// The last disclosure and the hash of its inputs. While the inputs do not change, it is repeated.
+    /// The last disclosure and the hash of its inputs. While the inputs stay the same, this disclosure is returned
+    /// again.
     pub(crate) last: Option<(u64, Arc<Disclosure>)>,
 }
 
@@ -49,7 +50,7 @@ impl Conversation {
         Self::default()
     }
 
-    /// A conversation that is continued, with an imported ledger or one that was rebuilt from a transcript.
+    /// A resumed conversation, with a ledger that was imported or rebuilt from a transcript.
     pub fn with_ledger(ledger: Ledger) -> Self {
         Self {
             ledger,
@@ -60,8 +61,8 @@ impl Conversation {
         }
     }
 
-    /// Makes the next disclosure repeat earlier announcements, including complete listings. Call this if a request was
-    /// not sent, and after a compaction. A listing that is part of a tool description does not change.
+    /// Makes the next disclosure repeat earlier announcements, including listings that were sent as messages. Call this
+    /// if a request was not sent, and after a compaction. A listing that is part of a tool description does not change.
     pub fn announce_again(&mut self) {
         self.last = None;
         if self.listing_message == ListingMessage::Withdrawn {
@@ -74,7 +75,7 @@ impl Conversation {
         }
     }
 
-    /// The tools that the model was shown.
+    /// The record of the tools that the model was shown.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -82,8 +83,8 @@ impl Conversation {
 
 /// A bounded set of conversations. The least recently used one is evicted first.
 ///
-/// Rejected: evicting the oldest, because a long conversation that is still active would lose its tools to a thousand
-/// short ones that are over.
+/// Rejected: evicting the conversation that started first. A long conversation that is still active would then lose its
+/// tools because of a thousand short conversations that are already over.
 #[derive(Debug)]
 pub struct Conversations {
     max_reveals: usize,
@@ -103,7 +104,7 @@ impl Conversations {
         Self { max_reveals, by_key: LruCache::with_hasher(capacity, FxBuildHasher) }
     }
 
-    /// The conversation with this key; a new one if there is none, or if it was evicted.
+    /// The conversation with this key. If there is none, or if it was evicted, a new one is created.
     pub fn get(&mut self, key: &str) -> &mut Conversation {
         let max_reveals = self.max_reveals;
         self.by_key

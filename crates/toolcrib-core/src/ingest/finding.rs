@@ -1,14 +1,14 @@
-//! Remarks about tools that were read.
+//! Remarks about tool definitions that were read.
 
 use std::fmt;
 
 use toolcrib_text::clean::Hidden;
 
-/// A remark about one tool, or about an entry that should be one.
+/// A remark about one tool, or about an entry that should have been a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Its position in the input: `tools[3]`, `line 12`.
+    /// The position of the tool in the input, such as `tools[3]` or `line 12`.
     pub location: String,
     /// The tool's name, if it has one.
     pub tool: Option<String>,
@@ -17,7 +17,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether the tool is not in the catalog because of the problem.
+    /// Whether the problem causes the tool to be left out of the catalog.
     pub fn is_withheld(&self) -> bool {
         !matches!(
             self.problem,
@@ -48,7 +48,7 @@ pub enum Problem {
     NotJson(String),
     /// The entry is JSON, but not an object.
     NotAnObject,
-    /// There is no name, or an empty one.
+    /// The name is missing or empty.
     NoName,
     /// The name is longer than allowed.
     NameTooLong {
@@ -61,16 +61,16 @@ pub enum Problem {
     NameHidden,
     /// The name is reserved for our own tools.
     NameReserved,
-    /// The same server declares this name with different definitions. All of them are withheld.
+    /// One server declares this name several times, with different definitions. All of them are withheld.
     Collision,
-    /// The same definition was declared before; it is kept once.
+    /// The server declares exactly the same definition more than once. One copy is kept.
     Duplicate,
-    /// Several servers use this name, so their tools are shown under their wire names.
+    /// Several servers use this name, so each of their tools is shown under its wire name.
     Renamed {
         /// The new name.
         to: String,
     },
-    /// The schema is neither an object nor absent.
+    /// The tool has a schema, but the schema is not an object.
     SchemaNotAnObject,
     /// The schema is too large.
     SchemaTooLarge {
@@ -109,7 +109,7 @@ pub enum Problem {
     },
     /// A parameter's name, or another key, contains invisible characters.
     ParameterHidden,
-    /// Hidden characters were removed from the shown text.
+    /// Hidden characters were removed from the definition.
     HiddenText(Vec<Hidden>),
     /// The description was truncated.
     DescriptionCut {
@@ -118,12 +118,12 @@ pub enum Problem {
         /// Maximum size in bytes.
         limit: usize,
     },
-    /// A provider's own tool, which is never deferred.
+    /// The entry is one of the provider's own tools, which are never deferred.
     LeftToProvider {
-        /// Its `type`.
+        /// The `type` of the provider's tool.
         kind: String,
     },
-    /// The list says that another page follows.
+    /// The list has a cursor to a next page, so some tools are missing.
     OnePageOfSeveral,
 }
 

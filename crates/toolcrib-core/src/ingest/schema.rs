@@ -1,7 +1,7 @@
-//! The searchable parts of a schema, and the check of its size.
+//! Finds the searchable parts of a schema, and checks its size.
 //!
-//! `$ref`s are not followed. The target of a local one is in the same document, under `$defs`, and is visited there once;
-//! remote ones are never loaded.
+//! References (`$ref`) are not followed. The target of a local reference is in the same document, under `$defs`, and is
+//! visited there once. Remote references are never loaded.
 
 use serde_json::Value;
 
@@ -41,7 +41,8 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
                 values.iter().filter_map(Value::as_str).for_each(|text| visit(Part::Value(text)));
             }
             ("const", Value::String(text)) => visit(Part::Value(text)),
-            // These contain values, not schemas, and examples say little about what the tool does.
+            // These keywords contain values or names, not schemas. Examples say little about what the tool does, so
+            // they are skipped.
             ("default" | "example" | "examples" | "required" | "enum" | "const", _) => {}
             (named, Value::Object(members)) if NAMED.contains(&named) => {
                 for (name, member) in members {
@@ -57,7 +58,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
     }
 }
 
-/// Checks that the schema is within the limits, before anything recurses into it.
+/// Checks that the schema is within the limits. This must happen before any code recurses into the schema.
 pub(super) fn check(text: &str, limits: &Limits) -> Result<(), Problem> {
     if text.len() > limits.schema_bytes {
         return Err(Problem::SchemaTooLarge { bytes: text.len(), limit: limits.schema_bytes });

@@ -1,6 +1,6 @@
 //! The reason why a conversation defers tools or not, as a value and as text.
 //!
-//! `Activation::decide` returns it; `explain`, headers, logs and tests print it.
+//! `Activation::decide` returns the reason; `explain`, headers, logs and tests print it.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActivationReason {
-    /// Deferral is configured off.
+    /// The configuration turns deferral off.
     Off,
-    /// The search tool is not allowed, so nothing could be loaded.
+    /// The model may not call the search tool, so it could not load deferred tools.
     NoSearch,
     /// No tool may be deferred.
     NothingToDefer,
-    /// Deferral is configured on.
+    /// The configuration turns deferral on.
     On,
-    /// Not every server has listed its tools yet, and the caller defers until then.
+    /// Not every server has listed its tools yet, and the caller wants tools to be deferred until then.
     Incomplete,
-    /// The conversation has deferred before.
+    /// The conversation has deferred tools before and keeps doing so.
     Sticky,
     /// The number of tools reached its threshold.
     Count {
@@ -27,7 +27,7 @@ pub enum ActivationReason {
         /// The threshold.
         threshold: usize,
     },
-    /// The tokens of deferrable tools reached their threshold.
+    /// The tokens of the tools that may be deferred reached their threshold.
     Tokens {
         /// Number of tokens.
         tokens: usize,
@@ -36,18 +36,18 @@ pub enum ActivationReason {
         /// Where the threshold comes from.
         source: ThresholdSource,
     },
-    /// Neither threshold is reached.
+    /// No threshold is reached.
     Below {
-        /// The token threshold and its source; `None` if there is none.
+        /// The token threshold and where it comes from; `None` if no token threshold applies.
         threshold: Option<(ThresholdSource, usize)>,
     },
-    /// Servers are still connecting, and the known tools do not reach a threshold. Decided again next turn.
+    /// Servers are still connecting, and the known tools do not reach a threshold. The next turn decides again.
     StillConnecting,
-    /// What replaces the tools would cost more tokens than the tools themselves.
+    /// The text that would replace the deferred tools costs at least as many tokens as the tools themselves.
     NoSaving {
-        /// Tokens without deferral.
+        /// Tokens of the tools that may be deferred.
         before: usize,
-        /// Tokens with deferral.
+        /// Tokens of what would replace these tools.
         after: usize,
     },
 }
@@ -63,7 +63,7 @@ pub enum ThresholdSource {
         /// The window, in tokens.
         window: usize,
     },
-    /// A number in the settings. It is used because the window is unknown, so the configured share cannot be computed.
+    /// A number in the settings, used because the window is unknown, so that the configured share cannot be computed.
     UnknownWindow,
 }
 
@@ -73,7 +73,8 @@ impl ThresholdSource {
         match self {
             Self::Fixed => String::new(),
             Self::Share { window } => {
-                // The threshold is rounded down to whole tokens, so this is the configured share again.
+                // The threshold was rounded down to whole tokens. Rounding the percentage here restores the configured
+                // value.
                 let percent = (threshold as f64 * 1_000.0 / window as f64).round() / 10.0;
                 format!(" ({percent} % of the {window}-token context window)")
             }

@@ -1,7 +1,7 @@
-//! A set of names and patterns. It matches a name if any of them does.
+//! A set of names and patterns. The set matches a name if any of its members does.
 //!
-//! A caller may list hundreds of names, and a request may have thousands of tools. So names are looked up in a hash set, and
-//! only patterns with wildcards are tried one by one.
+//! A caller may list hundreds of names, and a request may have thousands of tools. So names are looked up in a hash
+//! set, and only patterns with wildcards are tried one by one.
 
 use std::collections::HashSet;
 
@@ -12,9 +12,9 @@ use super::rules::{Glob, fold};
 pub struct Globs {
     /// All names and patterns, in their original order.
     all: Vec<Glob>,
-    /// The folded names.
+    /// The members without wildcards, case-folded.
     names: HashSet<Vec<char>>,
-    /// Indices of the patterns in `all`.
+    /// Indices in `all` of the members with wildcards.
     patterns: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl Globs {
         self.all.iter()
     }
 
-    /// Whether any of the names and patterns matches a plain name, as [`Glob::is`] does.
+    /// Whether any of the names and patterns matches a plain name, compared as in [`Glob::is`].
     pub fn is(&self, text: &str) -> bool {
         if self.all.is_empty() {
             return false;

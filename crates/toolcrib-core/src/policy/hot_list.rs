@@ -1,8 +1,9 @@
 //! The hot list: tools that agents use all the time, recognised by their names.
 //!
-//! A client of the proxy sends all its tools and does not say which ones it needs constantly. Deferring its shell, or its tool
-//! for asking the user, would cost a search at the start of nearly every task, and some models then stop using them. So tools
-//! for six jobs are kept in full, up to a quarter of all tool tokens; more would use up the saving.
+//! A client of the proxy sends all its tools and does not say which of them it needs constantly. If its shell or its
+//! tool for asking the user were deferred, nearly every task would start with a search, and some models would stop
+//! using these tools. So tools for six jobs are kept in full, up to a quarter of all tool tokens. A larger share would
+//! use up the saving.
 
 use rustc_hash::FxHashMap;
 
@@ -11,19 +12,19 @@ use crate::catalog::{Catalog, ToolId};
 use crate::spelling::fold_to_alphanumeric;
 use crate::tool::{DeferPolicy, Tool};
 
-/// The hot list may take at most this fraction of all tool tokens: one divided by this number.
+/// The tools on the hot list may have at most `1 / SHARE_DIVISOR` of all tool tokens.
 const SHARE_DIVISOR: usize = 4;
 
-/// The jobs, the most important first, and the names of tools that do them in known clients. Case and word separators are
-/// ignored: `run_shell_command` equals `RunShellCommand`.
+/// The six jobs, the most important first. Each job has the names of the tools that do it in known clients. Case and
+/// word separators are ignored, so `run_shell_command` equals `RunShellCommand`.
 ///
-/// The most common names of a job come first. Tools that only assist another tool (reading a running shell's output, editing a
-/// notebook) are left out, because they are rarely needed, and never as the first tool.
+/// The most common names of a job come first. Tools that only assist another tool, such as reading a running shell's
+/// output or editing a notebook, are left out. They are rarely needed, and never as the first tool.
 const JOBS: [&[&str]; 6] = [
-    // The shell, which can replace every other tool. Claude Code, opencode, Pi (bash); Codex
-    // (shell, local_shell, shell_command, exec_command); Gemini CLI and Qwen Code
-    // (run_shell_command); Cline and Roo (execute_command); Cursor and Windsurf (run_terminal_cmd,
-    // run_command); Copilot (run_in_terminal); Hermes (terminal); OpenHands (execute_bash).
+    // The shell, which can replace every other tool. Names by client: Claude Code, opencode, Pi (bash); Codex (shell,
+    // local_shell, shell_command, exec_command); Gemini CLI and Qwen Code (run_shell_command); Cline and Roo
+    // (execute_command); Cursor and Windsurf (run_terminal_cmd, run_command); Copilot (run_in_terminal); Hermes
+    // (terminal); OpenHands (execute_bash).
     &[
         "bash",
         "shell",
@@ -39,14 +40,13 @@ const JOBS: [&[&str]; 6] = [
         "execute_bash",
         "powershell",
     ],
-    // Reading a file, which comes before every change. Claude Code, opencode (read); Gemini CLI, Cline,
-    // Roo, Cursor, Copilot, Hermes (read_file); Zed, Windsurf (view_file); Qwen Code
-    // (read_many_files).
+    // Reading a file, which precedes every change. Names by client: Claude Code, opencode (read); Gemini CLI, Cline,
+    // Roo, Cursor, Copilot, Hermes (read_file); Zed, Windsurf (view_file); Qwen Code (read_many_files).
     &["read", "read_file", "view_file", "view", "cat", "read_many_files"],
-    // Changing a file. Claude Code, opencode (edit, MultiEdit); Codex (apply_patch); Gemini CLI
-    // (replace); Cline (replace_in_file); Roo (apply_diff); Cursor (search_replace, edit_file); goose
-    // and Anthropic's editor (text_editor, str_replace_editor, str_replace_based_edit_tool), which
-    // read and write too; Copilot (replace_string_in_file, insert_edit_into_file); Hermes (patch).
+    // Changing a file. Names by client: Claude Code, opencode (edit, MultiEdit); Codex (apply_patch); Gemini CLI
+    // (replace); Cline (replace_in_file); Roo (apply_diff); Cursor (search_replace, edit_file); Copilot
+    // (replace_string_in_file, insert_edit_into_file); Hermes (patch); goose and Anthropic's editor (text_editor,
+    // str_replace_editor, str_replace_based_edit_tool), whose tools also read and write files.
     &[
         "edit",
         "multi_edit",
@@ -63,12 +63,12 @@ const JOBS: [&[&str]; 6] = [
         "insert_edit_into_file",
         "patch",
     ],
-    // Writing a file. Claude Code, opencode (write); Gemini CLI, Hermes (write_file); Cline, Roo,
+    // Writing a file. Names by client: Claude Code, opencode (write); Gemini CLI, Hermes (write_file); Cline, Roo,
     // Windsurf (write_to_file); Copilot (create_file).
     &["write", "write_file", "write_to_file", "create_file"],
-    // Searching files, by text and by name. Claude Code, opencode (grep, glob); Codex (grep_files);
-    // Gemini CLI (search_file_content, grep_search); Cline, Roo, Hermes (search_files); Cursor
-    // (codebase_search, file_search); listing a folder, for clients without a glob.
+    // Searching files by text and by name. Names by client: Claude Code, opencode (grep, glob); Codex (grep_files);
+    // Gemini CLI (search_file_content, grep_search); Cline, Roo, Hermes (search_files); Cursor (codebase_search,
+    // file_search). Tools that list a folder are included for clients without a glob tool.
     &[
         "grep",
         "glob",
@@ -84,9 +84,9 @@ const JOBS: [&[&str]; 6] = [
         "list_directory",
         "ls",
     ],
-    // Asking the user: a model that does not see this tool guesses instead. Claude Code
-    // (AskUserQuestion); Codex (request_user_input); opencode (question); Gemini CLI (ask_user);
-    // Cline, Roo (ask_followup_question); Hermes (clarify).
+    // Asking the user. A model that does not see such a tool guesses instead. Names by client: Claude Code
+    // (AskUserQuestion); Codex (request_user_input); opencode (question); Gemini CLI (ask_user); Cline, Roo
+    // (ask_followup_question); Hermes (clarify).
     &[
         "ask_user_question",
         "request_user_input",
@@ -98,11 +98,12 @@ const JOBS: [&[&str]; 6] = [
     ],
 ];
 
-/// The tools to keep in full, the most important first: tools without a server that do one of the jobs and have no policy from a
-/// rule or their owner. `sizes` are the tokens of each tool, by position in the catalog.
+/// The tools to keep in full, the most important first. They are tools without a server that do one of the six jobs and
+/// for which neither a rule nor their owner sets a policy. `sizes` has the number of tokens of each tool, by position
+/// in the catalog.
 ///
-/// A tool that does not fit is skipped, and the next one may fit. The result does not depend on the order of the tools, unless
-/// two of them have equal names apart from case and separators.
+/// If a tool does not fit the budget, it is skipped and the next one is tried. The result does not depend on the order
+/// of the tools, unless the names of two tools differ only in case and separators.
 pub fn hot_list(catalog: &Catalog, sizes: &[usize], rules: &Rules) -> Vec<ToolId> {
     let names = JOBS.iter().copied().flatten();
     let ranks: FxHashMap<String, usize> =
@@ -128,7 +129,6 @@ mod tests {
     use super::*;
     use crate::policy::{Glob, VerdictReason};
 
-    /// The names of the tools that are kept, given all tools and their sizes.
     fn kept(tools: &[(&str, usize)], rules: &Rules) -> Vec<String> {
         let (catalog, sizes) = set(tools);
         let kept = hot_list(&catalog, &sizes, rules);
@@ -190,7 +190,7 @@ mod tests {
             ],
             ["RunShellCommand", "readFile", "apply-patch", "WRITE_FILE", "GrepSearch", "ask-user"],
         ] {
-            // In reverse order: the position in the client's list does not count.
+            // The tools are listed in reverse, to check that their order in the client's list does not matter.
             let mut tools: Vec<_> = six.iter().rev().map(|name| (*name, 100)).collect();
             tools.insert(3, more);
             assert_eq!(kept(&tools, &free()), six);
@@ -233,7 +233,7 @@ mod tests {
         let tools = [("Bash", 100), ("Read", 100), ("Write", 100), ("x", 500)];
         let rules = Rules { always: vec![Glob::new("bash")], ..free() }.never_defer(["read"]);
         assert_eq!(kept(&tools, &rules), ["Write"]);
-        // A rule takes precedence over an earlier hot list, too.
+        // A rule must also take precedence over names that were added to the hot list with `keep_hot`.
         let (catalog, _) = set(&tools);
         let rules = rules.keep_hot(["Bash", "Read", "Write", "X"]);
         let policies: Vec<_> = catalog.tools().iter().map(|tool| rules.policy(tool)).collect();

@@ -1,7 +1,8 @@
 //! Which tools the model sees in full, and why.
 //!
-//! There are two decisions, each made by one function: `Activation::decide` decides whether a conversation defers
-//! tools, `verdict` how one tool is shown. Both return their reason, and `explain`, logs and tests print it.
+//! There are two decisions, and each is made by one function: `Activation::decide` decides whether a conversation
+//! defers tools, and `verdict` decides how one tool is shown. Both functions also return the reason, which `explain`,
+//! logs and tests print.
 
 mod activation;
 mod activation_reason;

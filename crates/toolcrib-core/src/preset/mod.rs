@@ -1,8 +1,8 @@
 //! Other systems' behaviour, as settings of this engine.
 //!
-//! A preset is a value of [`Settings`] and nothing else: it does nothing that a setting could not do. Each
-//! preset also reads the configuration that users of that system already have, the way that system does: a bad
-//! value is clamped or replaced as documented there, and reported in a [`Warning`].
+//! A preset is only a value of [`Settings`]: it does nothing that settings cannot do. Each preset also reads the
+//! configuration that users of the other system already have, in the same way as that system does. A bad value is
+//! clamped or replaced as the other system documents it, and is reported in a [`Warning`].
 //!
 //! Only [`Preset::Default`] and [`Preset::Words`] exist without the feature `presets`.
 
@@ -37,7 +37,7 @@ pub enum Preset {
     /// Toolcrib's own defaults.
     #[default]
     Default,
-    /// Toolcrib's own defaults, but ranking by words alone.
+    /// Toolcrib's own defaults, but tools are ranked by words alone, without vectors.
     Words,
     /// everruns' `tool_search` capability, as its documentation describes it.
     #[cfg(feature = "presets")]
@@ -74,7 +74,7 @@ impl Preset {
         Self::ClaudeCode,
     ];
 
-    /// Its name in configuration files and on the command line.
+    /// The preset's name in configuration files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -92,12 +92,12 @@ impl Preset {
         }
     }
 
-    /// The preset of this name.
+    /// The preset with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|preset| preset.name() == name)
     }
 
-    /// Its settings.
+    /// The preset's settings.
     pub fn settings(self) -> Settings {
         match self {
             Self::Default => Settings::default(),

@@ -1,31 +1,34 @@
 //! The calibrated confidence of a hit.
 //!
-//! A score orders the tools of one query and has no meaning beyond it: the best of a hundred tools that do not
-//! fit has the best score too. A confidence, unlike a score, does not depend on the query: if half of all
-//! queries can be served, about four in ten hits with confidence 0.4 serve their query, and fewer if the
-//! catalog has many tools that are hard to distinguish. It is computed from the highest similarity among the
-//! best hits, from how far the score of the hit is behind the best, and from how much of the query the hit
-//! covers. `fit` decides from the confidence of the first hit whether any tool fits.
+//! A score orders the tools of one query and has no meaning beyond that: even if none of a hundred tools fits, one of
+//! them has the best score. A confidence, unlike a score, does not depend on the query. If half of all queries can be
+//! served, about four in ten hits with confidence 0.4 serve their query; fewer do if the catalog has many tools that
+//! are hard to distinguish.
+//!
+//! The confidence is computed from the highest similarity among the best hits, from the difference between the best
+//! score and the score of the hit, and from how much of the query the hit covers. The module `fit` uses the confidence
+//! of the first hit to decide whether any tool fits.
 
 use super::bonus::Candidate;
 use super::fuse::query_coverage;
 use super::query_plan::QueryPlan;
 
-/// A logistic curve from a signal to a confidence, fitted to queries that a catalog can serve and to as many
-/// that it cannot: docs/ranking.md.
+/// A logistic curve that maps a signal to a confidence. It was fitted to queries that a catalog can serve and to as
+/// many queries that it cannot serve: see docs/ranking.md.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LogisticCurve {
     bias: f32,
     slope: f32,
 }
 
-/// The curve for the similarity. It was fitted with a table that had seen none of the catalogs, and is used with every
-/// table.
+/// The curve for the similarity. It was fitted with a vector table that was not trained on any of the catalogs, and is
+/// used with every table.
 const SIMILARITY_CURVE: LogisticCurve = LogisticCurve { bias: -4.66, slope: 7.36 };
-/// The curve for the query coverage, as the alternative to the similarity: a tool that has most of the query's words
-/// fits even if the table has not learned the words, as with proper names and in languages that it hardly knows.
+/// The curve for the query coverage, used as an alternative to the similarity. A tool that has most of the query's
+/// words fits even if the vector table has not learned these words, as with proper names or languages that it hardly
+/// knows.
 const COVERAGE_CURVE: LogisticCurve = LogisticCurve { bias: -5.2, slope: 5.0 };
-/// The curve for the query coverage if there is no similarity.
+/// The curve for the query coverage if there is no similarity, because the ranker uses words alone.
 const WORDS_ONLY_CURVE: LogisticCurve = LogisticCurve { bias: -2.92, slope: 4.0 };
 
 impl LogisticCurve {
@@ -34,17 +37,17 @@ impl LogisticCurve {
     }
 }
 
-/// What the confidence of a hit is computed from.
+/// The values from which the confidence of a hit is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ConfidenceInputs {
-    /// The similarity used for confidence, at most 1. `None` if the ranker has no vectors, or the table has no
-    /// piece of the query: then a cosine of 0 does not mean that the tool does not fit.
+    /// The similarity used for confidence, at most 1. It is `None` if the ranker has no vectors or if the vector table
+    /// has no piece of the query. In the second case, a cosine of 0 would not mean that the tool does not fit.
     pub(super) similarity: Option<f32>,
-    /// The word score, without the bonus for being named.
+    /// The word score, without the bonus for a tool that the query mentions by name.
     pub(super) word_score: f32,
     /// The total weight of the query's words.
     pub(super) query_weight: f32,
-    /// Whether the query names the tool.
+    /// Whether the query mentions the tool by name.
     pub(super) exact: bool,
 }
 
@@ -59,13 +62,13 @@ impl ConfidenceInputs {
         query_coverage(self.word_score, self.query_weight)
     }
 
-    /// Whether the tool was requested explicitly: by its name, or by a query that has filters and no words.
+    /// Whether the tool was requested explicitly, either by its name or by a query that has filters and no words.
     fn is_requested_explicitly(&self) -> bool {
         self.exact || (self.query_weight <= 0.0 && self.word_score > 0.0)
     }
 }
 
-/// How likely the hit is to serve the query, from 0 to 1. The only function that decides it.
+/// The probability that the hit serves the query, from 0 to 1. No other function computes it.
 pub(super) fn confidence(inputs: &ConfidenceInputs) -> f32 {
     if inputs.is_requested_explicitly() {
         return 1.0;
@@ -83,7 +86,7 @@ mod tests {
     use super::super::fuse::MAX_COVERAGE;
     use super::*;
 
-    /// The confidence of a tool with this similarity and this share of the query's words.
+    /// The confidence of a tool that has this similarity and covers this share of the query.
     fn confidence_of(similarity: Option<f32>, coverage: f32) -> f32 {
         let word_score = 4.0 * coverage;
         confidence(&ConfidenceInputs { similarity, word_score, query_weight: 4.0, exact: false })

@@ -1,17 +1,16 @@
-//! The coverage bonus: hits that together serve all needs of a request.
+//! The coverage bonus, which makes the first hits together serve all needs of a request.
 //!
-//! Without it, similar tools for the need that the request describes best would take all the first ranks. So
-//! hits are placed one after another. The best stays first and gets the maximum bonus. Each next tool gets a
-//! bonus that grows with its similarity to a need that the hits placed before it do not serve. The bonus never
-//! grows as hits are placed, so results are sorted by score, and a smaller limit returns a prefix of a larger
-//! one.
+//! Without it, similar tools for the need that the request describes best would take all the first ranks. So hits are
+//! placed one after another. The best hit stays first and gets the maximum bonus. Each following tool gets a bonus that
+//! grows with its similarity to a need that the hits placed before it do not serve. A tool's bonus never grows as more
+//! hits are placed, so results are sorted by score, and a smaller limit returns a prefix of a larger one.
 
 use std::cmp::Ordering;
 
-/// The bonus for a cosine of 1 with a need that no placed hit serves. Values from 0.3 to 0.6 do about equally
-/// well: training/README.md.
+/// The bonus for a cosine of 1 with a need that no placed hit serves. Values from 0.3 to 0.6 work about equally well:
+/// see training/README.md.
 const MAX_BONUS: f32 = 0.4;
-/// Number of hits that are placed one by one. Hardly anybody reads further, and placing a hit takes a pass over all
+/// Number of hits that are placed one by one. Few readers look further, and placing a hit takes a pass over all
 /// candidates.
 const PLACED_HITS: usize = 10;
 
@@ -20,13 +19,13 @@ const PLACED_HITS: usize = 10;
 pub(super) struct CoverageBonuses {
     /// The bonuses, in the order of the candidates.
     pub(super) bonuses: Vec<f32>,
-    /// For each need, the highest cosine of any placed hit, at least 0.
+    /// For each need, the highest cosine of any placed hit with that need, at least 0.
     served: Vec<f32>,
 }
 
 impl CoverageBonuses {
-    /// `scores` are the scores without the bonus. `similarities` has the cosine of each candidate with each
-    /// need. `order` breaks ties between equal scores.
+    /// Places the best candidates. `scores` are the scores without the bonus. `similarities` has the cosine of each
+    /// candidate with each need. `order` breaks ties between equal scores.
     pub(super) fn new(
         scores: &[f32],
         similarities: &[Vec<f32>],
@@ -56,7 +55,7 @@ impl CoverageBonuses {
         result
     }
 
-    /// The bonus of a tool after the placed hits, from its cosine with each need.
+    /// The bonus of a tool that comes after the placed hits, computed from its cosine with each need.
     pub(super) fn bonus_for(&self, similarities: &[f32]) -> f32 {
         let gains =
             similarities.iter().zip(&self.served).map(|(similarity, served)| similarity - served);
@@ -100,7 +99,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sorting by score gives the order in which the hits were placed.
+        /// Checks that sorting by score gives the order in which the hits were placed.
         #[test]
         fn a_hit_placed_later_never_has_a_higher_score(
             tools in proptest::collection::vec((0.0..1.0_f32, proptest::collection::vec(-0.2..0.9_f32, 3)), 0..40),

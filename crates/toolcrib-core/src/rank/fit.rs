@@ -1,7 +1,7 @@
 //! Decides whether any tool fits a query.
 //!
-//! [`decide_fit`] is the only place that decides it, from the confidence of the first hit. `explain`, replies
-//! and the evaluation all use its result.
+//! Only [`decide_fit`] makes this decision. It uses the confidence of the first hit. `explain`, replies and the
+//! evaluation all use its result.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use serde::Serialize;
 
 use super::Hit;
 
-/// Minimum confidence of the first hit for a strong fit. One in fifty of the queries that cannot be served
-/// reaches it.
+/// Minimum confidence of the first hit for a strong fit. Of the queries that cannot be served, one in fifty reaches
+/// this confidence.
 pub(super) const STRONG_CONFIDENCE: f32 = 0.25;
-/// Minimum confidence of the first hit for any fit. One in twenty of the queries that can be served stays below
-/// it.
+/// Minimum confidence of the first hit for any fit. Of the queries that can be served, one in twenty stays below this
+/// confidence.
 pub(super) const MIN_CONFIDENCE: f32 = 0.1;
-/// Minimum confidence of the hits after the first.
+/// Minimum confidence of all hits after the first.
 pub(super) const MIN_FURTHER_CONFIDENCE: f32 = MIN_CONFIDENCE / 2.0;
 
 /// How well the best hit fits the query. Ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fit {
-    /// No tool fits: no hit is returned and none is loaded.
+    /// No tool fits, so no hit is returned and no tool is loaded.
     None,
     /// A hit may fit.
     Weak,
@@ -30,7 +30,7 @@ pub enum Fit {
     Strong,
 }
 
-/// The text that replies contain.
+/// The name of the fit as it is written in replies.
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -46,17 +46,17 @@ impl fmt::Display for Fit {
 pub struct FitDecision {
     /// The fit.
     pub fit: Fit,
-    /// Why it was decided.
+    /// Why this fit was decided.
     pub reason: FitReason,
 }
 
-/// The reason for a [`Fit`]. Confidences are those of the first hit.
+/// The reason for a [`Fit`]. All confidences are those of the first hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum FitReason {
     /// There are no hits.
     NoHits,
-    /// The query names the first hit.
+    /// The query mentions the first hit by name.
     Named,
     /// The confidence is high enough for a strong fit.
     Confident {
@@ -73,15 +73,15 @@ pub enum FitReason {
         /// The confidence.
         confidence: f32,
     },
-    /// The confidence is too low, but the settings disable refusing.
+    /// The confidence is too low for any fit, but the settings do not allow a reply that nothing fits.
     UnlikelyButShown {
         /// The confidence.
         confidence: f32,
     },
 }
 
-/// Decides whether a ranking fits its query, from its hits, best first. `may_refuse` is whether a ranking is refused if
-/// its confidence is too low.
+/// Decides whether the hits of a ranking fit the query. The hits are sorted, best first. `may_refuse` sets whether the
+/// result may be that nothing fits.
 pub(crate) fn decide_fit(ranked: &[Hit], may_refuse: bool) -> FitDecision {
     let first = ranked.first().and_then(|hit| Some((hit.exact, hit.confidence?)));
     let (fit, reason) = match first {
@@ -99,8 +99,8 @@ pub(crate) fn decide_fit(ranked: &[Hit], may_refuse: bool) -> FitDecision {
     FitDecision { fit, reason }
 }
 
-/// Whether a hit after the first is confident enough to be shown. Without this limit the vectors would return
-/// hits without end, since every tool has some similarity to the query.
+/// Whether a hit after the first is confident enough to be shown. Without this limit, the vectors would return almost
+/// every tool, because every tool has some similarity to the query.
 pub(crate) fn is_confident_enough_to_show(hit: &Hit) -> bool {
     hit.confidence.is_none_or(|confidence| confidence >= MIN_FURTHER_CONFIDENCE)
 }

@@ -1,21 +1,22 @@
 //! Combines word score and vector similarity into one score.
 //!
-//! A cosine similarity means the same in every query and catalog, so it is added as it is. The word score is normalised
-//! in two ways: by the weight of the entire query, since half of a query's words is weak evidence, and by the best word
-//! score of any tool, since that is the tool a rare word points at. In long requests words count more: the vector of a
-//! long request is an average of many things, while each matching word remains as meaningful.
+//! A cosine similarity means the same in every query and catalog, so it is added without normalisation. The word score
+//! is normalised in two ways: by the weight of the entire query, because half of a query's words is weak evidence, and
+//! by the best word score of any tool, because that tool is the one that has the rare words. In long requests, words
+//! count more: the vector of a long request is an average of many things, while each matching word remains equally
+//! meaningful.
 //!
 //! No quantity here is computed over the entire catalog, so hidden tools cannot influence a score.
 
-/// Weight of the query coverage. For this and the next three constants, the values are those at which the results of
-/// trials levelled off, on catalogs that the table had not seen: training/README.md.
+/// Weight of the query coverage. This constant and the next three were chosen in trials on catalogs that the vector
+/// table was not trained on, at the values where the results levelled off: see training/README.md.
 const COVERAGE_WEIGHT: f32 = 0.12;
-/// Maximum query coverage. A name and a description may contain a word several times; beyond this maximum, more
-/// occurrences are no further evidence.
+/// Maximum query coverage. A name and a description may contain a word several times. Beyond this maximum, more
+/// occurrences do not count as further evidence.
 pub(super) const MAX_COVERAGE: f32 = 1.5;
-/// Weight of the word score relative to the best word score.
+/// Weight of the ratio of a tool's word score to the best word score.
 const BEST_SCORE_WEIGHT: f32 = 0.12;
-/// In a query of this many words the word signal has weight 1.
+/// The number of words in a query at which the word signal has weight 1.
 const REFERENCE_QUERY_WORDS: f32 = 16.0;
 
 /// The quantities by which the signals of a query are normalised.
@@ -37,15 +38,16 @@ pub(super) struct FusedScore {
 }
 
 impl FusedScore {
-    /// The score, summed in one fixed order, so that search and `explain` get the same float.
+    /// The complete score. The summands are always added in the same order, so that search and `explain` get exactly
+    /// the same float.
     pub(super) fn total(self, exact: f32) -> f32 {
         self.words + self.vectors + exact
     }
 }
 
 impl QueryNorms {
-    /// The weight of the word signal: from 0.25 in queries of up to seven words to 3 in queries of 119 words
-    /// and more.
+    /// The weight of the word signal. It grows from 0.25 for queries of up to seven words to 3 for queries of 119 words
+    /// or more.
     fn word_signal_weight(&self) -> f32 {
         1.0 + (self.query_words.max(1) as f32 / REFERENCE_QUERY_WORDS).ln().clamp(-0.75, 2.0)
     }
@@ -56,7 +58,7 @@ pub(super) fn query_coverage(word_score: f32, query_weight: f32) -> f32 {
     if query_weight > 0.0 { (word_score / query_weight).min(MAX_COVERAGE) } else { 0.0 }
 }
 
-/// Combines the two signals. The only function that decides how they are mixed.
+/// Combines the two signals. No other function decides how they are combined.
 pub(super) fn fuse(word_score: f32, similarity: f32, norms: &QueryNorms) -> FusedScore {
     let of_best =
         if norms.best_word_score > 0.0 { word_score / norms.best_word_score } else { 0.0 };

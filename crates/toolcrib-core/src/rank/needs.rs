@@ -1,28 +1,28 @@
 //! Splits a request into needs: "Find the invoice of May. Convert it to PDF. Mail it to Ann." needs three tools.
 //!
-//! The vector of a long request is the average of what it asks for and similar to none of it. So each need gets
-//! its own vector, and a tool is similar to the request if it is similar to one of the needs. Each sentence is a
-//! need; a long sentence is split at commas and conjunctions. A request with a single need is embedded as a
-//! whole. Its clauses, even of two words, then only determine the coverage bonus.
+//! The vector of a long request is the average of everything that it asks for, and is not similar to any single part.
+//! So each need gets its own vector, and a tool is similar to the request if it is similar to one of the needs. Each
+//! sentence is a need, and a long sentence is split at commas and conjunctions. A request with a single need is
+//! embedded as a whole. Its clauses, which may be as short as two words, are then used only for the coverage bonus.
 
 /// A sentence with more words than this is split into clauses.
 const LONG_SENTENCE_WORDS: usize = 20;
-/// Minimum number of words of an independent need.
+/// Minimum number of words in an independent need.
 const MIN_NEED_WORDS: usize = 3;
-/// Minimum number of words of a clause of a long sentence; a shorter one is joined with the next.
+/// Minimum number of words in a clause of a long sentence. A shorter clause is joined with the next one.
 const MIN_CLAUSE_WORDS: usize = 5;
-/// Minimum number of words of a clause in a request with a single need: "mail it".
+/// Minimum number of words in a clause of a request with a single need. An example with two words is "mail it".
 const MIN_SHORT_CLAUSE_WORDS: usize = 2;
-/// Maximum number of needs. Each is compared with every candidate.
+/// Maximum number of needs. There is a maximum because each need is compared with every candidate.
 const MAX_NEEDS: usize = 8;
 /// Words that begin a clause.
 const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
 
-/// The needs of a request; empty if it has only one.
+/// The needs of a request. Empty if the request has only one need.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
-    /// Whether the needs are sentences or long clauses, so that each describes its tool better than the entire
+    /// Whether the needs are sentences or long clauses. If so, each of them describes its tool better than the entire
     /// request does.
     pub(super) independent: bool,
 }
@@ -54,7 +54,8 @@ fn word_count(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// Splits at line breaks and at sentence ends that are followed by white space, so not within numbers or names.
+/// Splits at line breaks, and at punctuation that ends a sentence and is followed by white space. Numbers and names
+/// that contain a full stop are not split.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut before = ' ';
     text.split_inclusive(move |c: char| {
@@ -66,7 +67,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     .filter(|sentence| !sentence.is_empty())
 }
 
-/// Splits a sentence into clauses of at least `least` words.
+/// Splits a sentence into clauses of at least `least` words, and adds them to `needs`.
 fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
     let first = needs.len();
     let mut clause = String::new();
@@ -90,7 +91,7 @@ fn clauses(sentence: &str, least: usize, needs: &mut Vec<String>) {
             words = 0;
         }
     }
-    // A short last clause is joined with the one before it.
+    // If the last clause is too short, it is joined with the one before it.
     if words < least && needs.len() > first {
         let last = needs.len() - 1;
         needs[last].push(' ');

@@ -1,4 +1,4 @@
-//! The vectors of a query: of the entire text, and of each of its needs.
+//! The vectors of a query: one for the entire text, and one for each of its needs.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use super::needs::{self, Needs};
 use super::vectors::Vectors;
 use crate::catalog::ToolId;
 
-/// The share of a tool's similarity that comes from the need it serves best; the rest comes from the entire
-/// request. Only for independent needs. Chosen in training/README.md.
+/// If the needs of a request are independent, this share of a tool's similarity comes from the need that it serves
+/// best. The rest comes from the entire request. training/README.md shows how the value was chosen.
 const NEED_WEIGHT: f32 = 0.5;
 
 /// The vectors of a query.
 pub(super) struct QueryVectors {
     pub(super) whole: QuantisedVector,
-    /// The vector of each need; empty if the request has a single need.
+    /// The vector of each need. Empty if the request has a single need.
     pub(super) needs: Vec<QuantisedVector>,
-    /// Whether the most similar need counts in the similarity.
+    /// Whether a tool's similarity includes its similarity to the need that it serves best.
     pub(super) needs_are_independent: bool,
 }
 
@@ -36,7 +36,7 @@ impl QueryVectors {
         self.needs.iter().map(|need| index.dot(id.index(), need)).collect()
     }
 
-    /// The similarity of a tool to the query, from its cosine with the entire text and with each need.
+    /// The similarity of a tool to the query, computed from its cosine with the entire text and with each need.
     pub(super) fn similarity(&self, whole: f32, need_similarities: &[f32]) -> f32 {
         let needs = need_similarities.iter().copied().filter(|_| self.needs_are_independent);
         needs
@@ -45,9 +45,9 @@ impl QueryVectors {
     }
 }
 
-/// Replaces misspelled words in the text, because a misspelled word has no useful vector. A word that the table
-/// has is not replaced, even if the catalog does not have it. The rest of the text is kept, since line breaks and
-/// full stops separate the needs.
+/// Replaces misspelled words in the text, because a misspelled word has no useful vector. A word that the vector table
+/// has is not replaced, even if the catalog does not have it. The rest of the text stays unchanged, because line breaks
+/// and full stops separate the needs.
 fn apply_corrections<'a>(
     vectors: &Vectors,
     text: &'a str,
@@ -64,8 +64,8 @@ fn apply_corrections<'a>(
     result
 }
 
-/// Finds a lower-case word as an entire word in the text, case-insensitively, at or after `from`. Corrected words
-/// are always ASCII, so that changing the case does not change their length.
+/// Finds `word`, which is in lower case, as an entire word in the text, case-insensitively, at or after `from`.
+/// Corrected words are always ASCII, so changing the case does not change their length.
 fn find_word(text: &str, from: usize, word: &str) -> Option<usize> {
     let (text, length) = (text.as_bytes(), word.len());
     let is_boundary =
@@ -88,7 +88,7 @@ mod tests {
         let read = |text| {
             apply_corrections(&vectors, text, &[found("isuee"), found("invoice")]).into_owned()
         };
-        // The table has `invoice`, so it is not a typo.
+        // `invoice` is not replaced although there is a correction for it, because the vector table has it.
         assert_eq!(
             read("Close the Isuee.\nMail the invoice"),
             "Close the issue.\nMail the invoice"

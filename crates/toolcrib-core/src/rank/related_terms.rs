@@ -1,4 +1,4 @@
-//! Finds the related terms of each term of the vocabulary, once, when the index is built.
+//! Finds the related terms of each term in the vocabulary. This happens once, when the index is built.
 
 use rustc_hash::FxHashMap;
 
@@ -6,16 +6,16 @@ use super::index::Term;
 use super::query_plan::TermMatch;
 use crate::text::related;
 
-/// Minimum length of the common prefix of two relatives, in bytes.
+/// Minimum length, in bytes, of the prefix that two related terms have in common.
 const ROOT: usize = 5;
 
-/// Returns for each term its synonyms in the vocabulary, then its relatives by prefix, in order.
+/// For each term, returns its synonyms in the vocabulary, followed by the terms with a common prefix.
 pub(super) fn find_all(
     terms: &FxHashMap<Box<str>, Term>,
     sorted: &[(Box<str>, Term)],
 ) -> FxHashMap<Term, Box<[(Term, TermMatch)]>> {
     let mut all = FxHashMap::default();
-    // In the sorted vocabulary, terms with the same root are adjacent.
+    // In the sorted vocabulary, terms that start with the same bytes are adjacent.
     let same_root = |a: &(Box<str>, Term), b: &(Box<str>, Term)| {
         let root = |text: &str| text.as_bytes().first_chunk::<ROOT>().copied();
         root(&a.0).is_some() && root(&a.0) == root(&b.0)
@@ -38,8 +38,8 @@ pub(super) fn find_all(
     all
 }
 
-/// Whether two terms are forms of one word that the stemmer does not unify: they differ only in their last
-/// letters, as `analysi` and `analyst` do.
+/// Whether two terms are forms of one word that the stemmer does not map to the same stem. Such terms differ only in
+/// their last letters, like `analysi` and `analyst`.
 pub(super) fn are_relatives(a: &str, b: &str) -> bool {
     let plain = |text: &str| text.len() >= ROOT && text.bytes().all(|b| b.is_ascii_lowercase());
     if a == b || !plain(a) || !plain(b) {

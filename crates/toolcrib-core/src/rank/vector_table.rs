@@ -29,7 +29,7 @@ use toolcrib_embed::EmbeddingModel;
 pub struct VectorTable(Option<Arc<EmbeddingModel>>);
 
 impl VectorTable {
-    /// The loaded table, else the built-in one, which is parsed on first use. `None` in a build without the
+    /// The loaded table, or else the built-in one, which is parsed on first use. Returns `None` in a build without the
     /// feature `vectors` if no table was loaded.
     pub(super) fn model(&self) -> Option<&EmbeddingModel> {
         #[cfg(feature = "vectors")]
@@ -39,8 +39,8 @@ impl VectorTable {
         self.0.as_deref().or_else(builtin)
     }
 
-    /// Whether there is a table to rank with. Without one, [`RankerKind::Hybrid`](super::RankerKind::Hybrid)
-    /// ranks by words alone, and [`Explanation::vectors_missing`](super::Explanation::vectors_missing) is set.
+    /// Whether there is a table to rank with. If not, [`RankerKind::Hybrid`](super::RankerKind::Hybrid) ranks by words
+    /// alone, and [`Explanation::vectors_missing`](super::Explanation::vectors_missing) is set.
     pub fn is_available(&self) -> bool {
         self.0.is_some() || cfg!(feature = "vectors")
     }
@@ -52,7 +52,7 @@ impl From<EmbeddingModel> for VectorTable {
     }
 }
 
-/// Compares by identity. Comparing contents would read ten megabytes.
+/// Tables are compared by identity, because comparing their contents would read ten megabytes.
 impl PartialEq for VectorTable {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

@@ -1,9 +1,9 @@
 //! The vectors of the tools of a catalog.
 //!
-//! They come from a table of token vectors: the built-in one, or one that the caller provides. They are computed
-//! by the first search, because many programs that have a catalog never search, and then the table is not even
-//! parsed. The next generation of a catalog copies the vectors of unchanged tools and computes only the
-//! others.
+//! They are computed with a table of token vectors, which is built in or provided by the caller. They are not computed
+//! before the first search, because many programs that have a catalog never search. In such programs the table is not
+//! even parsed. The next generation of a catalog copies the vectors of unchanged tools and computes only those of the
+//! other tools.
 
 use std::sync::OnceLock;
 
@@ -27,7 +27,7 @@ pub(crate) struct Vectors {
 struct CatalogVectors {
     index: FlatIndex,
     work: EmbeddingWork,
-    /// Maximum number of bytes of a description that were embedded.
+    /// Maximum number of bytes of a description that were embedded when these vectors were computed.
     description_bytes: usize,
 }
 
@@ -41,18 +41,18 @@ pub struct EmbeddingWork {
 }
 
 impl Vectors {
-    /// Vectors from this table, not computed yet.
+    /// Vectors that will be computed with this table on first use.
     pub(crate) fn of(table: &VectorTable) -> Self {
         Self { table: table.clone(), computed: OnceLock::new() }
     }
 
-    /// Whether these vectors come from this table.
+    /// Whether these vectors are computed with this table.
     pub(crate) fn are_of(&self, table: &VectorTable) -> bool {
         self.table == *table
     }
 
     fn model(&self) -> &EmbeddingModel {
-        // `rank::build` builds the hybrid ranker, the only user of vectors, only if there is a table.
+        // Only the hybrid ranker uses vectors, and `rank::build` builds it only if there is a table.
         self.table.model().unwrap_or_else(|| unreachable!("vectors without a table"))
     }
 
@@ -61,18 +61,18 @@ impl Vectors {
         self.model().embed(text).quantised()
     }
 
-    /// Whether the table has the word as a single piece.
+    /// Whether the vector table has the word as a single piece.
     pub(super) fn has_word(&self, word: &str) -> bool {
         self.model().pieces(word).len() == 1
     }
 
-    /// The vectors of the tools of `catalog`, which must be the catalog these vectors belong to. Computes them if
-    /// necessary.
+    /// The vectors of the tools of `catalog`, computed if necessary. `catalog` must be the catalog that these vectors
+    /// belong to.
     pub(super) fn index(&self, catalog: &Catalog, limits: &Limits) -> &FlatIndex {
         &self.computed(catalog, limits).index
     }
 
-    /// Computes the vectors, unless that was done already.
+    /// Computes the vectors, unless they were already computed.
     pub(crate) fn prepare(&self, catalog: &Catalog, limits: &Limits) -> EmbeddingWork {
         self.computed(catalog, limits).work
     }
@@ -81,8 +81,8 @@ impl Vectors {
         self.computed.get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
     }
 
-    /// The vectors of the catalog that replaces `before`, the catalog of these vectors. If these were never
-    /// computed, there is nothing to copy, and the new ones are not computed either.
+    /// The vectors for `catalog`, which replaces the catalog `before` of these vectors. If these vectors were never
+    /// computed, there is nothing to copy, and the new ones are not computed yet either.
     pub(crate) fn next(&self, before: &Catalog, catalog: &Catalog, limits: &Limits) -> Self {
         let next = Self::of(&self.table);
         let same = |computed: &&CatalogVectors| {
@@ -98,14 +98,15 @@ impl Vectors {
         next
     }
 
-    /// Size on the heap, in bytes.
+    /// Size of the computed vectors on the heap, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.computed.get().map_or(0, |computed| computed.index.bytes())
     }
 }
 
 impl CatalogVectors {
-    /// Copies the vector that `kept` returns for a tool, or computes a new one.
+    /// Builds the vectors of a catalog. If `kept` returns a vector for a tool, it is copied; otherwise a new one is
+    /// computed.
     fn of<'a>(
         model: &EmbeddingModel,
         catalog: &Catalog,
@@ -129,7 +130,6 @@ impl CatalogVectors {
     }
 }
 
-/// Embeds one tool.
 fn embed_tool(model: &EmbeddingModel, tool: &Tool, description_bytes: usize) -> QuantisedVector {
     let truncated = |text| truncate(text, description_bytes);
     let schema = tool.schema_value();
@@ -143,7 +143,7 @@ fn embed_tool(model: &EmbeddingModel, tool: &Tool, description_bytes: usize) -> 
     walk(&schema, &mut |part| match part {
         Part::Name(name) => texts.push((EmbeddedField::ParameterNames, name)),
         Part::Text(text) => texts.push((EmbeddedField::ParameterDescriptions, truncated(text))),
-        // Enum values are found by the word index only.
+        // Enum values are not embedded. Only the word index finds them.
         Part::Value(_) => {}
     });
     model.embed_fields(&texts).quantised()

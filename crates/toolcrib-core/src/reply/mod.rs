@@ -1,7 +1,7 @@
 //! The reply to a search, as one type.
 //!
 //! The text for the model is written from this type in one of five formats, and `transcript` reads such texts back.
-//! Catalog text in a reply is quoted, so that it cannot close the structure around it.
+//! Text from the catalog is quoted in a reply, so that it cannot break out of the structure around it.
 
 mod other_systems;
 mod text_formats;
@@ -24,13 +24,13 @@ pub enum ReplyFormat {
     /// One JSON object.
     #[default]
     Json,
-    /// A `<functions>` block, the encoding in which some models see the tools of the prompt.
+    /// A `<functions>` block, which is the form in which some models see the tools of the prompt.
     Functions,
-    /// Markdown.
+    /// Markdown text.
     Markdown,
-    /// A JSON object as everruns writes it: `tools`, `loaded`, `message`.
+    /// A JSON object in the format of everruns, with `tools`, `loaded` and `message`.
     Tools,
-    /// A JSON object as Hermes writes it: `total_available`, `matches`.
+    /// A JSON object in the format of Hermes, with `total_available` and `matches`.
     Matches,
 }
 
@@ -45,37 +45,38 @@ impl ReplyFormat {
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The query.
+    /// The query to which this is the reply.
     pub query: String,
-    /// How well the tools fit; `None` if nothing was ranked or requested by name, or if the ranker gives no confidence.
+    /// How well the tools fit. It is `None` if nothing was ranked or requested by name, or if the ranker provides no
+    /// confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
-    /// The tools, best first.
+    /// The tools that were found, best first.
     pub hits: Vec<FoundTool>,
-    /// The names of the tools that this reply loads. Their schemas are in the reply, or among the tools from the next turn
-    /// on.
+    /// The names of the tools that this reply loads. Their schemas are in the reply itself, or they are among the tools
+    /// that the model gets from the next turn on.
     pub loaded: Vec<String>,
-    /// Requested names that do not exist.
+    /// Tools that were requested by name and do not exist.
     pub missing: Vec<MissingTool>,
     /// Names of tools that matched but did not fit into the reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
-    /// All available tools, after an empty query or one that found nothing.
+    /// A list of what is available. It is set if the query was empty or found nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<AvailableTools>,
-    /// Corrected spellings: `isue` to `issue`.
+    /// Corrected spellings, such as `isue` to `issue`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub did_you_mean: Vec<Correction>,
-    /// Servers that are still connecting and may have what is missing.
+    /// Servers that are still connecting and may have the missing tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connecting: Vec<String>,
-    /// Servers that do not answer. Their tools are known but cannot be called at the moment.
+    /// Servers that do not respond. Their tools are known but cannot be called at the moment.
     #[serde(rename = "down", skip_serializing_if = "Vec::is_empty")]
     pub unavailable_servers: Vec<UnavailableServer>,
     /// Further notes for the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The format of its text, from the settings.
+    /// The format of the reply's text, from the settings.
     #[serde(skip)]
     pub format: ReplyFormat,
     /// Whether every hit was requested by its name.
@@ -84,7 +85,7 @@ pub struct Reply {
     /// The number of tools that were searched.
     #[serde(skip)]
     pub(crate) searched: usize,
-    /// Whether it describes one tool rather than answering a search.
+    /// Whether the reply is the description of one tool and not the result of a search.
     #[serde(skip)]
     pub(crate) described: bool,
 }
@@ -93,58 +94,58 @@ pub struct Reply {
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct FoundTool {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// Its server.
+    /// The tool's server.
     pub server: Option<String>,
-    /// Its description.
+    /// The tool's description.
     pub description: String,
-    /// Its score. Higher is better; only comparable within one reply.
+    /// The tool's score. Higher is better. Scores are comparable only within one reply.
     pub score: f32,
-    /// How likely it is to serve the query, from 0 to 1, rounded to hundredths (see docs/ranking.md). `None` if a pattern
-    /// or a ranker without confidence found it.
+    /// The probability that the tool serves the query, from 0 to 1, rounded to hundredths (see docs/ranking.md). It is
+    /// `None` if the tool was found by a pattern or by a ranker without confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
-    /// Its complete input schema, as its owner wrote it.
+    /// The tool's complete input schema, as its owner wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// Its schema in one line, if the complete one did not fit or was shown before.
+    /// The tool's schema in one line. It is used if the complete schema did not fit or was shown before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Its MCP annotations, for approving calls.
+    /// The tool's MCP annotations, which help to decide whether to approve a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Why it cannot be called at the moment.
+    /// Why the tool cannot be called at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// A server that does not answer.
+/// A server that does not respond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnavailableServer {
-    /// Its name.
+    /// The server's name.
     pub server: String,
-    /// Why it does not answer.
+    /// Why the server does not respond.
     #[serde(rename = "why")]
     pub reason: String,
 }
 
-/// A requested name that does not exist.
+/// A tool that was requested by name and does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingTool {
     /// The name as requested.
     pub name: String,
-    /// Similar names.
+    /// Names of existing tools that are similar to the requested name.
     pub nearest: Vec<String>,
 }
 
-/// All available tools.
+/// What is available to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AvailableTools {
-    /// Every name.
+    /// The name of every tool.
     Names(Vec<String>),
-    /// The servers and how many tools each has, if there are too many names.
+    /// The servers and how many tools each has. This is used if there are too many names.
     Servers(Vec<ServerSize>),
 }
 
@@ -152,16 +153,17 @@ pub enum AvailableTools {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ServerSize {
-    /// The server; empty for tools without one.
+    /// The server's name; empty for tools without a server.
     pub server: String,
-    /// Its number of tools in scope.
+    /// The number of the server's tools that are in scope.
     pub tools: usize,
 }
 
-/// The parts of a reply that are not tools.
+/// The fields of a reply other than the tools that were found.
 #[derive(Serialize)]
 struct ReplyMetadata<'a> {
-    /// The loaded tools in order; empty if they are exactly the hits that have a schema.
+    /// The loaded tools in order. The list is left empty if it would be exactly the hits that have a schema, because
+    /// the text shows these anyway.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -184,14 +186,14 @@ impl Reply {
         self.text(self.format)
     }
 
-    /// Whether it is not worth waiting for servers that are still connecting, because the hits fit well. If the ranker
+    /// Whether the hits fit so well that it is not worth waiting for servers that are still connecting. If the ranker
     /// has no confidence, only tools that were requested by name are known to fit.
     pub fn is_strong(&self) -> bool {
         let found = !self.hits.is_empty() && self.missing.is_empty();
         found && self.fit.map_or(self.named, |fit| fit == Fit::Strong)
     }
 
-    /// The text in a format of your choice.
+    /// The text for the model, in the given format.
     pub fn text(&self, format: ReplyFormat) -> String {
         match format {
             ReplyFormat::Json => serde_json::to_string(self).unwrap_or_default(),
@@ -202,7 +204,8 @@ impl Reply {
         }
     }
 
-    /// The parts that are not tools, except for the available tools, which each format writes in its own way.
+    /// The fields of the reply other than the tools that were found. `available` is left out, because each format
+    /// writes it in its own way.
     fn metadata(&self) -> ReplyMetadata<'_> {
         let here = self.hits.iter().filter(|hit| hit.input_schema.is_some());
         let is_implied = here.map(|hit| &hit.name).eq(&self.loaded);

@@ -1,4 +1,4 @@
-//! The text formats: a `<functions>` block and Markdown.
+//! The reply formats that are not JSON: a `<functions>` block and Markdown.
 
 use std::fmt::Write as _;
 
@@ -20,8 +20,8 @@ impl Reply {
                     signature: hit.signature.as_deref(),
                 };
                 let json = serde_json::to_string(&function).unwrap_or_default();
-                // In JSON `<` occurs only in strings, so escaping it does not change the value; line breaks occur
-                // only between tokens.
+                // In JSON, `<` occurs only within strings, so escaping it does not change the value. Line breaks occur
+                // only between tokens, so they can be replaced with spaces.
                 let json = json.replace('<', "\\u003c").replace(['\n', '\r'], " ");
                 let _ = writeln!(text, "<function>{json}</function>");
             }
@@ -51,7 +51,8 @@ impl Reply {
         text
     }
 
-    /// Writes everything but the tools: one line of JSON, so that names stay quoted, and then the notes.
+    /// Writes the fields of the reply other than the tools, and then the notes. The fields are one line of JSON, so
+    /// that names stay quoted.
     fn write_metadata(&self, text: &mut String) {
         let metadata = ReplyMetadata { available: self.available.as_ref(), ..self.metadata() };
         let metadata = serde_json::to_string(&metadata).unwrap_or_default().replace('<', "\\u003c");
@@ -64,7 +65,7 @@ impl Reply {
     }
 }
 
-/// A tool of the block. The description comes first, as in the prompts of these models.
+/// A tool in the `<functions>` block. The description comes first, as in the prompts of the models that use this form.
 #[derive(Serialize)]
 struct Function<'a> {
     description: &'a str,
@@ -75,7 +76,7 @@ struct Function<'a> {
     signature: Option<&'a str>,
 }
 
-/// `text` as inline code. The text may contain backticks.
+/// Formats `text` as inline code in Markdown. The text may contain backticks.
 fn code(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text, '`') + 1);
     let edge = ['`', ' '];

@@ -1,9 +1,9 @@
-//! Reads the loaded tools back from texts of our replies in a transcript.
+//! Reads the names of loaded tools back from the texts of our replies in a transcript.
 
 use toolcrib_text::json::{self, Fields};
 
-/// The names of the tools that a reply loaded, in order, in any of our formats; `None` for a text that is not a reply. A
-/// text that looks like one of our replies is read as one.
+/// The names of the tools that a reply loaded, in order. The reply may be in any of our formats. Returns `None` for a
+/// text that is not a reply. Any text that looks like one of our replies is read as a reply.
 pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
     if let Some(fields) = Fields::read(text) {
         return read_object(&fields);
@@ -20,7 +20,8 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
             heading = uncode(text);
             ours |= heading.is_some();
         } else if line.starts_with("```") {
-            // The language is `json` for a schema and `ts` for a signature.
+            // The language of a code block is `json` for a schema and `ts` for a signature. Only a schema loads its
+            // tool.
             let fence = line.trim_end_matches(char::is_alphabetic);
             names.extend(heading.take().filter(|_| line.ends_with("json")));
             inside = Some(fence.to_owned());
@@ -43,7 +44,7 @@ fn is_metadata(fields: &Fields<'_>) -> bool {
     METADATA_KEYS.iter().any(|key| fields.get(key).is_some())
 }
 
-/// Keys of the metadata of a reply.
+/// Keys that show that an object is the metadata of a reply.
 const METADATA_KEYS: [&str; 7] =
     ["loaded", "missing", "omitted", "available", "did_you_mean", "connecting", "down"];
 
@@ -55,7 +56,7 @@ fn read_object(fields: &Fields<'_>) -> Option<Vec<String>> {
         let shown = items.iter().filter_map(|item| described(&Fields::read(item.get())?));
         return Some(shown.collect());
     }
-    // A refusal with a schema, or the description of one tool.
+    // The object may be a refusal that contains a schema, or the description of one tool.
     let refused = fields.get("input_schema").and_then(|_| fields.string("tool"));
     if let Some(name) = refused.or_else(|| described(fields)) {
         return Some(vec![name]);
@@ -63,7 +64,7 @@ fn read_object(fields: &Fields<'_>) -> Option<Vec<String>> {
     is_metadata(fields).then(Vec::new)
 }
 
-/// The name of a tool that is given with its schema.
+/// The name of a tool, if the object also contains the tool's schema.
 fn described(fields: &Fields<'_>) -> Option<String> {
     fields.get("parameters").and_then(|_| fields.string("name"))
 }
@@ -73,7 +74,7 @@ fn loaded(fields: &Fields<'_>) -> Option<Vec<String>> {
     serde_json::from_str(fields.get("loaded")?).ok()
 }
 
-/// The content of inline code as `code` writes it.
+/// Reads inline code that the function `code` wrote.
 fn uncode(text: &str) -> Option<String> {
     let ticks = text.len() - text.trim_start_matches('`').len();
     let inner = text.get(ticks..text.len().checked_sub(ticks)?).filter(|_| ticks > 0)?;

@@ -20,7 +20,7 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a description that is shown without a schema, in characters.
 const MAX_BRIEF_CHARS: usize = 400;
-/// Maximum number of servers that a reply without hits lists, even if the settings allow fewer names.
+/// Maximum number of servers in a reply without hits. It applies even if the settings allow fewer names than this.
 const MAX_LISTED_SERVERS: usize = 50;
 
 /// How much of a tool a reply shows.
@@ -28,12 +28,12 @@ const MAX_LISTED_SERVERS: usize = 50;
 enum DetailLevel {
     Schema,
     Signature,
-    /// The description without schema or signature.
+    /// Only the description, without schema or signature.
     Brief,
 }
 
 impl Crib {
-    /// The reply to a `describe` call: the full schema of one tool.
+    /// The reply to a call of `tool_describe`, with the full schema of one tool.
     pub(crate) fn describe(&self, conversation: &mut Conversation, id: ToolId) -> Reply {
         let tool = self.catalog().tool(id);
         self.record(conversation, tool);
@@ -87,8 +87,9 @@ impl Crib {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
         for found in fitted {
-            // A tool whose signature is shown does not count as loaded, unless the disclosure shows its schema in the
-            // next turn. The reply lists what the ledger records, because the ledger may be rebuilt from a transcript.
+            // If only the signature of a tool is shown, the tool does not count as loaded, unless its schema is shown
+            // from the next turn on. `loaded` must contain what the ledger records, because the ledger may be rebuilt
+            // from a transcript.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
                 reply.loaded.push(found.name.clone());
             }
@@ -106,7 +107,7 @@ impl Crib {
             reply.notes.push(format!("{told}; {way} gives the full one."));
         }
         if reply.hits.is_empty() {
-            // If similar names are suggested, the other names are not listed.
+            // What is available is listed only if there are no similar names to suggest.
             reply.available = results.is_lost.then(|| self.available(turn));
             reply.connecting = turn.connecting.to_vec();
             if !turn.connecting.is_empty() {
@@ -132,8 +133,8 @@ impl Crib {
         }
     }
 
-    /// Fits the tools into the token budget: the first tool in full, then signatures of as many others as possible. If
-    /// there is room left, signatures are replaced by full schemas, in order.
+    /// Fits the tools into the token budget. First comes the first tool in full, then the signatures of as many others
+    /// as possible. If there is room left, signatures are replaced with full schemas, in order.
     fn fit_into_budget(&self, wanted: &[(Hit, DetailLevel)]) -> Vec<FoundTool> {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(FoundTool, usize)> = Vec::new();
@@ -196,7 +197,8 @@ impl Crib {
         }
     }
 
-    /// The tools that this caller can search: all names, or the servers with their sizes if there are too many names.
+    /// The tools that this caller can search. If there are too many names, the servers and their sizes are returned
+    /// instead.
     fn available(&self, turn: &TurnContext<'_>) -> AvailableTools {
         let catalog = self.catalog();
         let search = &self.settings().search;
@@ -213,7 +215,8 @@ impl Crib {
         }
         let size = |(server, tools): (&str, usize)| ServerSize { server: server.to_owned(), tools };
         let mut servers: Vec<_> = sizes.into_iter().map(size).collect();
-        // If there are too many servers, the largest are listed. Servers are listed even if the limit for names is 0.
+        // If there are too many servers, only the largest are listed. Servers are listed even if the limit for names is
+        // 0.
         let most = search.names.max(MAX_LISTED_SERVERS);
         if servers.len() > most {
             servers.sort_by(|a, b| b.tools.cmp(&a.tools).then_with(|| a.server.cmp(&b.server)));

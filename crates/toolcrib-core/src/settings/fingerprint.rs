@@ -1,7 +1,7 @@
-//! Hashing settings, to notice when a disclosure must be computed again.
+//! Hashes settings, so that a change that requires a new disclosure is noticed.
 //!
-//! Every struct is destructured without `..`, so a new field does not compile until it is hashed here. Floats
-//! are hashed by their bits. Rejected: hashing the `Debug` text, which changes with the compiler and with
+//! Every struct is destructured without `..`, so code with a new field does not compile until the field is hashed here.
+//! Floats are hashed by their bits. Rejected: hashing the `Debug` text, which changes with the compiler and with
 //! derives.
 
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use crate::policy::{Activation, Rules};
 use crate::rank::{Bm25Settings, RankSettings};
 
 impl Settings {
-    /// Hashes everything that can change what the model sees.
+    /// Hashes every setting that can change what the model sees.
     pub(crate) fn hash_into(&self, hasher: &mut impl Hasher) {
         let Self {
             activation,
@@ -30,8 +30,8 @@ impl Settings {
             guidance,
             listing,
             rank,
-            // Not hashed: the table has ten megabytes, and it affects which tools a search finds, but not what is
-            // disclosed.
+            // The table is not hashed, because it has ten megabytes. It affects which tools a search finds, but not
+            // what is disclosed.
             vector_table: _,
             search,
             limits,

@@ -1,7 +1,7 @@
 //! Knowledge about English words: stems, stop words, synonyms.
 //!
-//! The lists are small and were written for this project from general knowledge of software and everyday services, not
-//! from any dataset. Each list was kept only because it improved the results in a leave-one-out evaluation over the
+//! The lists are small. They were written for this project from general knowledge of software and everyday services,
+//! not from any dataset. Each list was kept only because it improved the results in a leave-one-out evaluation over the
 //! datasets.
 
 use std::borrow::Cow;
@@ -10,15 +10,16 @@ use std::sync::LazyLock;
 use frostem::{Algorithm, Stemmer};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Stop words. Neither the index nor a query keeps them.
+/// Stop words, which are dropped from both the index and queries.
 const STOP: &str = include_str!("stop.txt");
-/// Words of politeness and request. They are indexed, because a tool may be about them, but ignored in a query.
+/// Words that only make a request polite. They are indexed, because a tool may be about them, but they are ignored in a
+/// query.
 const FILLER: &str = include_str!("filler.txt");
-/// Common words that rarely distinguish tools. They count half in a query.
+/// Common words that rarely distinguish tools. In a query, they have half the weight.
 const COMMON: &str = include_str!("common.txt");
 /// Groups of synonyms, one group per line.
 const SYNONYMS: &str = include_str!("synonyms.txt");
-/// Further words that names are made of, used to split run-together names.
+/// Further words that occur in names. They are used to split compound names.
 const PARTS: &str = include_str!("parts.txt");
 
 type WordSet = LazyLock<FxHashSet<&'static str>>;
@@ -61,7 +62,7 @@ pub(crate) fn is_filler(stem: &str) -> bool {
     FILLER_STEMS.contains(stem)
 }
 
-/// Whether a word is a common one.
+/// Whether a word is in the list of common words.
 pub(crate) fn is_common(word: &str) -> bool {
     COMMON_SET.contains(word)
 }
@@ -71,7 +72,7 @@ pub(crate) fn related(stem: &str) -> &'static [String] {
     RELATED.get(stem).map_or(&[], Vec::as_slice)
 }
 
-/// The stem of a folded word. Numbers, words in other scripts and words of one or two letters are not stemmed.
+/// The stem of a word in lower case. Numbers, words in other scripts and words of one or two letters are not stemmed.
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     if word.len() < 3 || !word.bytes().all(|b| b.is_ascii_lowercase()) {
         return Cow::Borrowed(word);
@@ -79,19 +80,19 @@ pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     ENGLISH.stem(word)
 }
 
-/// Splits a run-together name into words: `airqualityforecast` into `air`, `quality`, `forecast`.
+/// Splits a compound name into words, such as `airqualityforecast` into `air`, `quality`, `forecast`.
 ///
-/// The words must be in our lists and cover the entire name; the split with the fewest words is used. Rejected: the
-/// vocabulary of the catalog, which would split a few more names, but then a hidden tool could change how a visible one
-/// is found.
+/// The words must be in our lists and cover the entire name. If several splits are possible, the one with the fewest
+/// words is used. Rejected: also using the words of the catalog, which would split a few more names, but then a hidden
+/// tool could change how a visible one is found.
 pub(crate) fn split_compound(word: &str) -> Vec<&str> {
     const LONGEST: usize = 14;
     let plausible = (7..=40).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
     if !plausible || PART_SET.contains(word) {
         return Vec::new();
     }
-    // For every end position, the minimum number of words that cover the text up to it, and the start of the last of
-    // these words.
+    // For every end position: the minimum number of words that cover the text up to there, and where the last of these
+    // words starts.
     let mut best: Vec<Option<(u8, usize)>> = vec![None; word.len() + 1];
     best[0] = Some((0, 0));
     for end in 3..=word.len() {

@@ -1,9 +1,9 @@
-//! Splits text, including identifiers, into folded words.
+//! Splits text, including identifiers, into words in lower case.
 //!
 //! Tool names are code and descriptions are prose, often mixed in one sentence, so one splitter handles both.
-//! `create_issue`, `createIssue`, `create-issue` and "create issue" are the same two words; `HTTPServer` is `http` and
-//! `server`; `base64` is `base` and `64`, while `s3`, `mp3` and `2fa` are not split, because one or two letters alone
-//! carry no meaning. Scripts without spaces between words become overlapping pairs of characters.
+//! `create_issue`, `createIssue`, `create-issue` and "create issue" are the same two words. `HTTPServer` is `http` and
+//! `server`. `base64` is `base` and `64`, while `s3`, `mp3` and `2fa` are not split, because one or two letters alone
+//! carry no meaning. Text in scripts without spaces between words becomes overlapping pairs of characters.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -13,7 +13,7 @@ enum CharClass {
     Lower,
     Upper,
     Digit,
-    /// A letter of a script that is written without spaces.
+    /// A letter of a script that is written without spaces between words.
     Unspaced,
     Other,
 }
@@ -64,7 +64,7 @@ pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// The fast path for ASCII, which is nearly all text of catalogs.
+/// The fast path for ASCII, because nearly all text in catalogs is ASCII.
 fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
     let mut folded = String::new();
     let bytes = text.as_bytes();
@@ -75,7 +75,7 @@ fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
             continue;
         }
         let start = at;
-        // Lower-case letters, also after one capital, need no splitting.
+        // A run of lower-case letters, possibly after one capital letter, need not be split.
         at += 1;
         while at < bytes.len() && bytes[at].is_ascii_lowercase() {
             at += 1;
@@ -114,7 +114,7 @@ pub(crate) fn fold_name(name: &str) -> String {
 }
 
 fn each_unicode(run: &str, visit: &mut impl FnMut(&str)) {
-    // Normalise compatibility forms first: full-width Latin becomes Latin, half-width kana becomes kana.
+    // Compatibility forms are normalised first: full-width Latin becomes Latin, and half-width kana becomes kana.
     let run: String = run.nfkc().collect();
     let mut rest = run.as_str();
     while let Some(first) = rest.chars().next() {
@@ -149,7 +149,8 @@ fn fold(word: &str) -> String {
         .collect()
 }
 
-/// Splits a run of letters and digits at camel case, ends of acronyms, and digits.
+/// Splits a run of letters and digits at camel-case boundaries, at the ends of acronyms, and between letters and
+/// digits.
 fn split_run(run: &str, mut visit: impl FnMut(&str)) {
     if run.is_empty() {
         return;
@@ -177,7 +178,8 @@ fn split_run(run: &str, mut visit: impl FnMut(&str)) {
     visit(&run[start..]);
 }
 
-/// Whether letters and digits that meet at `at` are two words: only if there are more than two letters.
+/// Whether a piece is split at `at`, where letters and digits meet. It is split only if there are more than two
+/// letters.
 fn splits_at_digit(piece: &str, at: usize) -> bool {
     let is_digit = |c: char| class(c) == CharClass::Digit;
     let after = &piece[at..];

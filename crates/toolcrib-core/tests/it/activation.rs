@@ -1,4 +1,4 @@
-//! Whether a conversation defers tools, which ones, and for how long.
+//! Tests of activation: whether a conversation defers tools, which ones, and for how long.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{

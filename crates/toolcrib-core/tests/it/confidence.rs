@@ -1,4 +1,4 @@
-//! The confidence of hits, and the answer to a query that no tool fits.
+//! Tests of the confidence of hits, and of the reply to a query that no tool fits.
 
 use serde_json::{Value, json};
 use toolcrib_core::rank::{Fit, FitDecision, FitReason};
@@ -10,7 +10,8 @@ use toolcrib_core::{
 use crate::hybrid;
 use crate::support::{Chat, catalog, changed, crib, crib_with, names, office, tool};
 
-/// A query that no tool of the office serves. Only its word `state` occurs there, as the name of a parameter.
+/// A query that no tool of the office catalog serves. Of its words, only `state` occurs there, as the name of a
+/// parameter.
 const UNSERVABLE: &str =
     "hire jugglers, acrobats, magicians, trombones, a brass band; state of the art";
 
@@ -150,7 +151,7 @@ fn without_refusing_the_nearest_tools_are_returned() {
     assert_eq!((reply.fit, reply.notes.len()), (Some(Fit::Weak), 0));
 }
 
-/// The Claude Code preset always returns hits, and its reply format has no field for a fit.
+/// The Claude Code preset must always return hits, and its reply format must not mention a fit.
 #[cfg(feature = "presets")]
 #[test]
 fn the_claude_code_preset_never_refuses() {
@@ -211,7 +212,8 @@ fn the_fit_does_not_depend_on_the_limit() {
     assert_eq!(with_limit(1), with_limit(8));
 }
 
-/// The nearest tools that a refusal names are in the caller's scope.
+/// A tool outside the scope would be nearest to the query. The reply must not name it, and must list only tools in
+/// scope.
 #[test]
 fn hidden_tools_are_not_named_as_nearest() {
     let crib = by_words();
@@ -275,7 +277,8 @@ fn a_fit_decision_has_a_reason_in_words() {
     assert!(reason(UNSERVABLE).contains(", below 0."), "{}", reason(UNSERVABLE));
 }
 
-/// Neither one common word nor some cosine, which every tool has, is enough to follow a good hit.
+/// Every tool has some cosine with the query, and many share a word with it. Neither is enough for a tool to be
+/// returned after a good hit.
 #[test]
 fn unlikely_tools_do_not_follow_a_good_hit() {
     let found = |refuse| {

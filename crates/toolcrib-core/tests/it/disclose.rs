@@ -1,4 +1,4 @@
-//! What the model sees, turn by turn.
+//! Tests of what the model sees, turn by turn.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn shown_names(disclosure: &Disclosure) -> Vec<String> {
     parsed(disclosure).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Sixteen tools that are large enough for deferring to pay off.
+/// Sixteen tools that are so large that deferring them saves tokens.
 pub(crate) fn sixteen_tools() -> Vec<Value> {
     let schema = strings(&["alpha", "beta", "gamma", "delta"], 2);
     let description = "Does a thing with many words to say about it.";
@@ -252,7 +252,7 @@ fn a_tools_array_is_edited_and_foreign_fields_are_kept() {
     );
     assert_eq!(got[1], gemini[1]);
     assert_eq!(got[2]["functionDeclarations"][0]["name"], "tool_search");
-    // The client's spelling of the field is kept, and the other spelling is not added.
+    // The client's spelling of the key must be kept, and the other spelling must not be added.
     let snake = json!([{"function_declarations": [{"name": "a", "parameters_json_schema": s, "response_json_schema": {}}]}]);
     let got = written(&snake, DefinitionFormat::Gemini);
     assert_eq!(
@@ -294,7 +294,8 @@ fn a_scope_of_another_catalog_contains_nothing() {
     }
 }
 
-/// The prompt is unchanged; an announcement that was a message can be sent again.
+/// An announcement is a message, so it can be sent again. The prompt with the frozen listing must not change because of
+/// it.
 #[test]
 fn late_tools_can_be_announced_again_and_the_prompt_is_unchanged() {
     let all = office();
@@ -314,7 +315,7 @@ fn late_tools_can_be_announced_again_and_the_prompt_is_unchanged() {
     assert_eq!((&again.announcement, &again.own_tools), (&late.announcement, &first.own_tools));
 }
 
-/// Indentation of the input is not counted, since no client sends it.
+/// Indentation of the input must not count as tokens, because no client sends it.
 #[test]
 fn indentation_costs_nothing() {
     let compact = serde_json::to_string(&office()).unwrap();

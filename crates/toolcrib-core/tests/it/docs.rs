@@ -1,4 +1,5 @@
-//! Checks the documentation: settings pages are valid settings, and tables name existing tests.
+//! Checks the documentation: the examples on settings pages must be valid settings, and tables must name existing
+//! tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use toolcrib_core::{Preset, Settings};
 const PRESETS: [Preset; 5] =
     [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
 
-/// The names that each preset page uses for its sources, and their titles.
+/// The names that the preset pages use for their source documents, each with its title.
 const DOCUMENTS: [(&str, &str); 6] = [
     ("current", "everruns: Tool Search"),
     ("earlier", "everruns: Tool Search, earlier edition"),
@@ -19,7 +20,7 @@ const DOCUMENTS: [(&str, &str); 6] = [
     ("article", "article: How Tool Search Works and How It Saves Tokens"),
 ];
 
-/// The name of the source for behaviour that the system has and its document does not mention.
+/// The source name for behaviour that a system has but its document does not mention.
 const BEYOND: &str = "beyond";
 
 fn root() -> PathBuf {
@@ -31,7 +32,6 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The page of a preset.
 fn file(preset: Preset) -> String {
     format!("presets/{}.md", preset.name().replace('@', "-"))
 }
@@ -40,11 +40,10 @@ fn first_toml(page: &str) -> &str {
     page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap()
 }
 
-/// A row of a table of behaviours: the document, what it says, what Toolcrib does, and for the library, `mcp` and `serve`
-/// the tests that show it, or the reason why there is none.
+/// A row of a table of behaviours. The cells are: the document, what it says, what Toolcrib does, and one cell each for
+/// the library, `mcp` and `serve`. These last three name the tests that show the behaviour, or say why there is none.
 type Row = [String; 6];
 
-/// Every row of a preset's table of behaviours.
 fn rows(preset: Preset) -> Vec<Row> {
     let page = page(&file(preset));
     let header = "| document | it says | Toolcrib | library | `mcp` | `serve` |\n";
@@ -53,7 +52,7 @@ fn rows(preset: Preset) -> Vec<Row> {
     lines
         .map(|line| {
             let inner = line.trim_start_matches("| ").trim_end_matches(" |");
-            // A bar inside a cell is escaped as `\|`.
+            // A bar inside a cell is escaped as `\|`, so it does not split the cell.
             let cells: Vec<String> = inner.split(" | ").map(str::to_owned).collect();
             cells.try_into().unwrap_or_else(|cells| panic!("{preset}: {cells:?}"))
         })
@@ -64,7 +63,8 @@ fn rows(preset: Preset) -> Vec<Row> {
 fn the_settings_page_shows_the_defaults() {
     let page = page("settings.md");
     assert_eq!(Settings::from_toml(first_toml(&page)).unwrap(), Settings::default());
-    // A missing key would have its default value too, so the keys are compared.
+    // If a key were missing on the page, the settings would still be equal, because it would have its default. So the
+    // keys are also compared.
     let shown: toml::Table = toml::from_str(first_toml(&page)).unwrap();
     let Settings { activation, listing, rank, search, limits, .. } = Settings::default();
     for (table, keys) in [
@@ -82,7 +82,7 @@ fn keys(table: impl serde::Serialize) -> BTreeSet<String> {
     toml::Table::try_from(table).unwrap().keys().cloned().collect()
 }
 
-/// Every preset consists of plain settings: the TOML file on its page gives the same settings.
+/// A preset must consist of plain settings, so the TOML file on its page must give the same settings as the preset.
 #[test]
 fn every_preset_page_shows_its_preset_as_settings() {
     for preset in PRESETS {
@@ -116,7 +116,8 @@ fn every_behaviour_names_an_existing_test() {
     }
 }
 
-/// The folders with the tests of the library, of `mcp` and of `serve`. The last two run the program.
+/// The folders with the tests of the library, of `mcp` and of `serve`, in this order. The tests of the last two run the
+/// program.
 const FOLDERS: [&[&str]; 3] = [
     &["toolcrib-core/tests/it", "toolcrib-dialect/tests/it", "toolcrib/tests/it"],
     &["toolcrib/tests/e2e", "toolcrib/tests/faults", "toolcrib/tests/it"],
@@ -143,8 +144,8 @@ fn is_test(path: &str, folders: &[&str]) -> bool {
     })
 }
 
-/// One table with all behaviours of all documents, generated from the preset pages.
-/// `UPDATE_DOCS=1 cargo test -p toolcrib-core --test it docs` regenerates it.
+/// The page `behaviours.md` has one table with the behaviours of all documents, which is generated from the preset
+/// pages. `UPDATE_DOCS=1 cargo test -p toolcrib-core --test it docs` generates it again.
 #[test]
 fn the_table_of_behaviours_matches_the_preset_pages() {
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Ingesting definitions in every format. One bad tool does not affect the others.
+//! Tests of ingesting definitions in every format. One bad tool must not affect the others.
 
 use serde_json::{Value, json};
 use toolcrib_core::{
@@ -315,7 +315,7 @@ fn a_recursive_reference_is_kept_and_never_inlined() {
     assert_eq!(signature(&value), "{filter?: {and?: any[]}}");
 }
 
-/// A dump of the tool lists of several servers has the server of each tool next to it.
+/// In a file with the tool lists of several servers, each tool has its server in a field.
 #[test]
 fn an_mcp_tool_can_state_its_server() {
     let lines = "{\"server\":\"github\",\"name\":\"find\",\"inputSchema\":{}}\n{\"server\":\"gitlab\",\"name\":\"find\",\"inputSchema\":{}}";

@@ -1,4 +1,4 @@
-//! The ledger of revealed tools: ordered, bounded, portable, and separate for each conversation.
+//! Tests of the ledger of revealed tools: it is ordered, bounded, portable, and separate for each conversation.
 
 use serde_json::json;
 use toolcrib_core::conversation::TranscriptEntry;
@@ -147,7 +147,7 @@ fn a_ledger_is_rebuilt_from_the_names_that_were_shown() {
     let known: Vec<&str> =
         crib.catalog().tools().iter().filter(|t| ledger.has(t)).map(Tool::name).collect();
     assert_eq!(known, ["github__create_issue", "mail__send"]);
-    // Appended in the order of discovery, as before.
+    // The tools must be appended in the order in which they were first shown, as in the original conversation.
     let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
     let shown = crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation);
     let full = shown.tools.iter().filter(|shown| shown.definition.is_some());

@@ -1,4 +1,4 @@
-//! The listing, and how it degrades to fit its budget.
+//! Tests of the listing, and of how it becomes less detailed to fit its budget.
 
 use serde_json::{Value, json};
 use toolcrib_core::listing::{Listing, ListingForm, ListingSettings};

@@ -1,4 +1,4 @@
-//! The names of our own tools if the client already has tools with those names.
+//! Tests of the names of our own tools if the client already has tools with those names.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ fn alternative_settings() -> Settings {
     settings
 }
 
-/// A client's tools, some of which have our default names.
+/// A catalog of a client that has tools with our default names.
 fn catalog_with_our_names() -> Catalog {
     let own = OwnNames::default().all();
     let mut tools = office();

@@ -1,12 +1,13 @@
-//! The pure crates do no I/O, read no clock, draw no random numbers and start no threads.
+//! Checks that the pure crates do no I/O, read no clock, draw no random numbers and start no threads.
 //!
-//! Their own code is checked by clippy, with the lists in `clippy.toml`. Here their manifests are checked: a
-//! dependency that does I/O would be outside of clippy's view.
+//! Clippy checks the crates' own code, with the lists in `clippy.toml`. It does not see what dependencies do, so these
+//! tests check the manifests for dependencies that are not pure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The pure crates and all their dependencies. A new dependency must be pure, and is added here.
+/// The pure crates, each with all its dependencies. A new dependency must itself be pure, and must be added to this
+/// list.
 const PURE: [(&str, &[&str]); 6] = [
     (
         "toolcrib-core",
@@ -78,7 +79,8 @@ fn pure_crates_deny_the_disallowed_methods_and_types() {
     }
 }
 
-/// A schema may refer to another one by its URL. Without its default features the validator cannot fetch it.
+/// A schema may refer to another schema by its URL. The validator can fetch such a schema only with its default
+/// features, so they must be off.
 #[test]
 fn the_validator_cannot_open_a_socket() {
     let workspace = fs::read_to_string(crates().parent().unwrap().join("Cargo.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! Small catalogs, and short helpers to query them.
+//! Small catalogs for tests, and short helpers to query them.
 
 use serde_json::{Value, json};
 use toolcrib_core::{
@@ -6,7 +6,7 @@ use toolcrib_core::{
     Settings, TurnContext,
 };
 
-/// A tool in our own format.
+/// A tool in our own format. Its server is the part of the name before `__`.
 pub(crate) fn tool(name: &str, description: &str, schema: &Value) -> Value {
     let server = name.split_once("__").map_or("", |(server, _)| server);
     json!({"name": name, "description": description, "input_schema": schema, "server": server})
@@ -20,14 +20,14 @@ pub(crate) fn catalog(tools: &[Value]) -> Catalog {
     Catalog::from_json(Value::from(tools.to_vec()).to_string().as_bytes()).unwrap()
 }
 
-/// A schema with string properties, the first `required` of which are required.
+/// A schema with string properties. The first `required` of them are required.
 pub(crate) fn strings(names: &[&str], required: usize) -> Value {
     let properties: serde_json::Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
     json!({"type": "object", "properties": properties, "required": names[..required]})
 }
 
-/// Eight tools on three servers, similar enough to be confused.
+/// Eight tools on three servers. Some are so similar that a search could confuse them.
 pub(crate) fn office() -> Vec<Value> {
     vec![
         tool(
@@ -65,18 +65,18 @@ pub(crate) fn office() -> Vec<Value> {
     ]
 }
 
-/// An engine in which deferral is always active.
+/// A crib in which deferral is always active.
 pub(crate) fn crib(tools: &[Value]) -> Crib {
     crib_with(tools, "")
 }
 
-/// The same, with changed settings.
+/// A crib with the given settings. Deferral is always active, unless the settings have a section `[activation]`.
 pub(crate) fn crib_with(tools: &[Value], toml: &str) -> Crib {
     let on = if toml.contains("[activation]") { "" } else { "[activation]\nmode = 'on'\n" };
     Crib::new(catalog(tools), Settings::from_toml(&format!("{toml}\n{on}")).unwrap())
 }
 
-/// A conversation with an engine, with all tools in scope.
+/// A conversation with a crib, by default with all tools in scope.
 pub(crate) struct Chat<'a> {
     pub(crate) crib: &'a Crib,
     pub(crate) scope: Scope,
@@ -105,7 +105,7 @@ impl<'a> Chat<'a> {
         self.crib.handle(&TurnContext::new(&self.scope), &mut self.conversation, name, input)
     }
 
-    /// The name and arguments of a call that runs.
+    /// Makes a call that must run, and returns its name and arguments.
     pub(crate) fn runs(&mut self, name: &str, input: &str) -> (String, String) {
         match self.call(name, input) {
             CallOutcome::Run(call) => (call.name, call.arguments.get().to_owned()),
@@ -121,19 +121,18 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// The names of a reply's hits.
 pub(crate) fn names(reply: &Reply) -> Vec<&str> {
     reply.hits.iter().map(|hit| hit.name.as_str()).collect()
 }
 
-/// The default limits with some of them changed.
+/// The default limits with some changes.
 pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
     change(&mut limits);
     limits
 }
 
-/// These settings with some of them changed.
+/// The given settings with some changes.
 pub(crate) fn changed(mut settings: Settings, change: impl FnOnce(&mut Settings)) -> Settings {
     change(&mut settings);
     settings

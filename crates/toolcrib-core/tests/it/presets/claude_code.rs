@@ -1,4 +1,4 @@
-//! The behaviours of the `claude-code` preset. docs/presets/claude-code.md names these tests.
+//! Tests of the `claude-code` preset. docs/presets/claude-code.md refers to these tests by name.
 
 mod config;
 mod index;
@@ -16,7 +16,7 @@ use toolcrib_text::clean::Hidden;
 
 use crate::support::{Chat, catalog, names, strings, tool};
 
-/// A tool of a server, named as Claude Code names it.
+/// A tool of a server, named in Claude Code's way.
 fn mcp(server: &str, own: &str, description: &str, schema: &Value) -> Value {
     let name = format!("mcp__{server}__{own}");
     json!({"name": name, "description": description, "input_schema": schema})
@@ -64,7 +64,7 @@ fn answered(chat: &mut Chat<'_>, input: &Value) -> Reply {
     }
 }
 
-/// Continues a conversation with another catalog.
+/// Continues a conversation with another crib, and so with another catalog.
 fn resume<'a>(chat: Chat<'_>, crib: &'a Crib) -> Chat<'a> {
     Chat { conversation: chat.conversation, ..Chat::new(crib) }
 }

@@ -1,4 +1,4 @@
-//! The behaviours of the `everruns` preset. docs/presets/everruns.md names these tests.
+//! Tests of the `everruns` preset. docs/presets/everruns.md refers to these tests by name.
 
 mod config;
 mod search;
@@ -17,7 +17,7 @@ use toolcrib_core::{
 use super::{configured, crib};
 use crate::support::{Chat, catalog, names, strings, tool};
 
-/// Fifteen tools, just enough for deferral. The tests of the library, `mcp` and `serve` share them.
+/// Fifteen tools, which is exactly the threshold for deferral. The tests of the library, `mcp` and `serve` share them.
 fn agent() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
@@ -25,7 +25,7 @@ fn agent() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// The same tools, one of them with a deferral policy set by its owner.
+/// The tools of `agent`, one of them with a deferral policy set by its owner.
 fn agent_with(name: &str, defer: &str) -> Vec<Value> {
     let mut tools = agent();
     tools.iter_mut().find(|tool| tool["name"] == name).unwrap()["defer"] = defer.into();
@@ -40,7 +40,7 @@ fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
     chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
-/// The definition of a tool that the model receives.
+/// The definition of one tool as the model receives it.
 fn sent(shown: &Disclosure, name: &str) -> Value {
     let definitions = shown.definitions(DefinitionFormat::Own);
     let mut parsed = definitions.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
@@ -58,17 +58,16 @@ fn answer(outcome: CallOutcome) -> Value {
     }
 }
 
-/// Names and scores.
 fn scores(reply: &Reply) -> Vec<(&str, f32)> {
     reply.hits.iter().map(|hit| (hit.name.as_str(), hit.score)).collect()
 }
 
-/// Tools without parameters.
+/// Tools without parameters, each given as a name and a description.
 fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
     tools.iter().map(|(name, words)| tool(name, words, &strings(&[], 0))).collect()
 }
 
-// Activation.
+// Tests of activation.
 
 #[test]
 fn deferral_begins_at_fifteen_tools_and_not_at_fourteen() {
@@ -125,7 +124,7 @@ fn each_turn_is_decided_separately() {
     assert!(show(&mut chat).passes_through());
 }
 
-// Stubs.
+// Tests of stubs.
 
 #[test]
 fn a_deferred_tool_keeps_name_and_description_and_its_stub_names_the_query() {
@@ -208,7 +207,7 @@ fn every_model_is_treated_the_same() {
     }
 }
 
-// Policies.
+// Tests of deferral policies.
 
 #[test]
 fn never_keeps_the_full_schema() {

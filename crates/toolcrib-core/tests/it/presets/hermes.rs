@@ -1,4 +1,4 @@
-//! The behaviours of the `hermes` preset. docs/presets/hermes.md names these tests.
+//! Tests of the `hermes` preset. docs/presets/hermes.md refers to these tests by name.
 
 mod activation;
 mod bridge;
@@ -16,7 +16,7 @@ use toolcrib_core::{
 use super::configured;
 use crate::support::{Chat, catalog, strings, tool};
 
-/// A tool of an MCP server, named as Hermes names it.
+/// A tool of an MCP server, named in Hermes' way.
 fn mcp(server: &str, own: &str, description: &str, schema: &Value) -> Value {
     let name = format!("mcp_{server}_{own}");
     json!({"name": name, "description": description, "input_schema": schema, "server": server})
@@ -57,7 +57,7 @@ fn show(chat: &mut Chat<'_>, context: Option<usize>) -> Arc<Disclosure> {
     chat.crib.disclose(&turn, &mut chat.conversation)
 }
 
-/// The names the model sees in its tools array.
+/// The names in the array of tools that the model sees.
 fn array(shown: &Disclosure) -> Vec<String> {
     let name = |text: &str| {
         let tool: Value = serde_json::from_str(text).unwrap();
@@ -73,7 +73,7 @@ fn answered(chat: &mut Chat<'_>, name: &str, input: &Value) -> Reply {
     }
 }
 
-/// The text of an answer that the model receives.
+/// The reply as the model receives it, parsed as JSON.
 fn read(reply: &Reply) -> Value {
     serde_json::from_str(&reply.for_model()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The behaviours of the `opencode` preset. docs/presets/opencode.md names these tests.
+//! Tests of the `opencode` preset. docs/presets/opencode.md refers to these tests by name.
 
 mod config;
 mod search;
@@ -37,7 +37,7 @@ fn sent(shown: &Disclosure) -> Vec<Value> {
     definitions.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-/// The descriptions of these tools that the model receives.
+/// The descriptions of these tools as the model receives them.
 fn descriptions(shown: &Disclosure, names: &[&str]) -> Vec<String> {
     let sent = sent(shown);
     let find = |name: &&str| sent.iter().find(|tool| tool["name"] == **name).unwrap();
@@ -51,13 +51,13 @@ fn answer(outcome: CallOutcome) -> Reply {
     }
 }
 
-/// The tools that a call of a search tool finds.
+/// Calls a search tool and returns the names of the tools that it finds.
 fn found(crib: &Crib, tool: &str, input: &str) -> Vec<String> {
     let reply = answer(Chat::new(crib).call(tool, input));
     names(&reply).into_iter().map(str::to_owned).collect()
 }
 
-// What the model sees.
+// Tests of what the model sees.
 
 #[test]
 fn a_single_tool_is_already_deferred() {
@@ -166,7 +166,7 @@ fn finding_tools_does_not_change_the_request() {
     assert_eq!(show(&mut chat), first);
 }
 
-// Calling.
+// Tests of calls.
 
 #[test]
 fn a_deferred_tool_that_is_called_directly_runs_with_the_arguments_as_written() {
@@ -187,7 +187,7 @@ fn a_call_without_arguments_never_reaches_a_tool_that_needs_some() {
     }
 }
 
-// The fork.
+// Tests of the configuration for the opencode fork.
 
 #[test]
 fn in_the_fork_a_tool_is_hidden_until_it_is_found() {

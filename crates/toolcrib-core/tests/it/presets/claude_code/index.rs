@@ -1,4 +1,5 @@
-//! The index of names with the `claude-code` preset: how it is grouped, grows, shrinks and is withdrawn.
+//! Tests of the index of tool names that the `claude-code` preset sends as a message: how it is grouped, grows, shrinks
+//! and is withdrawn.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;
@@ -134,7 +135,7 @@ fn the_announcement_of_a_request_that_was_not_sent_can_be_repeated() {
     assert!(first.is_some() && show(&mut chat).announcement.is_none());
     chat.conversation.announce_again();
     assert_eq!(show(&mut chat).announcement, first);
-    // If the withdrawal was not sent, the next disclosure contains it again.
+    // If the message that withdraws the index was not sent, the next disclosure must contain it again.
     chat.scope = Scope::none(crib.catalog());
     let withdrawn = show(&mut chat).announcement.clone();
     chat.conversation.announce_again();

@@ -1,4 +1,4 @@
-//! Searching with the `claude-code` preset.
+//! Tests of searching with the `claude-code` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;

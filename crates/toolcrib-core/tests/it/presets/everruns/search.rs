@@ -1,4 +1,4 @@
-//! Searching and ranking with the `everruns` preset.
+//! Tests of searching and ranking with the `everruns` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;
@@ -9,7 +9,7 @@ use toolcrib_core::{Scope, SearchRequest};
 use super::{agent, answer, everruns, is_stub, plain, scores, show};
 use crate::support::{Chat, names, strings, tool};
 
-// Ranking.
+// Tests of the ranking.
 
 #[test]
 fn a_term_scores_three_in_the_name_and_one_in_the_description_alone() {
@@ -143,7 +143,7 @@ fn a_search_considers_only_the_tools_that_are_visible_in_this_turn() {
     assert_eq!(miss["available_tools"], json!(["bash", "read_file"]));
 }
 
-// Answers.
+// Tests of replies.
 
 #[test]
 fn an_answer_carries_the_full_schemas_of_the_matches() {

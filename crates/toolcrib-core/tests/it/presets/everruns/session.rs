@@ -1,4 +1,4 @@
-//! The state of a session with the `everruns` preset, and calls of its tools.
+//! Tests of the state of a session with the `everruns` preset, and of calls of its tools.
 
 use serde_json::Value;
 use toolcrib_core::conversation::DEFAULT_MAX_CONVERSATIONS;
@@ -8,7 +8,7 @@ use toolcrib_core::{Conversations, Crib, Scope, SearchRequest, Settings, TurnCon
 use super::{agent, answer, everruns, is_stub, sent, show};
 use crate::support::{Chat, catalog, strings, tool};
 
-// Progressive disclosure.
+// Tests of tools that are shown in full once they are found.
 
 #[test]
 fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_session() {
@@ -94,7 +94,7 @@ fn a_tool_that_changed_after_it_was_found_is_a_stub_again() {
     assert!(is_stub(&shown, "bash"));
 }
 
-// Execution.
+// Tests of calls.
 
 #[test]
 fn tools_are_called_by_their_own_names_with_their_own_arguments() {
@@ -118,7 +118,7 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
     assert_eq!(chat.runs("bash", arguments), ("bash".into(), arguments.into()));
 }
 
-// The earlier edition.
+// Tests of the behaviour that an earlier edition of everruns' documentation describes.
 
 #[test]
 fn in_the_earlier_edition_the_schema_is_only_in_the_answer() {

@@ -1,4 +1,4 @@
-//! When the `hermes` preset defers tools.
+//! Tests of when the `hermes` preset defers tools.
 
 use serde_json::{Value, json};
 use toolcrib_core::DefinitionFormat;
@@ -7,7 +7,7 @@ use toolcrib_core::policy::{ActivationReason, ThresholdSource};
 use super::{array, auto, mcp, session, show};
 use crate::support::{Chat, tool};
 
-/// Tools of 1,000 tokens each, at four characters per token; the last one is `short` characters shorter.
+/// Tools of 1,000 tokens each, at four characters per token. The last tool is `short` characters shorter.
 pub(super) fn thousands(count: usize, short: usize) -> Vec<Value> {
     let sized = |i: usize| {
         let chars = if i + 1 == count { 4_000 - short } else { 4_000 };

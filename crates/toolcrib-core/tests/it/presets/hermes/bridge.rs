@@ -1,4 +1,4 @@
-//! The three bridge tools of the `hermes` preset, and calls through them.
+//! Tests of the three bridge tools of the `hermes` preset, and of calls through them.
 
 use serde_json::{Value, json};
 use toolcrib_core::CallOutcome;
@@ -32,7 +32,7 @@ fn the_bridge_is_three_plain_functions_and_no_code_runs() {
 
 #[test]
 fn the_source_of_a_match_is_read_from_its_name() {
-    // Tools of an LLM request: only their names tell which server they belong to.
+    // In an LLM request, tools have no field for their server, so only their names show which server they belong to.
     let function = |name: &str| {
         let parameters = strings(&["title"], 1);
         let function = json!({"name": name, "description": "File it.", "parameters": parameters});

@@ -1,4 +1,4 @@
-//! Searching with the `hermes` preset.
+//! Tests of searching with the `hermes` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::RefusalCode;
@@ -42,7 +42,7 @@ fn a_rarer_word_counts_more_and_a_longer_text_less() {
     assert_eq!(names(&found), ["mcp_acme_two", "mcp_acme_one", "mcp_acme_three"]);
 }
 
-/// One tool that contains the word three times: ln(1 + 0.5 / 1.5) × 3 × 2.5 / (3 + 1.5).
+/// The only tool contains the word three times, so its score must be ln(1 + 0.5 / 1.5) × 3 × 2.5 / (3 + 1.5).
 #[test]
 fn the_score_is_bm25_with_the_usual_constants() {
     let crib = crib(&[mcp("acme", "one", "report report report", &json!({}))]);
@@ -124,7 +124,7 @@ fn the_catalog_of_the_current_turn_is_searched() {
     assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }
 
-/// The answers about Slack in a session that has only the calendar.
+/// In a session that has only the calendar, requests for a Slack tool must be answered as if that tool did not exist.
 #[test]
 fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools() {
     let crib = crib(&session());
