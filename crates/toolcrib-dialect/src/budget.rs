@@ -2,17 +2,17 @@
 //!
 //! Bytes that are forwarded as they arrive take no memory, however many there are. Two things are held in memory:
 //!
-//! - Copies for the record of the turn. When they are too large, copying stops and the turn is not
-//!   recorded; the client does not notice.
-//! - Everything that cannot be forwarded yet: calls that are held, events that wait for them, answers to searches.
-//!   When these are too large, the turn ends with an error. An upstream that never ends a call is broken, and no part
-//!   of that call could be forwarded.
+//! - Copies for the record of the turn. When they are too large, copying stops and the turn is not recorded. The client
+//!   does not notice.
+//! - Everything that cannot be forwarded yet: incomplete calls, events that wait for these calls, and answers to
+//!   searches. When these are too large, the turn ends with an error. An upstream that never completes a call is
+//!   broken, and an incomplete call could not be forwarded anyway.
 //!
 //! Every call, block and item counts as `PART_BYTES` in addition to its text, so their number is limited as well.
 
 use crate::limits::{LimitExceeded, MAX_CALLS, ResponseLimits};
 
-/// Counts what is held in memory for a turn.
+/// Counts the bytes and calls that are held in memory for one turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseBudget {
     limits: ResponseLimits,
@@ -28,14 +28,15 @@ impl ResponseBudget {
         Self { limits, ..Self::default() }
     }
 
-    /// Counts a copy for the record, and returns whether to make it.
+    /// Counts `bytes` that are about to be copied for the record of the turn. Returns `false` if the copies have become
+    /// too large, so that these bytes must not be copied.
     pub(crate) fn copy(&mut self, bytes: usize) -> bool {
         self.copied = self.copied.saturating_add(bytes);
         self.is_full |= self.copied > self.limits.turn;
         !self.is_full
     }
 
-    /// Whether copies are incomplete, so that the turn can be neither recorded nor continued.
+    /// Whether the copies became too large, so that the turn can be neither recorded nor continued.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -61,12 +62,12 @@ impl ResponseBudget {
         self.held = self.held.saturating_sub(bytes);
     }
 
-    /// Bytes that are held, including copies.
+    /// Returns the number of bytes in memory: those that are held, and the copies for the record.
     pub(crate) fn held_bytes(&self) -> usize {
         self.held + self.copied.min(self.limits.turn)
     }
 
-    /// Counts a call.
+    /// Counts one more call of the turn.
     pub(crate) fn call(&mut self) {
         self.calls += 1;
         if self.calls > MAX_CALLS {
@@ -74,12 +75,12 @@ impl ResponseBudget {
         }
     }
 
-    /// Ends the turn because it has too many calls.
+    /// Marks the turn as having too many calls, which ends it.
     pub(crate) fn exceed_calls(&mut self) {
         self.exceeded.get_or_insert(LimitExceeded::Calls);
     }
 
-    /// Ends the turn because it needs too much memory.
+    /// Marks the turn as using too much memory, which ends it.
     pub(crate) fn exceed(&mut self) {
         self.exceeded.get_or_insert(LimitExceeded::Turn(self.limits.turn));
     }

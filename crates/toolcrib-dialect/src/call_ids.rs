@@ -1,9 +1,9 @@
 //! Generates ids for calls that have none.
 //!
-//! Some local servers omit call ids, but Chat Completions, Responses and Messages require every result to name
-//! its call. The ids that a client sends cannot be used, since clients invent ids, omit them or send empty
-//! ones. So when a turn is restored from a record, such a call and its result both get an id that was generated
-//! here. The client never sees it.
+//! Some local servers omit call ids, but Chat Completions, Responses and Messages require every result to name its
+//! call. The ids that a client sends cannot be used, because clients invent ids, omit them or send empty ones. So when
+//! a turn is restored from a record, a call without an id and its result both get an id that was generated here. The
+//! client never sees generated ids.
 
 use crate::api::Api;
 

@@ -21,13 +21,14 @@ use crate::usage::Usage;
 pub(crate) struct ForwardedCall<'a> {
     /// The id that the upstream gave the call.
     pub(crate) upstream_id: Option<&'a str>,
-    /// The id under which the client sends the call back.
+    /// The id that the client uses for the call in its next request.
     pub(crate) client_id: Option<&'a str>,
-    /// The tool's name, as the client knows it.
+    /// The tool's name in the client's request.
     pub(crate) name: &'a str,
 }
 
-/// Maps each of the client's results to the id that the upstream gave the call.
+/// Finds the upstream's call id for each of the client's tool results, because the client may have changed or dropped
+/// the id.
 pub(crate) struct CallIdMapper<'a> {
     calls: &'a [ForwardedCall<'a>],
     /// For each call, whether a result was matched to it.
@@ -39,16 +40,16 @@ impl<'a> CallIdMapper<'a> {
         Self { calls, has_result: vec![false; calls.len()] }
     }
 
-    /// Whether every result can keep the id that the client sent.
+    /// Whether every result can keep the id that the client sent, because no id was changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Returns the id that the client's next result must have upstream, or `None` if the result keeps its id.
+    /// Returns the upstream's call id for the client's next result, or `None` if the result keeps the id that it has.
     ///
     /// A result belongs to the first call that has the same id and no result yet. Several calls may have the same id,
-    /// because some clients use the tool's name as the id of every call. Among calls without ids, a result that names
-    /// its tool belongs to a call of that tool; otherwise the order decides.
+    /// because some clients use the tool's name as the id of every call. A result that names its tool is matched to a
+    /// call of that tool if possible; otherwise the order decides.
     pub(crate) fn upstream_id_for(
         &mut self,
         client_id: Option<&str>,
@@ -60,7 +61,7 @@ impl<'a> CallIdMapper<'a> {
         let named = |at: &usize| open(at) && name == Some(self.calls[*at].name);
         let all = 0..self.calls.len();
         let at = all.clone().find(named).or_else(|| all.clone().find(open));
-        // Some clients send the same result twice. The second one belongs to the same call as the first.
+        // Some clients send the same result twice. The second copy belongs to the same call as the first.
         let at = at.or_else(|| all.clone().find(fits).filter(|_| client_id.is_some()))?;
         self.has_result[at] = true;
         self.calls[at].upstream_id.filter(|upstream_id| Some(*upstream_id) != client_id)
@@ -72,12 +73,12 @@ pub(crate) trait Dialect: Sync {
     /// Reads the top-level fields of a body.
     fn read_outline<'a>(&self, body: &Fields<'a>, target: &str) -> RequestOutline<'a>;
 
-    /// Reads the conversation in a body. `history` is a slice of `text`. Returns `None` if it is not a
+    /// Reads the conversation in a body. `history` is a slice of `text`. Returns `None` if `history` is not a
     /// conversation of this API.
     fn read_conversation(&self, text: &str, history: &str) -> Option<ParsedHistory>;
 
-    /// Returns how the client defers tools itself, if it does. `loads_tools`: whether its conversation loads
-    /// any.
+    /// Returns how the client defers tools itself, if it does. `loads_tools` says whether entries of its conversation
+    /// load tools.
     fn client_deferral(
         &self,
         _tools: &str,
@@ -90,8 +91,8 @@ pub(crate) trait Dialect: Sync {
     /// Returns the function that writes `tools` for the upstream.
     fn tools_writer(&self) -> WriteTools;
 
-    /// Rewrites an entry of the model so that its calls of deferred tools go through the bridge tool `call`.
-    /// Used for turns without a record. Returns `None` if the entry has no such calls.
+    /// Rewrites an entry of the model so that its calls of deferred tools go through the bridge tool `call`. This is
+    /// used for turns without a record. Returns `None` if the entry has no such calls.
     fn wrap_deferred_calls(
         &self,
         entry: &str,
@@ -100,7 +101,7 @@ pub(crate) trait Dialect: Sync {
     ) -> Option<String>;
 
     /// Rewrites an entry of the model so that its calls of deferred tools name the namespace into which a reference
-    /// loads these tools. Used for turns without a record. Returns `None` if nothing changes.
+    /// loads these tools. This is used for turns without a record. Returns `None` if nothing changes.
     fn qualify_deferred_calls(
         &self,
         _entry: &str,
@@ -109,11 +110,11 @@ pub(crate) trait Dialect: Sync {
         None
     }
 
-    /// Inserts the answers that the client never saw into the client's entries after a turn of the model, and returns
-    /// the result.
+    /// Inserts answers that the client never saw into the entries that the client sent after a turn of the model, and
+    /// returns the result.
     ///
-    /// `turn` is the turn as the upstream knows it. `calls` are the calls that were forwarded to the client, in
-    /// order; empty if the client uses the upstream's ids for all of them.
+    /// `turn` is the turn in the upstream's version. `calls` are the calls that were forwarded to the client, in order.
+    /// `calls` is empty if the client uses the upstream's ids for all of them.
     fn insert_hidden_answers<'a>(
         &self,
         turn: &[Cow<'_, str>],
@@ -123,7 +124,7 @@ pub(crate) trait Dialect: Sync {
         toolset: &Toolset,
     ) -> Vec<Cow<'a, str>>;
 
-    /// Adds the generated ids to the calls of a turn that have none.
+    /// Adds the generated ids to those calls of a turn that have no id.
     fn with_generated_ids(&self, turn: Vec<String>, generated: Vec<GeneratedId>) -> Vec<String>;
 
     /// Inserts `text` before the user's own text. Returns `None` if the entry is not a user message.
@@ -137,8 +138,8 @@ pub(crate) trait Dialect: Sync {
     fn adapt_to_echo(&self, stored: Vec<String>, echoed: &[&str], toolset: &Toolset)
     -> Vec<String>;
 
-    /// Returns entries that load these tools (name and definition) again at the end of the history. `None` if
-    /// the API cannot do that.
+    /// Returns entries that load these tools again at the end of the history. Each tool is given by its name and
+    /// definition. Returns `None` if the API cannot load tools this way.
     fn reload_tools(
         &self,
         request: &Request,
@@ -152,48 +153,46 @@ pub(crate) trait Dialect: Sync {
     /// Creates the merger for a turn with complete responses.
     fn response_merger(&self, request: &Request) -> Box<dyn ResponseMerger>;
 
-    /// Returns bytes to send to a client that is waiting, so that it does not take the connection for dead.
+    /// Returns bytes to send to a waiting client, so that it does not consider the connection dead.
     fn keep_alive(&self) -> &'static [u8];
 }
 
 /// Merges the event streams of all rounds of a turn into the stream of one message.
 pub(crate) trait StreamMerger: Send {
-    /// Processes an event and writes what the client gets for it to `out`. Events that end the message are held
-    /// back.
+    /// Processes an event and writes the client's version of it to `out`. Events that end the message are held back.
     fn event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>);
 
-    /// Whether the API's end-of-stream event was received. Always `false` for an API that has none.
+    /// Whether the API's end-of-stream event was received. Always `false` for an API that has no such event.
     fn has_ended(&self) -> bool;
 
-    /// Ends the round after the upstream's last event, and returns its content.
+    /// Ends the round after the upstream's last event, and returns the content of the round.
     fn end_round(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) -> Round;
 
     /// Ends the turn: writes the end of the message, with the token usage of all rounds.
     fn finish(&mut self, router: &CallRouter, out: &mut Vec<u8>);
 
-    /// Writes the API's error event after a later round failed with this status and body.
+    /// Writes the API's error event, after a hidden round failed with this status and body.
     fn fail(&mut self, status: u16, body: &[u8], router: &CallRouter, out: &mut Vec<u8>);
 }
 
 /// Merges the complete responses of all rounds of a turn into one.
 pub(crate) trait ResponseMerger: Send {
-    /// Adds the response of a round. Returns `None` if it is not a response of this API; the client then gets
-    /// it unchanged.
+    /// Adds the response of a round. Returns `None` if `body` is not a response of this API. The client then gets the
+    /// body unchanged.
     fn add_round(&mut self, body: &str, router: &mut CallRouter) -> Option<Round>;
 
-    /// Ends the turn and returns its one response.
+    /// Ends the turn and returns the merged response.
     fn finish(&mut self, router: &CallRouter) -> String;
 }
 
 /// The content of one round.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// What the model sent, as history entries for the next request.
+    /// The model's output, as history entries for the next request.
     pub(crate) entries: Vec<String>,
     pub(crate) end: RoundEnd,
-    /// Token usage of the round.
     pub(crate) usage: Usage,
-    /// The id under which the API stores the response.
+    /// The id of the response, if the API stores responses.
     pub(crate) response: Option<String>,
 }
 
@@ -203,7 +202,7 @@ pub(crate) enum RoundEnd {
     Complete,
     /// The model was stopped by a limit or a filter. Its calls are not answered.
     Truncated,
-    /// The provider paused. It continues if its output so far is sent back.
+    /// The provider paused the model. To continue, its output so far must be sent back.
     Paused,
     /// The stream was cut off, or the upstream reported an error.
     Failed,

@@ -1,4 +1,4 @@
-//! The implementation of each API. The only module that knows all four.
+//! Returns the implementation of each API. This is the only module that depends on all four.
 
 use crate::api::Api;
 use crate::chat::ChatDialect;
@@ -8,7 +8,6 @@ use crate::messages::MessagesDialect;
 use crate::responses::ResponsesDialect;
 use crate::toolset::{Toolset, ToolsetPlan};
 
-/// Returns the implementation of an API.
 pub(crate) fn of(api: Api) -> &'static dyn Dialect {
     match api {
         Api::Chat => &ChatDialect,

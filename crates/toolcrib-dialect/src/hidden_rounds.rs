@@ -1,9 +1,10 @@
-//! What is stored between requests: hidden rounds, and everything else that the client does not see.
+//! Records of what the client does not see, such as hidden rounds. They are stored between requests.
 //!
-//! A client's next request contains what the client saw. What it did not see, such as a hidden search or a call that
+//! A client's next request contains only what the client saw. Everything else, such as a hidden search or a call that
 //! was wrapped in `tool_call`, is kept in a [`TurnRecord`]: the history entries of one turn of the model, as the
 //! upstream sent and received them. A record never changes, so replicas that share a store cannot race.
-//! `records_to_store` in `turn/recording.rs` decides whether a turn is recorded and what its record contains;
+//!
+//! `records_to_store` in `turn/recording.rs` decides whether a turn is recorded and what its record contains.
 //! `record_keys` computes the keys under which records are stored.
 
 use serde::{Deserialize, Serialize};
@@ -14,46 +15,46 @@ use crate::mode::Mode;
 use crate::record_keys::RecordKeys;
 use crate::request::Request;
 
-/// Maximum size of the entries in a record, in bytes.
+/// Maximum total size of the entries in a record, in bytes.
 const MAX_RECORD_BYTES: usize = 4 << 20;
 
-/// What is stored of one turn of the model.
+/// The record of one turn of the model, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TurnRecord {
-    /// The mode of the turn.
+    /// The mode in which the turn deferred tools.
     pub(crate) mode: Mode,
-    /// Whether the tools passed through: nothing was deferred.
+    /// Whether the client's tools were sent unchanged, so that nothing was deferred.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) passed: bool,
-    /// Whether Toolcrib's own tools had their alternative names.
+    /// Whether Toolcrib's own tools were sent under their alternative names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) second_names: bool,
     /// The history entries of the turn: hidden rounds, and the model's final output.
     pub(crate) entries: Vec<Box<RawValue>>,
-    /// The ids of the calls that the client received, in order.
+    /// The ids of the calls that the client received, in order. `None` for a call without an id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<Option<String>>,
-    /// For each of these calls without an id, the id that was generated for it. The id is in `entries`; the client does
-    /// not know it.
+    /// For each call in `calls` that has no id, the id that was generated for it. The call has this id in `entries`,
+    /// but the client does not know it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) made_ids: Vec<Option<String>>,
-    /// Answers to those calls of the turn that the client does not know about.
+    /// Answers to those calls of the turn that were hidden from the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<HiddenAnswer>,
-    /// Tools whose schemas were shown in the turn, in order.
+    /// Tools whose schemas the model was shown in this turn, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) revealed: Vec<String>,
-    /// Tools that were called in the turn although their schemas had not been shown.
+    /// Tools that the model called in this turn without having been shown their schemas.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) blind: Vec<String>,
     /// Tools that are sent in full from this turn on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) loaded: Vec<String>,
-    /// A hash of the listing that the conversation contains as a message, if the API stores the conversation.
+    /// A hash of the announcement, which is the listing of deferred tools as a message. Set if the API stores the
+    /// conversation, and with it the announcement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) announced: Option<String>,
-    /// The id under which the API stores the last response of the turn, if it does. The client may know a different
-    /// id.
+    /// The id of the turn's last response, if the API stores responses. The client may know a different id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<String>,
 }
@@ -66,11 +67,10 @@ pub(crate) struct HiddenAnswer {
     /// The index of the call in its round, starting at 0. Identifies calls without an id.
     #[serde(default)]
     pub(crate) at: usize,
-    /// The name that was called.
+    /// The tool name in the call.
     pub(crate) name: String,
-    /// The text for the model.
+    /// The text of the answer, for the model.
     pub(crate) text: String,
-    /// Whether the call was refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) refused: bool,
     /// Tools that the answer loads by reference.
@@ -78,7 +78,7 @@ pub(crate) struct HiddenAnswer {
     pub(crate) references: Vec<ReferencedTool>,
 }
 
-/// A tool that an answer loads.
+/// A tool that an answer loads by reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReferencedTool {
     pub(crate) name: String,
@@ -87,7 +87,7 @@ pub(crate) struct ReferencedTool {
 }
 
 impl HiddenAnswer {
-    /// Tells the model that no further search is answered in this turn.
+    /// Adds a notice for the model that no further search will be answered in this turn.
     pub(crate) fn mark_as_last(&mut self) {
         let notice =
             "This was the last search of this turn: go on with the tools you have, or answer.";
@@ -97,12 +97,13 @@ impl HiddenAnswer {
 }
 
 impl TurnRecord {
-    /// Whether these entries fit into a record. No store accepts a larger one, so such a turn is not recorded.
+    /// Whether these entries are small enough for a record. No store accepts a larger record, so a larger turn is not
+    /// recorded.
     pub(crate) fn has_room<'a>(entries: impl Iterator<Item = &'a String>) -> bool {
         entries.map(String::len).sum::<usize>() <= MAX_RECORD_BYTES
     }
 
-    /// Returns the ids under which the upstream knows the client's calls, in order.
+    /// Returns the ids of the client's calls in the upstream's history, in order.
     pub(crate) fn upstream_ids(&self) -> Vec<Option<String>> {
         let generated = self.made_ids.iter().chain(std::iter::repeat(&None));
         let ids = self.calls.iter().zip(generated);
@@ -114,23 +115,23 @@ impl TurnRecord {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads a stored record. A record that cannot be read is treated like a missing one, and costs no more.
+    /// Reads a stored record. A record that cannot be read has the same effect as a missing record.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 }
 
-/// The records that a store has for a conversation.
+/// The records of a conversation that were found in the store.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Records {
-    /// One for each turn of the model, in order; `None` if the store has none.
+    /// The record of each turn of the model, in order. `None` for a turn without a record.
     pub(crate) turns: Vec<Option<TurnRecord>>,
-    /// The record of the stored response that the request continues.
+    /// The record of the stored response from which the request continues, if it continues from one.
     pub(crate) previous: Option<TurnRecord>,
 }
 
 impl Records {
-    /// Reads what the store returned for [`RecordKeys::to_load`], in the same order.
+    /// Reads the results of looking up [`RecordKeys::to_load`]. `found` has the same order as the keys.
     pub(crate) fn from_store(
         keys: &RecordKeys,
         request: &Request,
@@ -138,11 +139,11 @@ impl Records {
     ) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| TurnRecord::from_bytes(&bytes));
-        // Whether the client changed ids in an earlier turn.
+        // Whether the client changed ids in any turn so far.
         let mut changes_ids = false;
         let turns = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
         let turns = turns.take(keys.turn_count()).map(|turn| {
-            // Both results are read even if only one is used, because the results for all turns form one sequence.
+            // Each turn has two results in the sequence, so both must be read even if only one of them is used.
             let (strict, loose) = (next(), next());
             strict.or_else(|| {
                 let loose = loose?;
@@ -169,28 +170,29 @@ impl Records {
         self.all().next_back().is_some_and(|record| record.second_names)
     }
 
-    /// Returns the tools that were shown, in the order in which they were last loaded.
+    /// Returns the tools whose schemas the model was shown, in the order in which they were last loaded.
     pub(crate) fn revealed(&self) -> Vec<String> {
         unique_keeping_last(self.all().flat_map(|record| &record.revealed))
     }
 
-    /// Returns the tools that were shown, or called without having been shown.
+    /// Returns the tools whose schemas the model was shown, and the tools that it called without having been shown
+    /// them.
     pub(crate) fn accounted(&self) -> Vec<String> {
         unique_keeping_first(
             self.all().flat_map(|record| record.revealed.iter().chain(&record.blind)),
         )
     }
 
-    /// Returns the tools that are sent in full.
+    /// Returns the tools that are sent in full, according to the records.
     pub(crate) fn loaded(&self) -> Vec<String> {
         unique_keeping_first(self.all().flat_map(|record| &record.loaded))
     }
 }
 
-/// Whether the client replaced the provider's ids with ids of its own, which are recognised by their different form. A
-/// different id of the same form may belong to another conversation, whose record must not be used.
+/// Whether the client replaced the provider's ids with its own ids. They are recognised by their different form. An id
+/// that differs but has the same form may belong to another conversation, whose record must not be used.
 fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
-    /// Returns the form of an id: the part before its random part, and its length.
+    /// Returns the form of an id: the text before its random part, and the length of the complete id.
     fn form(id: &str) -> (&str, usize) {
         let start = id.rfind(['_', '-', ':']).map_or(0, |at| at + 1);
         (&id[..start], id.len())
@@ -201,13 +203,13 @@ fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> boo
     })
 }
 
-/// Returns each name once, at its first position.
+/// Removes duplicates. Each name keeps its first position.
 fn unique_keeping_first<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     names.filter(|name| seen.insert(*name)).cloned().collect()
 }
 
-/// Returns each name once, at its last position.
+/// Removes duplicates. Each name keeps its last position.
 pub(crate) fn unique_keeping_last<'a>(
     names: impl DoubleEndedIterator<Item = &'a String>,
 ) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! Four LLM APIs as pure state machines.
 //!
 //! The upstream gets a request with a few tools instead of hundreds. Calls of Toolcrib's search are answered in hidden
-//! rounds, which the client does not see; in the client's next request, these rounds are restored in the history, byte
-//! for byte. Nothing here does I/O or reads a clock: an [`Exchange`] is told what happened and returns
-//! what to do next. The same code runs in the proxy, in tests and in a fuzzer.
+//! rounds, which the client does not see. When the client sends its next request, these rounds are restored in the
+//! history, byte for byte.
+//!
+//! Nothing here does I/O or reads a clock. The driver of an [`Exchange`] reports what happened, and the exchange returns
+//! the next action. The same code runs in the proxy, in tests and in a fuzzer.
 //!
 //! Reading order:
 //!
@@ -12,17 +14,17 @@
 //! 3. `scope`: which tools a caller may send
 //! 4. [`passthrough`]: whether a request is rewritten at all
 //! 5. [`mode`], [`capability`]: how tools are deferred, and what the upstream supports
-//! 6. [`toolset`], `tool_list`: what is sent instead of the tools
+//! 6. [`toolset`], `tool_list`: what is sent instead of the client's tools
 //! 7. `turn`, `upstream_history`: the rounds of one turn, and the history that the upstream sees
 //! 8. `call_router`: what happens to each call
 //! 9. `response_check`: what a caller with a limited scope may receive
 //! 10. `hidden_rounds`, `record_keys`: what is stored between requests
-//! 11. one folder for each API, and [`translate`] for an upstream whose API is not the client's
+//! 11. one folder for each API, and [`translate`] for an upstream whose API differs from the client's
 //!
 //! # Example
 //!
-//! The complete loop of a harness that writes its provider's JSON itself. `send` represents the network: it returns a
-//! status and a body, or nothing if the provider cannot be reached.
+//! This is the complete loop of a harness that writes its provider's JSON itself. `send` represents the network: it
+//! returns a status and a body, or `None` if the provider cannot be reached.
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -33,7 +35,7 @@
 //! use toolcrib_dialect::exchange::action::{Ending, ExchangeConfig, ExchangeOutcome, OutgoingRequest, ResponseBody};
 //! use toolcrib_dialect::{Action, Api, Exchange, RecordKey, Request, Toolset};
 //!
-//! /// What is kept between requests. If it is lost, the model searches once more.
+//! /// The state between requests. If it is lost, the model has to search again.
 //! #[derive(Default)]
 //! struct State {
 //!     records: HashMap<RecordKey, Vec<u8>>,
@@ -79,12 +81,12 @@
 //!             Some(Action::StartResponse(start)) => match start.body {
 //!                 ResponseBody::Complete(body) => response.extend(body),
 //!                 ResponseBody::Passthrough => response.extend(upstream.take().unwrap_or_default().into_bytes()),
-//!                 ResponseBody::Forwarded => {} // arrives in `Forward`
+//!                 ResponseBody::Forwarded => {} // the body arrives in `Forward` actions
 //!             },
 //!             Some(Action::Forward(bytes)) => response.extend(bytes),
 //!             Some(Action::StoreRecords(records)) => state.records.extend(records),
 //!             Some(Action::Remember(unsupported)) => state.unsupported.merge(unsupported),
-//!             Some(Action::FellBack(_)) => {} // for a log
+//!             Some(Action::FellBack(_)) => {} // only for logs
 //!             Some(Action::Done(outcome)) => return (response, outcome),
 //!         }
 //!     }
@@ -102,7 +104,7 @@
 //! # let calls = |call: String| format!(r#"{{"role":"assistant","tool_calls":[{call}]}}"#);
 //! let mut state = State::default();
 //! let question = r#"{"role":"user","content":"Report 7, please."}"#;
-//! // The model searches, and then calls what it found. The client sees only the call of the real tool.
+//! // The model searches, and then calls the tool that it found. The client sees only the call of that tool.
 //! let mut rounds = vec![
 //!     said(calls(call("call_1_search_abcdef", "tool_search", r#"{\"query\":\"report 7\"}"#))),
 //!     said(calls(call("call_2_report_abcdef", "tool_call", r#"{\"name\":\"crm__report_7\",\"arguments\":{\"month\":\"May\"}}"#))),
@@ -117,7 +119,7 @@
 //! assert_eq!((outcome.ending, outcome.summary.rounds, outcome.summary.searches), (Ending::Complete, 2, 1));
 //! assert!(sizes[0] < body(question).len() / 2);
 //!
-//! // The next request contains what the client saw, with the ids of its calls. The upstream gets the search again, unchanged.
+//! // The next request contains only what the client saw. The upstream gets the hidden search as well, unchanged.
 //! let call = calls(call("call_2_report_abcdef", "crm__report_7", r#"{\"month\":\"May\"}"#));
 //! let result = r#"{"role":"tool","tool_call_id":"call_2_report_abcdef","content":"Up 3 %."}"#;
 //! let (response, _) = ask(body(&[question, &call, result].join(",")), &mut state, &mut |request| {
@@ -128,7 +130,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// This crate is pure: clippy.toml lists the methods and types that it must not use.
+// This crate does no I/O and reads no clock. clippy.toml lists the methods and types that it must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

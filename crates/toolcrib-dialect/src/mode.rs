@@ -1,8 +1,8 @@
 //! Chooses the mode: how deferred tools are shown to the model and become callable.
 //!
-//! Four modes are the engine's disclosures and work everywhere. Two more need a feature of the provider's API:
-//! references, where a search is answered with blocks that load definitions, and hosted search,
-//! where the provider searches. Neither of these changes `tools` after the first request.
+//! Four modes are the engine's disclosures and work everywhere. Two more need a feature of the provider's API. With
+//! references, a search is answered with blocks that load definitions. With hosted search, the provider runs the
+//! search. Neither of these two changes `tools` after the first request.
 //!
 //! [`choose_mode`] chooses the mode of a conversation. Whether anything is deferred at all is decided in
 //! [`passthrough`](crate::passthrough).
@@ -16,7 +16,7 @@ use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 use crate::api::Api;
 use crate::capability::{Capability, CapabilityReason, HostedSupport};
 
-/// Maximum number of tools that one answer loads by reference. Loading more of them reportedly invalidates the
+/// Maximum number of tools that one answer loads by reference. An answer that loads more reportedly invalidates the
 /// provider's prompt cache.
 pub(crate) const MAX_REFERENCES: usize = 5;
 
@@ -29,13 +29,13 @@ pub enum Mode {
     Bridge,
     /// The model sees stubs. Each stub is replaced by the tool's definition once the tool is found.
     Reveal,
-    /// The model sees names and parameters. A search returns the descriptions.
+    /// The model sees names and parameters of all tools. A search returns the descriptions.
     Terse,
-    /// The model sees a listing. The definition of a found tool is appended to `tools`.
+    /// The model sees a listing of the deferred tools. The definition of a found tool is appended to `tools`.
     Append,
-    /// Toolcrib's search, answered with blocks of the API that load definitions.
+    /// Toolcrib runs the search, and answers it with blocks of the API that load definitions.
     Reference(ReferenceKind),
-    /// The provider's search.
+    /// The provider runs the search.
     Hosted(HostedSearch),
 }
 
@@ -44,11 +44,11 @@ pub enum Mode {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReferenceKind {
-    /// Anthropic: `tool_reference` blocks in a result, for tools sent with `defer_loading`.
+    /// Anthropic: `tool_reference` blocks in a tool result. The tools are sent with `defer_loading`.
     ToolReference,
     /// OpenAI: `tool_search_output` as the answer to a `tool_search` that the client executes.
     SearchOutput,
-    /// OpenAI: an `additional_tools` item after the result of a function.
+    /// OpenAI: an `additional_tools` item after the result of a function call.
     AdditionalTools,
 }
 
@@ -66,14 +66,15 @@ pub enum HostedSearch {
 }
 
 impl Mode {
-    /// Whether the model sees a deferred tool only as a line in the listing, so that a turn that needs the tool has to
-    /// search first. Reveal and terse show every tool, and cannot save half of the tokens.
+    /// Whether the model sees a deferred tool only as a line in the listing. Then a turn that needs such a tool must
+    /// search first, which takes two requests. Reveal and terse show every tool, so they cannot save half of the
+    /// tokens.
     pub(crate) fn hides_tools(self) -> bool {
         !matches!(self, Self::Reveal | Self::Terse)
     }
 
-    /// Returns the engine's disclosure for this mode. References and hosted search use `append` for its listing and
-    /// its search tool, but append nothing.
+    /// Returns the engine's disclosure for this mode. References and hosted search use the listing and the search tool
+    /// of `append`, but append nothing to `tools`.
     pub(crate) fn kind(self) -> DisclosureKind {
         match self {
             Self::Bridge => DisclosureKind::Bridge,
@@ -83,7 +84,7 @@ impl Mode {
         }
     }
 
-    /// Whether the mode needs a feature of the upstream.
+    /// Whether the mode needs a native feature of the upstream.
     pub(crate) fn is_native(self) -> bool {
         matches!(self, Self::Reference(_) | Self::Hosted(_))
     }
@@ -93,7 +94,7 @@ impl Mode {
         matches!(self, Self::Append | Self::Reveal)
     }
 
-    /// Returns the name of the kind of reference or hosted search; empty for other modes.
+    /// Returns the name of the kind of reference or hosted search. Empty for all other modes.
     pub(crate) fn variant_name(self) -> &'static str {
         match self {
             Self::Reference(ReferenceKind::ToolReference) => "tool_reference",
@@ -106,7 +107,7 @@ impl Mode {
         }
     }
 
-    /// Returns the name in headers, logs and configs.
+    /// Returns the mode's name in headers, logs and configs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bridge => "bridge",
@@ -130,15 +131,15 @@ impl fmt::Display for Mode {
 pub enum RequestedMode {
     /// Nothing is deferred.
     Off,
-    /// Tools are deferred in this way, or in the closest one that the upstream supports.
+    /// Tools are deferred in this way or, if the upstream does not support it, in another way.
     ///
-    /// `auto` never becomes hosted search: Toolcrib's ranking finds more, and the provider need not store the list of
+    /// `auto` never chooses hosted search: Toolcrib's ranking finds more, and the provider need not store the list of
     /// tools.
     Defer(DisclosureSetting),
 }
 
 impl RequestedMode {
-    /// All names.
+    /// The names of all modes that can be requested.
     pub const NAMES: [&str; 8] =
         ["auto", "off", "bridge", "reveal", "terse", "append", "reference", "hosted"];
 
@@ -174,7 +175,7 @@ impl<'de> Deserialize<'de> for RequestedMode {
 pub enum ModeReason {
     /// The configuration requests this mode.
     Configured,
-    /// The conversation already uses this mode; another one would invalidate the prompt cache.
+    /// The conversation already uses this mode, and another mode would invalidate the prompt cache.
     AlreadyInUse,
     /// The upstream supports this native mode.
     Native(CapabilityReason),
@@ -203,7 +204,7 @@ impl From<DisclosureKind> for Mode {
     }
 }
 
-/// Chooses the mode. `fallback` replaces a native mode that is unavailable. `current` is the mode that the
+/// Chooses the mode. `fallback` is used if the requested native mode is unavailable. `current` is the mode that the
 /// conversation already uses. Returns `None` if tool search is off.
 pub fn choose_mode(
     api: Api,

@@ -1,12 +1,12 @@
 //! Decides whether a request passes through to the upstream unchanged.
 //!
-//! `decide_passthrough` makes this decision for every body that can be read. It returns a reason, which logs, headers
-//! and tests print. It is called several times for each request, with more facts each time, so that cheap checks come
-//! first: some reasons follow from the top level of the body, while others require the tokens of the tools to be
-//! counted.
+//! `decide_passthrough` makes this decision for every body that can be read. It returns a reason, which appears in
+//! logs, headers and tests. It is called several times for each request, with more facts each time, so that cheap
+//! checks come first. Some reasons follow from the top level of the body, while others require the tokens of the tools
+//! to be counted.
 //!
-//! Bodies that cannot be read are recognised elsewhere: the proxy (`start_exchange.rs`) recognises bodies that are
-//! compressed or too large, and `read_request` recognises those with too many JSON values. Both use
+//! Bodies that cannot be read are recognised elsewhere. The proxy (`start_exchange.rs`) recognises bodies that are
+//! compressed or too large, and `read_request` recognises bodies with too many JSON values. Both use
 //! [`PassthroughReason::Unreadable`] as the reason.
 //!
 //! If the caller's scope is limited and nothing is deferred, the request is sent with the tools that the caller may
@@ -23,21 +23,19 @@ use crate::limits::MAX_TOOLS;
 use crate::mode::RequestedMode;
 use crate::request::{ClientDeferral, RequestOutline};
 
-/// What is known of a request at the time of the decision.
+/// The facts about a request that are known at the time of the decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RequestFacts<'a> {
     /// The body is not JSON in UTF-8, or not a request of this API.
     NotThisApi,
-    /// The top level of the body was read. `tools` are those that the caller may see, `null` if there are none. `count`
-    /// is their number.
+    /// The top level of the body was read. `tools` are the tools that the caller may see, or `null` if there are none.
+    /// `count` is the number of tools.
     Outline { outline: &'a RequestOutline<'a>, tools: &'a str, count: usize },
     /// The configuration and the upstream's capability are known.
     Upstream {
-        /// The client's API.
         api: Api,
-        /// The requested mode.
         requested: RequestedMode,
-        /// How the client defers tools itself, and whether the upstream supports that.
+        /// How the client defers tools itself, if it does, and whether the upstream supports this.
         client: Option<(ClientDeferral, bool)>,
     },
     /// The tokens of the tools were counted.
@@ -47,41 +45,41 @@ pub(crate) enum RequestFacts<'a> {
 /// Why a body cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is compressed.
+    /// The body is compressed.
     Compressed,
-    /// It exceeds the size limit.
+    /// The body exceeds the size limit.
     TooLarge,
-    /// It has too many JSON values: parsed, it would take many times its size in memory.
+    /// The body has too many JSON values. Once parsed, it would take many times its size in memory.
     TooManyValues,
 }
 
-/// The engine's decision about a request's tools, and the token counts that it is checked against.
+/// The engine's decision about a request's tools, and the token counts that are used to check it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenCounts {
-    /// The engine's decision.
+    /// The engine's decision whether to defer tools.
     pub(crate) decision: Decision,
     /// The number of deferred tools.
     pub(crate) deferred: usize,
-    /// Tokens of the tools as the client sent them.
+    /// The number of tokens of the tools as the client sent them.
     pub(crate) before: usize,
-    /// Tokens of what is sent instead.
+    /// The number of tokens of the tools as the upstream would get them.
     pub(crate) after: usize,
-    /// Tokens of one search answer.
+    /// The estimated number of tokens of one search answer.
     pub(crate) answer: usize,
-    /// Whether deferral must save tokens even in a turn with a search.
+    /// Whether deferral must save tokens even in a turn that needs a search.
     pub(crate) must_save_with_search: bool,
 }
 
 /// Why tools are deferred or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeferralReason {
-    /// The engine's decision.
+    /// The engine decided, for this reason.
     Engine(ActivationReason),
-    /// Deferring saves tokens, but fewer than a search costs.
+    /// Nothing is deferred, because deferral would save fewer tokens than one search costs.
     SearchCostsMore {
-        /// Tokens without deferral.
+        /// The number of tokens without deferral.
         before: usize,
-        /// Tokens with deferral and one search.
+        /// The number of tokens with deferral, in a turn with one search.
         after: usize,
     },
 }
@@ -104,44 +102,45 @@ impl fmt::Display for DeferralReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PassthroughReason {
-    /// The body cannot be read.
+    /// The body cannot be read, for this reason.
     Unreadable(Unreadable),
-    /// The body is not a request of this API. The upstream's error is forwarded.
+    /// The body is not a request of this API. The upstream will report the error to the client.
     Malformed,
     /// The request has no tools.
     NoTools,
     /// The request has more tools than can be rewritten.
     TooManyTools,
-    /// The request asks for several choices (or candidates), and hidden rounds support only one.
+    /// The request asks for several choices or candidates, but hidden rounds support only one.
     MultipleChoices,
     /// The request uses `functions`, the predecessor of `tools`.
     LegacyFunctions,
-    /// The tools are in a cache of the provider.
+    /// The request refers to cached content of the provider, which contains the tools.
     CachedContent,
-    /// The client fetches the response later from the provider, which does not know of hidden rounds.
+    /// The client fetches the response from the provider later, and the provider does not know about hidden rounds.
     Background,
-    /// The provider stores the conversation, and would add the input of each hidden round to it.
+    /// The provider stores the conversation, and would add the input of each hidden round to the stored conversation.
     StoredConversation,
     /// The response is streamed as a JSON array instead of events.
     JsonArrayStream,
-    /// The arguments of calls are streamed in pieces.
+    /// The request asks for the arguments of calls to be streamed in pieces.
     StreamedArguments,
     /// Tool search is switched off.
     Off,
     /// The client defers tools itself, in a way that the upstream supports.
     ClientDefers,
-    /// The client defers tools itself, in a way that the upstream does not support. The request is translated.
+    /// The client defers tools itself, in a way that the upstream does not support. The request is sent without this
+    /// deferral.
     ClientDefersTranslated,
-    /// The client has a search tool of its own. If that tool were deferred, the model would have to search for the
-    /// search.
+    /// The client has a search tool of its own. If this tool were deferred, the model would have to search for it
+    /// first.
     ClientHasSearch,
-    /// The tokens of the tools were counted, and no tool is deferred as a result.
+    /// The tokens of the tools were counted, and for this reason no tool is deferred.
     NotDeferred(DeferralReason),
 }
 
 impl PassthroughReason {
-    /// Returns the mode's name in headers, logs and metrics: `pass-through` if the tokens of the tools were counted,
-    /// `bypass` for every other reason.
+    /// Returns the name that headers, logs and metrics show as the mode: `pass-through` if the tokens of the tools were
+    /// counted, `bypass` for every other reason.
     pub fn mode_name(self) -> &'static str {
         if let Self::NotDeferred(_) = self { "pass-through" } else { "bypass" }
     }
@@ -203,7 +202,7 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
         RequestFacts::Upstream { api, client, .. } => match client? {
             (ClientDeferral::OwnSearch, _) => Some(PassthroughReason::ClientHasSearch),
             (_, true) => Some(PassthroughReason::ClientDefers),
-            // The client uses the provider's search, but the upstream has none. Toolcrib's search takes its place.
+            // The client uses the provider's search, but the upstream does not have it. Toolcrib's search replaces it.
             (ClientDeferral::Hosted, false) if api == Api::Messages => None,
             (ClientDeferral::Hosted | ClientDeferral::References, false) => {
                 Some(PassthroughReason::ClientDefersTranslated)
@@ -226,7 +225,7 @@ pub(crate) fn decide_passthrough(facts: RequestFacts<'_>) -> Option<PassthroughR
                 decision.reason,
                 ActivationReason::Count { .. } | ActivationReason::Tokens { .. }
             );
-            // A turn with a search consists of two requests and one search answer.
+            // A turn with a search consists of two requests, each with the tools, and one search answer.
             let after = 2 * after + answer;
             let decided = by_numbers && decision.deferral == Deferral::Everything;
             let loses = must_save_with_search && decided && after >= before;

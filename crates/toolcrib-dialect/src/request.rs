@@ -1,8 +1,8 @@
 //! A client's request: the original text of its body, and the positions of the parts that are rewritten.
 //!
 //! The text is never parsed into a tree and serialised again. Only the tools and the history are replaced in it; all
-//! other fields reach the upstream unchanged. A body is parsed once, in `read_request`. Later changes (another model
-//! name, fewer tools) edit the text and move the positions accordingly.
+//! other fields reach the upstream unchanged. A body is parsed once, in `read_request`. Later changes, such as another
+//! model name or fewer tools, edit the text and adjust the positions.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::splice::{Edits, splice};
 pub struct Request {
     /// The client's API.
     pub api: Api,
-    /// The body, as the client sent it.
+    /// The client's body, possibly with another model name and without the tools that the caller may not see.
     pub text: String,
     /// The requested model.
     pub model: String,
@@ -35,19 +35,19 @@ pub struct Request {
     pub client_deferral: Option<ClientDeferral>,
     /// The context window that the client requests from a local server, in tokens.
     pub context_window: Option<usize>,
-    /// The range of the value of `tools`.
+    /// The range of the value of `tools` in `text`.
     pub(crate) tools: Range<usize>,
-    /// The range of the value of the history.
+    /// The range of the value of the history in `text`.
     pub(crate) history: Range<usize>,
-    /// The history, divided by speaker.
+    /// The history, divided into segments by speaker.
     pub(crate) segments: Vec<Segment>,
-    /// The stored response that this request continues, if the API stores responses.
+    /// The stored response from which this request continues, if it continues from one.
     pub(crate) previous: Option<PreviousResponse>,
-    /// Whether the API stores the response.
+    /// Whether the API will store the response.
     pub(crate) is_stored: bool,
     /// Whether the request enables thinking.
     pub(crate) wants_thinking: bool,
-    /// The range of the model's name, if the body has it.
+    /// The range of the model's name in `text`, if the body contains it.
     pub(crate) model_range: Option<Range<usize>>,
 }
 
@@ -55,50 +55,50 @@ pub struct Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientDeferral {
-    /// With the provider's hosted search.
+    /// The client uses the provider's hosted search.
     Hosted,
-    /// With a search of its own, whose results load tools by reference.
+    /// The client has a search of its own, whose results load tools by reference.
     References,
-    /// With an ordinary tool that searches, whose calls the client answers.
+    /// The client has an ordinary tool that searches, and answers the calls of this tool itself.
     OwnSearch,
 }
 
-/// Which tools the model may call, according to the client.
+/// The client's setting for which tools the model may call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// Any tool or none. This is also the value if the client sets no choice.
+    /// The model may call any tool or none. This is also the value if the client sets no choice.
     #[default]
     Auto,
-    /// No tool.
+    /// The model must not call a tool.
     None,
-    /// At least one tool.
+    /// The model must call at least one tool.
     Required,
-    /// One of these tools.
+    /// The model must call one of these tools.
     Named(Vec<String>),
 }
 
-/// The stored response that a request continues.
+/// The stored response from which a request continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PreviousResponse {
     pub(crate) id: String,
-    /// The range of the id in the body, quotes included.
+    /// The range of the id in the body, including its quotes.
     pub(crate) range: Range<usize>,
 }
 
 impl Request {
-    /// Returns the value of `tools`.
+    /// Returns the value of `tools`, as JSON text.
     pub fn tools(&self) -> &str {
         &self.text[self.tools.clone()]
     }
 
-    /// The memory that the history takes in addition to the text until the response has ended, in bytes. This includes
-    /// the records of the conversation, which take about as much as its entries.
+    /// Returns the memory, in bytes, that the history takes in addition to the text until the response has ended. This
+    /// includes the records of the conversation, which take about as much memory as its entries.
     pub fn history_bytes(&self) -> usize {
         2 * self.segments.iter().map(Segment::memory_bytes).sum::<usize>()
     }
 
-    /// Returns the value of the history.
+    /// Returns the value of the history, as JSON text.
     pub(crate) fn history(&self) -> &str {
         &self.text[self.history.clone()]
     }
@@ -110,7 +110,8 @@ impl Request {
         }
     }
 
-    /// Returns the body with other tools, another history (entries separated by commas), and another previous response.
+    /// Returns the body with its tools, its history and its previous response replaced. `history` consists of entries
+    /// separated by commas.
     pub(crate) fn write(&self, tools: &str, history: &str, previous: Option<&str>) -> String {
         let mut changes: Vec<(Range<usize>, String)> = vec![
             (self.tools.clone(), tools.to_owned()),
@@ -122,12 +123,12 @@ impl Request {
         splice(&self.text, changes)
     }
 
-    /// Returns the body with other tools.
+    /// Returns the body with its tools replaced.
     pub fn with_tools(&self, tools: &str) -> String {
         splice(&self.text, vec![(self.tools.clone(), tools.to_owned())])
     }
 
-    /// Replaces the model's name, if the body has it.
+    /// Replaces the model's name, if the body contains one.
     pub fn set_model(&mut self, model: &str) {
         let Some(range) = self.model_range.clone() else { return };
         if self.api != Api::Gemini {
@@ -136,13 +137,13 @@ impl Request {
         self.edit(&Edits::new(vec![(range, json::quote(model))]));
     }
 
-    /// Replaces the tools with an empty list, because the toolset has a copy of them. Otherwise each of many streams
-    /// would hold the same hundred kilobytes for minutes.
+    /// Replaces the tools with an empty list to save memory, because the toolset has a copy of them. Otherwise each of
+    /// many streams would hold the same hundred kilobytes for minutes.
     pub(crate) fn drop_tools(&mut self) {
         self.edit(&Edits::new(vec![(self.tools.clone(), "[]".to_owned())]));
     }
 
-    /// Edits the text and moves all ranges accordingly.
+    /// Edits the text and adjusts all ranges to the edited text.
     pub(crate) fn edit(&mut self, edits: &Edits) {
         if edits.is_empty() {
             return;
@@ -161,14 +162,14 @@ impl Request {
     }
 }
 
-/// Returns the model that a path names, for an API whose paths contain the model.
+/// Returns the model's name in a path, for an API whose paths contain it.
 pub(crate) fn model_in_path(target: &str) -> Option<String> {
     let path = target.split('?').next()?;
     let (_, last) = path.rsplit_once("/models/")?;
     last.split(':').next().map(str::to_owned)
 }
 
-/// Returns a request target with another model, for an API that has the model in the path.
+/// Returns a request target with the model's name replaced, for an API whose paths contain it.
 pub fn with_model_in_path(target: &str, model: &str) -> String {
     let named = target
         .rsplit_once("/models/")
@@ -179,25 +180,25 @@ pub fn with_model_in_path(target: &str, model: &str) -> String {
     )
 }
 
-/// Facts about a body that are read before its history. `passthrough` decides whether one of them prevents the request
-/// from being rewritten.
+/// Facts about a body that are known before its history is read. `passthrough` decides whether one of them prevents the
+/// request from being rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct RequestOutline<'a> {
-    /// The value of the history.
+    /// The value of the history, as JSON text.
     pub(crate) history: Option<&'a str>,
-    /// The model, for an API that has it in the path.
+    /// The model's name, for an API whose paths contain it.
     pub(crate) model: Option<String>,
     pub(crate) stream: bool,
     pub(crate) choice: ToolChoice,
-    /// The id of the stored response that the request continues, and the JSON value that contains the id.
+    /// The id of the stored response from which the request continues, and the JSON value that contains this id.
     pub(crate) previous: Option<(String, &'a str)>,
-    /// Whether the API stores the response.
+    /// Whether the API will store the response.
     pub(crate) is_stored: bool,
     pub(crate) wants_thinking: bool,
     pub(crate) blockers: RewriteBlockers,
 }
 
-/// Features of an API that cannot be combined with hidden rounds.
+/// Features that a request may use, but that cannot be combined with hidden rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent feature")]
 pub(crate) struct RewriteBlockers {
@@ -217,7 +218,8 @@ mod tests {
     #[test]
     fn a_request_without_its_tools_is_the_same_once_they_are_put_back() {
         let bodies = [
-            // One body has its tools before the history, the other has them after it. Both continue a response.
+            // The first body has its tools before the history, the second has them after it. Both continue from a
+            // stored response.
             r#"{"tools": [ {"type":"function","name":"a"} ], "model":"m", "input":[{"role":"user","content":"é"}], "previous_response_id": "resp_1"}"#,
             r#"{"previous_response_id":"resp_1","model":"m","input":"hi","tools":[{"type":"function","name":"a"}],"x":1}"#,
         ];

@@ -1,7 +1,7 @@
 //! Edits text at known ranges.
 //!
-//! A request's JSON is never serialised again. Changes are spliced into the received text, so that everything
-//! else keeps its bytes.
+//! A request's JSON is never serialised again. Changes are inserted into the received text, so that all other bytes
+//! stay the same.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ pub(crate) fn range_of(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Returns the text with some ranges replaced.
+/// Returns the text with the given ranges replaced.
 pub(crate) fn splice(text: &str, changes: Vec<(Range<usize>, String)>) -> String {
     Edits::new(changes).apply(text)
 }
 
-/// Replacements in one text, at ranges that do not overlap.
+/// Replacements in a text. Their ranges do not overlap.
 #[derive(Debug)]
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
@@ -30,7 +30,7 @@ impl Edits {
         self.0.is_empty()
     }
 
-    /// Returns the text with the replacements made.
+    /// Returns the text with all replacements made.
     pub(crate) fn apply(&self, text: &str) -> String {
         let kept_bytes = self.0.iter().fold(text.len(), |left, (range, _)| left - range.len());
         let new_bytes: usize = self.0.iter().map(|(_, new)| new.len()).sum();
@@ -45,8 +45,8 @@ impl Edits {
         out
     }
 
-    /// Returns where the text at `range` is after the replacements. `range` must not be a part of a replaced
-    /// range.
+    /// Returns the range that the text at `range` has after the replacements. `range` must not be only a part of a
+    /// replaced range.
     pub(crate) fn range_after(&self, range: &Range<usize>) -> Range<usize> {
         let shift = |at: usize| {
             let before = self.0.iter().filter(|(changed, _)| changed.end <= at);

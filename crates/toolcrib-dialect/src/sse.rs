@@ -1,7 +1,7 @@
 //! Splits a stream into server-sent events without changing their bytes.
 //!
-//! A proxy forwards most events unchanged: comments, ids, unknown fields, unusual line endings. So an [`Event`]
-//! keeps its raw bytes, up to and including the blank line that ends it, and parses its name and data on
+//! A proxy forwards most events unchanged, including comments, ids, unknown fields and unusual line endings. So an
+//! [`Event`] keeps its raw bytes, up to and including the blank line that ends it. Its name and data are parsed on
 //! demand. Ordinary event-stream parsers do not keep the raw bytes.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use crate::parsed_size::parsed_size;
 /// Maximum size of one event, in bytes. Large enough for events that contain images.
 pub const MAX_EVENT_BYTES: usize = 32 << 20;
 
-/// An event is larger than [`MAX_EVENT_BYTES`].
+/// The error for an event that is larger than [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the upstream is larger than {MAX_EVENT_BYTES} bytes")]
 pub struct EventTooLarge;
@@ -24,7 +24,7 @@ pub struct Decoder {
     buffer: BytesMut,
     /// The position in the buffer at which the current line begins.
     line_start: usize,
-    /// The position up to which the current line was searched for its end.
+    /// The position up to which the buffer was searched for the end of the current line.
     scanned: usize,
     /// Estimated memory of the buffer once it is parsed, in bytes.
     parsed_size: usize,
@@ -43,7 +43,7 @@ impl Decoder {
             let end = self.scanned + found;
             let after = match (self.buffer[end], self.buffer.get(end + 1)) {
                 (b'\r', Some(b'\n')) => end + 2,
-                // The line feed of a CRLF may not have been received yet.
+                // The carriage return may be the first half of a CRLF whose line feed has not been received yet.
                 (b'\r', None) => {
                     self.scanned = end;
                     return Ok(None);
@@ -63,12 +63,12 @@ impl Decoder {
         if self.buffer.len() > MAX_EVENT_BYTES { Err(EventTooLarge) } else { Ok(None) }
     }
 
-    /// Estimated memory of the incomplete event, in bytes.
+    /// Returns the estimated memory of the incomplete event, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.parsed_size
     }
 
-    /// Removes and returns what follows the last complete event.
+    /// Removes and returns the bytes after the last complete event.
     pub fn take_rest(&mut self) -> Bytes {
         (self.line_start, self.scanned, self.parsed_size) = (0, 0, 0);
         self.buffer.split().freeze()
@@ -92,12 +92,12 @@ impl Event {
         &self.raw
     }
 
-    /// Returns the value of its `event` field.
+    /// Returns the value of the `event` field.
     pub fn name(&self) -> Option<&str> {
         self.values("event").last()
     }
 
-    /// Returns its data. `None` for a comment, and for bytes that are not UTF-8.
+    /// Returns the data of the event. Returns `None` if the event is only a comment, or if it is not UTF-8.
     pub fn data(&self) -> Option<Cow<'_, str>> {
         let mut values = self.values("data");
         let first = values.next()?;
@@ -110,7 +110,7 @@ impl Event {
         Some(data)
     }
 
-    /// Whether every line is a comment or a field that the standard defines. Parsers of event streams ignore other
+    /// Whether every line is a comment or a field that the standard defines. Event-stream parsers ignore all other
     /// lines, but a client might not parse the response as an event stream.
     pub(crate) fn has_only_fields(&self) -> bool {
         let Ok(text) = std::str::from_utf8(&self.raw) else { return false };
@@ -135,20 +135,21 @@ impl Event {
     }
 }
 
-/// Splits text into lines at `\n`, `\r` or both; a CRLF yields an extra empty line. Searching for one character
-/// at a time is many times faster than searching for either of two, and an event may be a megabyte.
+/// Splits text into lines at `\n`, `\r` or both. A CRLF yields an extra empty line. The text is searched for one
+/// character at a time, because this is many times faster than searching for both at once, and an event may have a
+/// megabyte.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.split('\r'))
 }
 
-/// Writes an event: its `event` field, if the API names its events, and its data.
+/// Writes an event with this data. `name` is set if the API names its events.
 pub fn write_event(name: Option<&str>, data: &str, out: &mut Vec<u8>) {
     if let Some(name) = name {
         out.extend_from_slice(b"event: ");
         out.extend_from_slice(name.as_bytes());
         out.push(b'\n');
     }
-    // JSON may span several lines; each becomes a `data` field.
+    // JSON may have several lines. Each line becomes a `data` field.
     for line in lines(data) {
         out.extend_from_slice(b"data: ");
         out.extend_from_slice(line.as_bytes());

@@ -1,7 +1,7 @@
 //! Edits the `tools` of a request.
 //!
-//! The client's order is kept. The provider's own tools, and entries that cannot be read, stay unchanged. Only a
-//! deferred tool is removed or replaced.
+//! The client's order is kept. The provider's own tools and unreadable entries stay unchanged. Only deferred tools are
+//! removed or replaced.
 
 use toolcrib_core::disclosure::OwnTool;
 use toolcrib_text::json::{self, Fields};
@@ -9,16 +9,16 @@ use toolcrib_text::json::{self, Fields};
 use crate::limits::MAX_TOOLS;
 use crate::mode::Mode;
 
-/// What to do with one of the client's tools.
+/// How one of the client's tools is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolEdit<'a> {
-    /// Send it unchanged.
+    /// Send the tool unchanged.
     Keep,
-    /// Do not send it.
+    /// Do not send the tool.
     Remove,
-    /// Send it, marked as deferred for the provider.
+    /// Send the tool, marked as deferred for the provider.
     MarkDeferred,
-    /// Send this definition instead.
+    /// Send this definition instead of the tool.
     Replace(&'a str),
 }
 
@@ -27,9 +27,9 @@ pub(crate) struct ToolListEdit<'a> {
     pub(crate) mode: Mode,
     /// Whether the request only counts tokens.
     pub(crate) counts_tokens: bool,
-    /// Returns what to do with the tool of this name.
+    /// Returns what to do with the tool that has this name.
     pub(crate) tool_edit: &'a dyn Fn(&str) -> ToolEdit<'a>,
-    /// Returns the server or group of the tool of this name.
+    /// Returns the server or group of the tool that has this name.
     pub(crate) group: &'a dyn Fn(&str) -> Option<&'a str>,
     /// Toolcrib's own tools to add.
     pub(crate) own: &'a [OwnTool],
@@ -37,10 +37,10 @@ pub(crate) struct ToolListEdit<'a> {
     pub(crate) appended: &'a [&'a str],
 }
 
-/// Writes the edited `tools` in the format of one API.
+/// A function that writes the edited `tools` in the format of one API.
 pub(crate) type WriteTools = fn(&str, &ToolListEdit<'_>) -> String;
 
-/// Returns the name of an entry; `None` if it has none, such as `{"googleSearch": {}}`.
+/// Returns the name of an entry. Returns `None` if the entry has no name, such as `{"googleSearch": {}}`.
 pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
     let inner = ["function", "custom"].iter().find_map(|key| fields.get(key));
     inner
@@ -50,7 +50,7 @@ pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
         .or_else(|| fields.string("name"))
 }
 
-/// If an entry is a group, returns its members and the key of their list.
+/// If an entry is a group of tools, returns its members and the key of their list.
 pub(crate) fn members<'a>(fields: &Fields<'a>) -> Option<(&'static str, Vec<&'a str>)> {
     let keys: &[&'static str] = match fields.string("type").as_deref() {
         Some("namespace") => &["tools"],
@@ -76,10 +76,11 @@ pub(crate) fn names(input: &str) -> Vec<String> {
     all
 }
 
-/// Returns the number of tools in a list, including those in groups. Returns 0 without counting if the list clearly
-/// has no more than [`MAX_TOOLS`].
+/// Returns the number of tools in a list, including those in groups. If the list clearly has no more than
+/// [`MAX_TOOLS`], returns 0 without counting.
 pub(crate) fn count_if_many(input: &str) -> usize {
-    // Each tool is an object. Most lists have far fewer braces and need not be parsed for this.
+    // Each tool is an object, so it has at least one brace. Most lists have far fewer braces than the limit and need
+    // not be parsed.
     if memchr::memchr_iter(b'{', input.as_bytes()).count() <= MAX_TOOLS {
         return 0;
     }
@@ -88,11 +89,11 @@ pub(crate) fn count_if_many(input: &str) -> usize {
     items.iter().map(|item| in_group(item.get()).unwrap_or(1)).sum()
 }
 
-/// The names of bridge tools: those of Toolcrib and Hermes, and of others that use the same names.
+/// The names of bridge tools in Toolcrib, Hermes and other programs that use the same names.
 const BRIDGE_TOOLS: [&str; 4] = ["tool_search", "tool_search_regex", "tool_describe", "tool_call"];
 
-/// Whether a client's tools include a tool search that the client answers itself. `tool_call` without
-/// `tool_describe` is not enough: a tool of that name may do anything.
+/// Whether a client's tools include a tool search that the client answers itself. `tool_call` without `tool_describe`
+/// is not enough evidence, because a tool with that name may do anything.
 pub(crate) fn has_client_search(input: &str) -> bool {
     // Most requests contain none of these words, so their tools need not be parsed.
     let words = ["tool_search", "ToolSearch", "tool_describe"];
@@ -109,8 +110,8 @@ pub(crate) fn has_client_search(input: &str) -> bool {
         || types.any(|kind| kind.starts_with("tool_search") || kind.ends_with(":tool_search"))
 }
 
-/// Returns the bridge tools that come from one of the client's servers, such as a gateway with tool search. They give
-/// access to other tools; if they were deferred, the model would first have to search for them.
+/// Returns the bridge tools of the client's servers, for example of a gateway with tool search. Bridge tools give
+/// access to other tools. If they were deferred, the model would first have to search for them.
 pub(crate) fn server_bridge_tools<'a>(
     names: impl Iterator<Item = &'a String> + Clone,
 ) -> Vec<&'a str> {
@@ -129,7 +130,7 @@ pub(crate) fn server_bridge_tools<'a>(
 }
 
 /// Returns the entries of the client's `tools` after the edit. `defer` writes an entry that is marked as deferred. A
-/// group without remaining members is removed, unless it contains something else.
+/// group without remaining members is removed, unless its entry also contains hosted tools.
 pub(crate) fn edited_entries(
     input: &str,
     edit: &ToolListEdit<'_>,
@@ -154,7 +155,7 @@ pub(crate) fn edited_entries(
             return Some(text.to_owned());
         }
         let list = (!left.is_empty()).then(|| format!("[{}]", left.join(",")));
-        // In Gemini's API, one entry can have declarations and hosted tools.
+        // In Gemini's API, one entry can contain function declarations and hosted tools.
         let has_more = key != "tools" && fields.iter().any(|(other, _)| other != key);
         (list.is_some() || has_more).then(|| fields.with(&[(key, list)]))
     };

@@ -1,7 +1,8 @@
-//! A client's tools, and what is sent to the upstream instead.
+//! A client's tools, and the tools that are sent to the upstream instead.
 //!
-//! A [`Toolset`] is a pure function of the tools, the settings and the mode: the same input gives the same bytes every
-//! time and on every replica, without stored state. So it is made once and shared by every request with the same tools.
+//! A [`Toolset`] is a pure function of the tools, the settings and the mode. The same input gives the same bytes every
+//! time and on every replica, without stored state. So a toolset is created once and shared by all requests with the
+//! same tools.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -25,14 +26,14 @@ use crate::passthrough::{
 };
 use crate::tool_list::{self, ToolEdit, ToolListEdit, WriteTools};
 
-/// Maximum size of the listing, in percent of the tools' tokens.
+/// Maximum size of the listing, in percent of the tokens of all tools.
 const MAX_LISTING_PERCENT: usize = 7;
-/// Tokens of a hit in a search answer, in addition to its definition. Measured.
+/// The number of tokens of a hit in a search answer, in addition to its definition. Measured.
 const HIT_TOKENS: usize = 45;
-/// Tokens that a listing may always have, however small the tools are.
+/// The number of tokens that a listing may always have, even if the tools are small.
 const MIN_LISTING_TOKENS: usize = 120;
 
-/// Everything that a toolset depends on, in addition to the tools.
+/// Everything that a toolset depends on, in addition to the client's tools.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property")]
@@ -41,11 +42,11 @@ pub struct ToolsetPlan {
     pub api: Api,
     /// How tools are deferred, if they are.
     pub mode: Mode,
-    /// The engine's settings. The mode replaces their disclosure.
+    /// The engine's settings. The disclosure in them is replaced by `mode`.
     pub settings: Arc<Settings>,
     /// Counts tokens for the model.
     pub counter: Arc<dyn TokenCounter>,
-    /// The model, as the client names it.
+    /// The model's name in the client's request.
     pub model: String,
     /// The model's context window in tokens, if it is known.
     pub context_window: Option<usize>,
@@ -55,10 +56,10 @@ pub struct ToolsetPlan {
     pub uses_second_names: bool,
     /// Whether the request only counts tokens.
     pub counts_tokens: bool,
-    /// Whether nothing is deferred and the tools are only needed to check calls.
+    /// Whether nothing is deferred, because the toolset is needed only to check calls.
     pub only_checks_calls: bool,
-    /// Tools that must be sent in full, because the client forces them, or because they were called earlier and no
-    /// record shows that they were found.
+    /// Tools that must be sent in full. Either the client forces them, or they were called earlier and no record shows
+    /// that they were found.
     pub send_in_full: Vec<String>,
 }
 
@@ -67,7 +68,7 @@ impl ToolsetPlan {
     /// included, so they must not change during the lifetime of the cache.
     pub fn cache_key(&self, tools: &str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
-        // Each part is preceded by its length, so that different plans never give the same input.
+        // Each part is preceded by its length, so that different plans never give the same bytes.
         let mut add = |part: &[u8]| {
             hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
         };
@@ -91,22 +92,22 @@ impl ToolsetPlan {
     }
 }
 
-/// A client's tools, and what is sent instead of them.
+/// A client's tools, and the tools that are sent instead of them.
 #[derive(Debug)]
 pub struct Toolset {
     plan: ToolsetPlan,
     write_tools: WriteTools,
     input: String,
-    /// `input` on one line; `None` if it already is on one line. Computed when it is first needed.
+    /// `input` on one line, or `None` if `input` is already on one line. Computed when it is first needed.
     compact: OnceLock<Option<String>>,
     crib: Crib,
     scope: Scope,
-    /// All names that the client declares.
+    /// The names of all tools that the client declares.
     declared: HashSet<String>,
     /// The names of the deferred tools.
     deferred: HashSet<String>,
     own: Vec<OwnTool>,
-    /// The listing as a message, if it is not part of `tools`.
+    /// The listing as a message, if the listing is not part of `tools`.
     announcement: Option<String>,
     /// The `tools` to send before any tool is found.
     text: String,
@@ -115,7 +116,7 @@ pub struct Toolset {
 }
 
 impl Toolset {
-    /// Makes a toolset from a request's `tools`. `write` writes them in the format of the plan's API.
+    /// Creates a toolset from a request's `tools`. `write` writes tools in the format of the plan's API.
     pub(crate) fn with_writer(write: WriteTools, plan: ToolsetPlan, input: &str) -> Self {
         let declared: HashSet<String> = tool_list::names(input).into_iter().collect();
         let mut settings = Settings::clone(&plan.settings);
@@ -129,7 +130,7 @@ impl Toolset {
             settings.own_names = OwnNames::alternative();
         }
         if matches!(plan.mode, Mode::Reference(_)) {
-            // An answer can load only this many tools, and must not count any others as loaded.
+            // An answer can load only this many tools, so a search must not return more of them as loaded.
             settings.search.max_limit = settings.search.max_limit.min(MAX_REFERENCES);
             settings.search.limit = settings.search.limit.min(MAX_REFERENCES);
         }
@@ -142,8 +143,8 @@ impl Toolset {
         };
         let names = hot.iter().map(|id| crib.catalog().tool(*id).name());
         let loaded = plan.send_in_full.iter().map(String::as_str);
-        // If the engine had to change a tool's name, the client does not know the new one. Such a tool is sent in full,
-        // as the client wrote it.
+        // If the engine had to change a tool's name, the client does not know the new name. So the tool is sent in
+        // full, as the client wrote it.
         let all = crib.catalog().ids().map(|id| crib.catalog().tool(id).name());
         let renamed = all.filter(|name| !declared.contains(*name));
         let bridges = tool_list::server_bridge_tools(declared.iter());
@@ -183,11 +184,12 @@ impl Toolset {
                 Some(PassthroughReason::NotDeferred(why)) => (true, why),
                 _ => (false, DeferralReason::Engine(shown.decision.reason)),
             };
-        // The provider's hosted search knows the names itself.
+        // The provider's hosted search has the names of all tools, so the model needs no listing.
         let needs_listing = !matches!(plan.mode, Mode::Hosted(_));
         let mut own = shown.own_tools.clone();
         if let (Some(search), Some(instruction)) = (own.first_mut(), &shown.instruction) {
-            // The client's system prompt stays unchanged, so the instruction is part of the search tool.
+            // The client's system prompt must stay unchanged, so the instruction is added to the search tool's
+            // description.
             search.description = format!("{instruction} {}", search.description);
         }
         let mut toolset = Self {
@@ -239,23 +241,23 @@ impl Toolset {
         self.deferred.len()
     }
 
-    /// Tokens of the tools as the client sent them, and of what is sent instead.
+    /// Returns the number of tokens of the tools as the client sent them, and of the tools that are sent instead.
     pub fn tokens(&self) -> (usize, usize) {
         self.tokens
     }
 
-    /// Approximate memory of the toolset in bytes, for a cache.
+    /// Returns the approximate memory of the toolset in bytes, for a cache.
     pub fn memory_bytes(&self) -> usize {
-        // The input, its compact form, the catalog's copies, the index, and the text to send.
+        // The toolset contains the input, its compact form, the catalog's copies, the index, and the text to send.
         4 * self.input.len() + self.text.len() + self.crib.index_bytes()
     }
 
-    /// The tools as the client sent them.
+    /// Returns the tools as the client sent them.
     pub fn input(&self) -> &str {
         &self.input
     }
 
-    /// The tools as the client sent them, on one line.
+    /// Returns the tools as the client sent them, on one line.
     pub(crate) fn compact(&self) -> &str {
         let made = self.compact.get_or_init(|| match json::compact(&self.input) {
             Cow::Owned(text) => Some(text),
@@ -264,7 +266,7 @@ impl Toolset {
         made.as_deref().unwrap_or(&self.input)
     }
 
-    /// The listing as a message for the beginning of the conversation, if the settings put it there.
+    /// Returns the listing as a message for the beginning of the conversation, if the settings require this.
     pub(crate) fn announcement(&self) -> Option<&str> {
         self.announcement.as_deref()
     }
@@ -306,14 +308,14 @@ impl Toolset {
     }
 
     /// Whether loading a tool again can change which tools are sent in full. It can if the limits may not allow all of
-    /// the `loaded` tools.
+    /// the `loaded` tools, because the tools loaded last are kept.
     pub(crate) fn order_matters(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded
     }
 
-    /// Returns the `tools` of a request after the tools in `found` were found, in that order. If a name occurs twice,
-    /// the last occurrence counts.
+    /// Returns the `tools` of a request after a search found the tools in `found`, in this order. If a name occurs
+    /// twice, the last occurrence counts.
     pub(crate) fn tools(&self, found: &[String]) -> Cow<'_, str> {
         if self.plan.mode.grows() && found.iter().any(|name| self.is_deferred(name)) {
             Cow::Owned(self.write(found))
@@ -325,8 +327,8 @@ impl Toolset {
     fn write(&self, found: &[String]) -> String {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
-        // The engine writes stubs and decides which found tools are sent in full: none if `reveals` is off, otherwise
-        // as many of the last ones as fit.
+        // The engine writes stubs, and decides which found tools are sent in full. If `reveals` is off, there are none.
+        // Otherwise it sends as many of the last found tools as the limits allow.
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
         let found = unique_keeping_last(found.iter().filter(|name| self.is_deferred(name)));
@@ -376,7 +378,8 @@ fn is_revealed(verdict: &Verdict) -> bool {
     *verdict == Verdict::Full(VerdictReason::Revealed)
 }
 
-/// Makes a catalog of the client's tools. Tools that the engine withholds are not in it, and so are never deferred.
+/// Creates a catalog of the client's tools. Tools that the engine withholds are not in the catalog, so they are never
+/// deferred.
 fn catalog(input: &str, settings: &Settings) -> Catalog {
     let mut builder = Catalog::builder();
     let limits: &Limits = &settings.limits;
@@ -386,9 +389,9 @@ fn catalog(input: &str, settings: &Settings) -> Catalog {
     builder.build()
 }
 
-/// Returns the maximum size of the listing for settings that do not set one: a small share of the tools' tokens,
-/// limited by its share of the context window. A full listing of small tools would use up the saving, and tools that
-/// are not listed are still found by searching.
+/// Returns the maximum size of the listing, for settings that do not set one. It is a small share of the tools' tokens,
+/// and is also limited to a share of the context window. A full listing of small tools would use up the saving, and
+/// tools that are not listed are still found by searching.
 fn max_listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
     let share = crib.definition_tokens().iter().sum::<usize>() * MAX_LISTING_PERCENT / 100;
     let most = share.clamp(MIN_LISTING_TOKENS, LISTING_TOKENS);
@@ -397,7 +400,7 @@ fn max_listing_tokens(crib: &Crib, window: Option<usize>) -> usize {
     of_window.map_or(most, |of_window| most.min(of_window))
 }
 
-/// Estimates the tokens of one search answer from the average size of a definition.
+/// Estimates the number of tokens of one search answer, from the average size of a definition.
 fn search_answer_tokens(crib: &Crib, deferred: usize) -> usize {
     let search = &crib.settings().search;
     let sizes = crib.definition_tokens();

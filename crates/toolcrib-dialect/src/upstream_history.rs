@@ -1,8 +1,8 @@
 //! Rebuilds the history that the upstream has seen.
 //!
-//! If there is a record of a turn, the turn is restored byte for byte, hidden rounds included. Otherwise it is
-//! rewritten as far as possible: calls of deferred tools go through the bridge again, and tools that were
-//! called are loaded again at the end of the history, if the API allows it.
+//! If there is a record of a turn, the turn is restored byte for byte, including its hidden rounds. Otherwise the turn
+//! is rewritten as far as possible: calls of deferred tools go through the bridge again, and tools that were called are
+//! loaded again at the end of the history, if the API allows it.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,9 @@ use crate::toolset::Toolset;
 
 /// Returns the tools that this request must send in full, in addition to those that are sent in full anyway.
 ///
-/// These are tools that the client forces, because a deferred tool cannot be forced; and tools that were called
-/// before but have no record, if the API cannot load them again at the end of the history.
+/// There are two kinds. Tools that the client forces must be sent in full, because a deferred tool cannot be forced.
+/// Tools that were called before but have no record must be sent in full if the API cannot load them again at the end
+/// of the history.
 pub(crate) fn tools_to_send_in_full(
     dialect: &dyn Dialect,
     request: &Request,
@@ -24,14 +25,15 @@ pub(crate) fn tools_to_send_in_full(
 ) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     if let ToolChoice::Named(forced) = &request.choice {
-        // In modes that append found tools to `tools`, those are sent in full already.
+        // In modes that add found tools to `tools`, the found tools are already sent in full.
         let found = if toolset.mode().grows() { records.revealed() } else { Vec::new() };
         let hidden = |name: &&String| toolset.is_deferred(name) && !found.contains(name);
         names.extend(forced.iter().filter(hidden).cloned());
     }
     let unrecorded = tools_without_record(request, records, toolset);
     if !unrecorded.is_empty() && reload_entries(dialect, request, toolset, &unrecorded).is_none() {
-        // A tool that the model called without having seen it was never loaded, so it need not be loaded again.
+        // A tool that the model called without having been shown its schema was never loaded, so it need not be loaded
+        // again.
         let accounted = records.accounted();
         names.extend(unrecorded.into_iter().filter(|name| !accounted.contains(name)));
     }
@@ -100,7 +102,7 @@ pub(crate) fn upstream_history(
     let mut turn_records = records.turns.into_iter();
     let mut answers = records.previous.map(|record| record.answers).unwrap_or_default();
     let mut turn: Vec<Cow<'_, str>> = Vec::new();
-    // The upstream's ids of the calls in the current turn, and the turn as the client sent it.
+    // The upstream's ids of the calls in the current turn, and the client's version of this turn.
     let (mut upstream_ids, mut client_turn): (Vec<Option<String>>, Option<&Segment>) =
         (Vec::new(), None);
     for segment in &request.segments {
@@ -120,8 +122,9 @@ pub(crate) fn upstream_history(
                 for entry in &client_entries {
                     push(entry);
                 }
-                // There is no user message yet, so the announcement becomes a message of its own. It must stay where
-                // it was first sent, and the next user message may come after a turn of the model.
+                // There was no user message so far, so the announcement becomes a separate message. It cannot wait for
+                // the next user message, which may come after a turn of the model, because it must stay at the position
+                // where it was first sent.
                 if let Some(text) = announcement.take() {
                     push(&dialect.user_message(text));
                 }
@@ -168,7 +171,7 @@ pub(crate) fn upstream_history(
 ///
 /// If the API stores the conversation, the conversation already contains the announcement, unless the tools have
 /// changed since. If there is no record of the conversation, the announcement is sent again, because the model may
-/// never have seen a listing.
+/// never have seen the listing.
 fn pending_announcement<'a>(
     request: &Request,
     records: &Records,
@@ -185,8 +188,7 @@ pub(crate) fn announcement_hash(announcement: &str) -> String {
     blake3::hash(announcement.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// Returns the calls of a turn if the client uses a different id than the upstream for any of them; otherwise
-/// nothing.
+/// Returns the calls of a turn if the client changed the id of any of them. Otherwise returns an empty list.
 fn calls_with_changed_ids<'a>(
     upstream_ids: &'a [Option<String>],
     client_turn: Option<&'a Segment>,
@@ -206,7 +208,7 @@ fn calls_with_changed_ids<'a>(
     if differs { calls } else { Vec::new() }
 }
 
-/// Rewrites an entry of a turn that has no record.
+/// Rewrites an entry of a turn that has no record, as the current mode requires.
 fn rewrite_unrecorded_entry<'a>(
     dialect: &dyn Dialect,
     entry: &'a str,

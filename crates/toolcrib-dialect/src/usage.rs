@@ -1,15 +1,15 @@
 //! Adds up the token usage of several rounds.
 //!
-//! Every API has its own names and nesting for token counts, and all of them add keys over time. So numbers
-//! under the same key are added, and any other value is taken from the later round.
+//! Every API has its own names and nesting for token counts, and all APIs add keys over time. So numbers under the same
+//! key are added, and any other value is taken from the later round.
 
 use serde_json::{Number, Value};
 
-/// Maximum size of a usage object, in bytes. Real ones have a few hundred; a parsed value takes many times its
-/// text.
+/// Maximum size of a usage object, in bytes. Real usage objects have a few hundred bytes. The size is limited because a
+/// parsed value takes many times the memory of its text.
 const MAX_BYTES: usize = 16 << 10;
 
-/// Parses a usage object. Returns `None` for anything else, and for an object that is too large.
+/// Parses a usage object. Returns `None` if the value is not an object or is too large.
 pub(crate) fn parse(raw: &str) -> Option<Value> {
     if raw.len() > MAX_BYTES {
         return None;
@@ -49,11 +49,11 @@ fn add_numbers(a: &Number, b: &Number) -> Number {
 /// Token usage of a round or of a turn, for logs, headers and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Input tokens, including cached ones.
+    /// The number of input tokens, including cached tokens.
     pub input: u64,
-    /// Input tokens that were read from a cache.
+    /// The number of input tokens that were read from a cache.
     pub cached: u64,
-    /// Output tokens.
+    /// The number of output tokens.
     pub output: u64,
 }
 

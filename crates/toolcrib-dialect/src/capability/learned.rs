@@ -16,7 +16,7 @@ struct LearnedEntry {
     /// The normalised id of the model.
     model: String,
     feature: UnsupportedFeature,
-    /// When it was learned, in seconds on the caller's clock.
+    /// When the upstream rejected the feature, in seconds on the caller's clock.
     learned_at: u64,
 }
 
@@ -66,7 +66,7 @@ impl LearnedUnsupported {
         self.add(LearnedEntry { api, host: normalise_host(host), model, feature, learned_at: now });
     }
 
-    /// Returns the features that are known to be unsupported, without expired entries.
+    /// Returns the features that this upstream is known not to support for this model. Expired entries are ignored.
     pub fn unsupported(
         &self,
         api: Api,
@@ -75,8 +75,8 @@ impl LearnedUnsupported {
         now: u64,
     ) -> impl Iterator<Item = UnsupportedFeature> {
         let (host, model) = (normalise_host(host), normalise_model(model));
-        // An entry from far in the future comes from a broken clock. It is not valid either; otherwise it would never
-        // expire.
+        // An entry whose time is far in the future was recorded with a wrong clock. It is treated as expired; otherwise
+        // it would never expire.
         let is_valid = move |entry: &&LearnedEntry| now.abs_diff(entry.learned_at) < self.valid_for;
         let applies = move |entry: &&LearnedEntry| {
             entry.api == api && entry.host == host && entry.model == model.id()

@@ -45,7 +45,8 @@ pub(crate) struct ModelId {
 }
 
 impl ModelId {
-    /// Returns the normal form: `claude-opus-4-5`, `gpt-5.4-mini`, or what remains of any other id.
+    /// Returns the normal form, such as `claude-opus-4-5` or `gpt-5.4-mini`. For an id of any other family, this is the
+    /// id without prefixes and suffixes.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -105,7 +106,8 @@ fn shorter(id: &str) -> Option<&str> {
     if trimmed.len() < id.len() {
         return Some(trimmed);
     }
-    // An ARN ends with the id, after a slash if it has one. A fine-tuned model's id starts with its base model.
+    // An ARN ends with the model's id, after the last slash if there is one. In the id of a fine-tuned model, the base
+    // model comes directly after `ft:`.
     for prefix in ["arn:", "ft:"] {
         if let Some(rest) = id.strip_prefix(prefix) {
             return Some(rest.rsplit_once('/').map_or(rest, |(_, last)| last));
@@ -114,7 +116,7 @@ fn shorter(id: &str) -> Option<&str> {
     if let Some((_, last)) = id.rsplit_once('/') {
         return Some(last);
     }
-    // The rest is a revision, a service tier or a context window.
+    // Everything after one of these characters is a revision, a service tier or a context window.
     if let Some(at) = id.find(['@', ':', '[']) {
         return Some(&id[..at]);
     }
@@ -150,7 +152,7 @@ fn version_number(word: &str) -> Option<u16> {
     short.then(|| word.parse().ok()).flatten()
 }
 
-/// Parses `claude-opus-4-5-…`, or an older id with the numbers before the family.
+/// Parses `claude-opus-4-5-…`, or an older id that has its numbers before the family, such as `claude-3-5-sonnet`.
 fn parse_claude(id: &str) -> Option<ModelId> {
     let rest = id.strip_prefix("claude-")?;
     let words: Vec<&str> = rest.split('-').collect();
@@ -175,7 +177,7 @@ fn parse_claude(id: &str) -> Option<ModelId> {
     Some(ModelId { id: with_suffixes(id, more), family, version })
 }
 
-/// Parses `gpt-5.4-…`; some services write a dash instead of the dot.
+/// Parses `gpt-5.4-…`. Some services write a dash instead of the dot.
 fn parse_gpt(id: &str) -> Option<ModelId> {
     let words: Vec<&str> = id.strip_prefix("gpt-")?.split('-').collect();
     let (first, mut more) = words.split_first()?;
@@ -192,7 +194,7 @@ fn parse_gpt(id: &str) -> Option<ModelId> {
         },
         (None, None) => return None,
     };
-    // An id with a third number has an unknown form.
+    // An id with three numbers has an unknown form, so its version is not parsed.
     if more.first().is_some_and(|word| version_number(word).is_some()) {
         return None;
     }

@@ -1,9 +1,11 @@
 //! Recognises the errors with which an upstream rejects a feature that it does not support.
 //!
 //! Such an error arrives before any byte has reached the client, so the request is sent again in another mode (see
-//! `exchange::fallback`), and the unsupported feature is remembered. Errors sometimes quote what a user wrote.
-//! Therefore a known text must be at the start of the message, after the path of the rejected field, and
-//! that path must be one that Toolcrib writes to.
+//! `exchange::fallback`), and the unsupported feature is remembered.
+//!
+//! An error may quote what a user wrote, and this must not be taken for a rejection. Therefore a known text must be at
+//! the start of the message, after the path of the rejected field. If there is such a path, it must be one that
+//! Toolcrib writes to.
 
 use serde_json::Value;
 
@@ -13,9 +15,9 @@ use crate::api::Api;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum UnsupportedFeature {
-    /// The search tool, hosted or executed by the client, or the namespaces that it loads.
+    /// The search tool, whether hosted or executed by the client, or the namespaces that it loads.
     Search,
-    /// The hosted search by keywords. The one by regular expressions is supported.
+    /// The hosted search by keywords. The hosted search by regular expressions is supported.
     Bm25,
     /// `defer_loading` and `tool_reference`, and everything that depends on them.
     References,
@@ -23,10 +25,10 @@ pub enum UnsupportedFeature {
     AdditionalTools,
 }
 
-/// Returns the feature that an error reports as unsupported; `None` for every other error.
+/// Returns the feature that an error reports as unsupported, or `None` for every other error.
 ///
-/// The request must have used a native feature. Remember the result only after the same request has succeeded without
-/// that feature: one of the known texts names an unknown block but no feature.
+/// Call this only for a request that used a native feature. Remember the result only after the same request has
+/// succeeded without that feature, because one of the known texts reports an unknown block without naming a feature.
 pub(crate) fn detect_unsupported_feature(
     api: Api,
     status: u16,
@@ -44,8 +46,8 @@ pub(crate) fn detect_unsupported_feature(
     }
 }
 
-/// Whether an error says that the request used a supported feature wrongly. The request is then sent again in another
-/// mode, and nothing is remembered.
+/// Whether an error says that the request used a supported feature incorrectly. In that case the request is sent again
+/// in another mode, but the feature is not remembered as unsupported.
 pub(crate) fn is_feature_misused(api: Api, status: u16, body: &[u8]) -> bool {
     let Some(error) = ErrorMessage::read(body).filter(|_| status == 400) else { return false };
     let begins = |start: &str| error.text.starts_with(start);
@@ -123,8 +125,8 @@ struct ErrorMessage {
 }
 
 impl ErrorMessage {
-    /// Reads `{"error": {"message", "param"}}` or `{"message"}`. Gateways put such an object into the message of another;
-    /// the innermost one is read.
+    /// Reads `{"error": {"message", "param"}}` or `{"message"}`. Some gateways put the provider's error object into the
+    /// message of their own error; in that case the innermost object is read.
     fn read(body: &[u8]) -> Option<Self> {
         if body.len() > MAX_ERROR_BYTES {
             return None;
@@ -163,7 +165,8 @@ impl ErrorMessage {
             || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
-    /// If the message says that the type `word`, with or without a date, is unknown, returns the text after the type.
+    /// If the message says that the type `word` is unknown, returns the text after the type. The type may end with a
+    /// date.
     fn after_unknown_type(&self, word: &str) -> Option<&str> {
         const PREFIXES: [&str; 10] = [
             "invalid value: ",
@@ -184,7 +187,8 @@ impl ErrorMessage {
                 .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
             let rest = dated.unwrap_or(rest);
             let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
-            // These prefixes also start messages about supported types.
+            // Messages about supported types can also start with these prefixes, so the text after the type must say
+            // that it is not supported.
             let is_rejected = !matches!(*prefix, "hosted tool " | "tool " | "tool type ")
                 || rest.starts_with(" is not supported");
             (ends && is_rejected).then_some(rest)

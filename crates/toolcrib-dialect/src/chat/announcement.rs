@@ -1,7 +1,7 @@
-//! Inserts the announcement into a user message.
+//! Inserts the announcement, which lists the deferred tools, into a user message.
 //!
-//! It goes into the user's own message, because some servers require user and assistant messages to alternate
-//! and would reject a separate message.
+//! It goes into the user's own message, because some servers require user and assistant messages to alternate and would
+//! reject a separate message.
 
 use toolcrib_text::json;
 

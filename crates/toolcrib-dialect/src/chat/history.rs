@@ -58,7 +58,8 @@ pub(super) fn insert_hidden_answers<'a>(
 
 /// Replaces the call id in a tool message with the upstream's, if the client sent a different id or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Parsing every entry is expensive, and few clients change ids.
+    // Parsing every entry is expensive, and few clients change ids. So entries are parsed only if an id may have
+    // changed.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }

@@ -9,7 +9,6 @@ pub(super) struct ChatMessage<'a> {
     pub(super) tool_call_id: Option<String>,
 }
 
-/// A call in a message.
 pub(super) struct ChatCall<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) id: Option<String>,
@@ -56,7 +55,7 @@ impl<'a> ChatCall<'a> {
         let id = fields.string("id");
         let function = fields.get("function").and_then(Fields::read);
         let name = name(text)?;
-        // Some servers send an object instead of a string.
+        // Some servers send the arguments as an object instead of a string.
         let arguments = function.map(|function| {
             let raw = function.get("arguments").unwrap_or_default();
             function.string("arguments").unwrap_or_else(|| raw.to_owned())
@@ -64,7 +63,7 @@ impl<'a> ChatCall<'a> {
         Some(Self { fields, id, name, arguments })
     }
 
-    /// Returns the same call with another function name and arguments.
+    /// Returns the call with its function name and arguments replaced.
     pub(super) fn with_function(&self, name: &str, arguments: &str) -> String {
         let function = self.fields.get("function").and_then(Fields::read);
         let edits =

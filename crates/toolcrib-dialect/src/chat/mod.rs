@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, and the many servers that are compatible with it.
 //!
-//! The API has no deferral of its own, so deferred tools are called through the bridge. Its streams are the
-//! least strict of the four: servers omit indices, split names, and send a call in one piece or in fifty.
+//! The API has no deferral of its own, so deferred tools are called through the bridge. Of the four APIs, its streams
+//! vary most between servers: some omit indices, some split names, and some send a call in one piece, others in fifty.
 
 mod announcement;
 mod history;

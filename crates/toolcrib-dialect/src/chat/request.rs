@@ -33,7 +33,8 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
         let message = ChatMessage::read(entry)?;
         let speaker = if message.role == "assistant" { Speaker::Model } else { Speaker::Client };
         let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
-        // System messages are not fingerprinted, since they may change between requests (time, working folder).
+        // System messages are not fingerprinted, because they may contain text that changes between requests, such as
+        // the time or the working folder.
         if speaker == Speaker::Model || message.role == "user" {
             message.texts(&mut |text| segment.fingerprint.text(text));
         }

@@ -18,7 +18,7 @@ pub(super) struct ChatResponseMerger {
     first: Option<(String, String)>,
     text: String,
     calls: Vec<String>,
-    /// Whether a call was dropped.
+    /// Whether a call was dropped because its round was truncated.
     dropped_call: bool,
     usage: Option<Value>,
 }
@@ -52,7 +52,7 @@ impl ResponseMerger for ChatResponseMerger {
             raw.to_owned()
         } else {
             let left = (!answered.is_empty()).then(|| format!("[{}]", answered.join(",")));
-            // A message must have content or calls.
+            // A message must have content or calls, so if no call remains, `null` content becomes an empty string.
             let text =
                 message.fields().get("content").filter(|raw| *raw != "null" || left.is_some());
             let text = text.unwrap_or(r#""""#).to_owned();
@@ -79,7 +79,7 @@ impl ResponseMerger for ChatResponseMerger {
 }
 
 impl ChatResponseMerger {
-    /// Appends to the client's text. Texts of different rounds are separated.
+    /// Appends to the text for the client, after a separator if there is already some text.
     fn add_text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -90,8 +90,8 @@ impl ChatResponseMerger {
         self.text.push_str(text);
     }
 
-    /// Adds a call and returns whether it will be answered. A call that would be held is dropped if the round
-    /// was truncated, since its arguments may be incomplete.
+    /// Adds a call. If the round was truncated, a call that would be held is dropped, because its arguments may be
+    /// incomplete; the method then returns `false`.
     fn add_call(&mut self, raw: &str, end: RoundEnd, router: &mut CallRouter) -> bool {
         let Some(call) = ChatCall::read(raw) else {
             self.calls.push(raw.to_owned());
@@ -153,7 +153,7 @@ pub(super) fn round_end(finish: &str) -> RoundEnd {
     }
 }
 
-/// Returns the `finish_reason` for the client: `stop` instead of `tool_calls` if all calls were hidden.
+/// Returns the `finish_reason` for the client. If all calls were hidden, this is `stop` instead of `tool_calls`.
 pub(super) fn finish_reason(raw: &str, router: &CallRouter) -> String {
     let called = raw == r#""tool_calls""# && router.forwarded_ids().is_empty();
     if called { r#""stop""#.to_owned() } else { raw.to_owned() }

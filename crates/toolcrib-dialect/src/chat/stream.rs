@@ -1,7 +1,7 @@
 //! Merges the Chat Completions streams of several rounds into the stream of one message.
 //!
-//! Chunks are forwarded unchanged until the first call is held. From then on, the rest of the turn is rewritten
-//! with one id, contiguous indices and one end.
+//! Chunks are forwarded unchanged until the first call is held. From then on, all chunks are rewritten, so that the
+//! client gets a single message with one id, contiguous call indices and one end.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -14,8 +14,8 @@ use crate::limits::{MAX_CALLS, PART_BYTES};
 use crate::sse::{self, Event};
 use crate::usage;
 
-/// Limits on the fields that written chunks repeat from a received chunk, in bytes: the maximum size of one
-/// field, and of all fields together.
+/// Chunks that are written here repeat fields of a received chunk. These are the maximum sizes, in bytes, of one such
+/// field and of all of them together.
 const MAX_REPEATED_FIELD_BYTES: usize = 1 << 10;
 const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
@@ -23,16 +23,16 @@ const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct ChatStreamMerger {
     rounds: usize,
-    /// `id` and `created` of the first chunk.
+    /// `id` and `created` of the turn's first chunk, which all written chunks repeat.
     first: Option<(String, String)>,
     /// The last chunk with a choice, used as the template for chunks that are written here.
     template: String,
     /// Number of calls that were forwarded to the client.
     forwarded_calls: usize,
-    /// Whether an earlier round had text.
+    /// Whether an earlier round of this turn had text, so that the next text needs a separator.
     had_text_before: bool,
     round: StreamedRound,
-    /// The chunk that ends the message. It is held back.
+    /// The chunk that ends the message. It is held back until the turn ends.
     finish: Option<String>,
     usage_chunk: Option<String>,
     usage: Option<Value>,
@@ -64,14 +64,14 @@ impl StreamMerger for ChatStreamMerger {
         };
         let choices = fields.get("choices").and_then(json::items);
         match choices.as_deref() {
-            // A server may report an error in the middle of a choice.
+            // A server may report an error in the middle of a message, in a chunk that still has a choice.
             Some([_, ..]) if fields.get("error").is_some_and(|error| error != "null") => {
                 self.round.failed = true;
                 out.extend_from_slice(event.raw());
             }
             Some([first, more @ ..]) => {
-                // Only one choice was requested and only its calls are checked, so the client does not get any
-                // other choice.
+                // Only one choice was requested, and only its calls are checked. So any other choice is not forwarded
+                // to the client.
                 self.unchanged &= more.is_empty();
                 match Fields::read(first.get()) {
                     Some(choice) => self.add_chunk(event, &fields, &choice, router, out),
@@ -85,7 +85,7 @@ impl StreamMerger for ChatStreamMerger {
                     out.extend_from_slice(event.raw());
                 }
             }
-            // An error, or an unknown event.
+            // The chunk is an error or unknown.
             _ => {
                 self.round.failed |= fields.get("error").is_some();
                 out.extend_from_slice(event.raw());
@@ -148,7 +148,7 @@ impl StreamMerger for ChatStreamMerger {
 }
 
 impl ChatStreamMerger {
-    /// Whether the rest of this round can still be forwarded unchanged.
+    /// Whether the stream can still be forwarded unchanged, because no call was held and this is the first round.
     fn is_unchanged(&mut self) -> bool {
         let held = self.round.calls.iter().any(|call| call.state == CallState::Held);
         self.unchanged &= self.rounds == 1 && !held;
@@ -197,7 +197,7 @@ impl ChatStreamMerger {
         if self.is_unchanged() {
             out.extend_from_slice(event.raw());
         } else {
-            // Forwarded content is written before any held call, so that the order is kept.
+            // The content of this chunk came before the held calls are complete, so it is written before them.
             if let Some(delta) = delta {
                 self.forward_delta(fields, choice, &delta, &forwarded, has_text, out);
             }
@@ -225,14 +225,14 @@ impl ChatStreamMerger {
         ));
         let text = delta.string("content").filter(|text| !text.is_empty());
         if self.rounds > 1 {
-            // The client gets one message, and its role was sent in the first round.
+            // The client gets one message for all rounds, and its role was already sent in the first round.
             edits.push(("role", None));
             match &text {
                 Some(text) if self.had_text_before && !has_text => {
                     edits.push(("content", Some(json::quote(&format!("{TEXT_SEPARATOR}{text}")))));
                 }
                 Some(_) => {}
-                // A list of parts is forwarded unchanged.
+                // Content that is a list of parts is forwarded unchanged.
                 None if delta.get("content").is_some_and(|raw| raw.starts_with('[')) => {}
                 None => edits.push(("content", None)),
             }
@@ -248,9 +248,9 @@ impl ChatStreamMerger {
         sse::write_event(None, &chunk, out);
     }
 
-    /// Adds a piece of a call, and returns the piece for the client if the call is forwarded.
+    /// Adds a piece of a call. If the call is forwarded, returns the piece to send to the client.
     fn add_call_piece(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
-        // The turn is over already; processing more calls would only cost time.
+        // A limit was exceeded, so the turn will end with an error. Processing more calls would only cost time.
         if router.budget.exceeded().is_some() {
             return None;
         }
@@ -280,13 +280,14 @@ impl ChatStreamMerger {
         }
     }
 
-    /// Whether an earlier call is still held. Later calls then wait, so that the order is kept.
+    /// Whether an earlier call is still held. Later calls then have to wait, so that the client gets the calls in
+    /// order.
     fn is_earlier_call_held(&self, at: usize) -> bool {
         self.round.calls[..at].iter().any(|call| call.state == CallState::Held)
     }
 
-    /// Returns the position of the call that a piece belongs to. A new call does not mean that the earlier ones
-    /// are complete: some servers start all calls at once.
+    /// Returns the position of the call that a piece belongs to, and adds the call if it is new. The start of a new
+    /// call does not mean that the earlier calls are complete, because some servers start all calls at once.
     fn find_or_add_call(&mut self, piece: &Fields<'_>) -> usize {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = piece.string("id").filter(|id| !id.is_empty());
@@ -295,7 +296,7 @@ impl ChatStreamMerger {
             (Some(_), None) => calls.iter().rposition(|call| call.index == index),
             // Some servers use the same index for several calls, and distinguish the calls by id.
             (Some(_), Some(_)) => {
-                // Other servers change a call's id in later pieces. Those pieces have no name: only the first
+                // Other servers change a call's id in later pieces. Such a piece has no name, because only the first
                 // piece of a call has one.
                 let is_first_piece = is_first_piece(piece);
                 let is_same =
@@ -311,8 +312,8 @@ impl ChatStreamMerger {
         })
     }
 
-    /// Decides about held calls, in order, and sends those that are for the client. If the round was truncated,
-    /// its calls may be incomplete, so held calls are dropped.
+    /// Decides about held calls, in order, and sends the calls that are for the client. If the round was truncated, its
+    /// held calls are dropped because they may be incomplete.
     fn decide_held_calls(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let (ended, truncated) = (self.round.ended, self.round.is_truncated());
         for at in 0..self.round.calls.len() {
@@ -326,8 +327,8 @@ impl ChatStreamMerger {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                 }
                 CallState::Held if truncated => self.unchanged = false,
-                // The call was held only because its name came in pieces, or because it waited for an earlier
-                // call.
+                // The client may get this call as it is. It was held only because its name arrived in pieces, or
+                // because an earlier call was held.
                 CallState::Held if call.sort(router) == CallRoute::Forward => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));
@@ -388,7 +389,7 @@ impl ChatStreamMerger {
         sse::write_event(None, &self.with_first_id(&fields, &edits), out);
     }
 
-    /// Returns a chunk with the id and creation time of the first chunk.
+    /// Returns a chunk with the id and creation time of the turn's first chunk.
     fn with_first_id(&self, fields: &Fields<'_>, edits: &[(&str, Option<String>)]) -> String {
         let (id, created) = self.first.clone().unwrap_or_default();
         let mut all = vec![("id", Some(id)), ("created", Some(created))];
@@ -399,7 +400,7 @@ impl ChatStreamMerger {
     fn record_usage(&mut self, fields: &Fields<'_>) {
         let Some(used) = fields.get("usage").and_then(usage::parse) else { return };
         self.round.usage = super::usage::read(&used);
-        // Some servers send the usage so far with every chunk; the last one counts.
+        // Some servers send the total usage so far with every chunk, so each value replaces the one before.
         self.round.used = Some(used);
     }
 }
@@ -417,7 +418,7 @@ fn template(fields: &Fields<'_>) -> String {
     if small.len() <= MAX_TEMPLATE_BYTES { small } else { r#"{"choices":[]}"#.to_owned() }
 }
 
-/// Whether this is the first piece of a call.
+/// Whether this is the first piece of a call, which is the only one with a name.
 fn is_first_piece(piece: &Fields<'_>) -> bool {
     ["function", "custom"].iter().any(|key| {
         let named = piece.get(key).and_then(Fields::read).and_then(|inner| inner.string("name"));

@@ -1,6 +1,7 @@
 //! Assembles a streamed round of Chat Completions into one message.
 //!
-//! The next request contains the complete message: its text, its calls, and all other fields.
+//! If another round follows, its request must contain this message completely: its text, its calls, and all other
+//! fields.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -15,9 +16,9 @@ use crate::usage::Usage;
 #[derive(Debug, Default)]
 pub(super) struct StreamedRound {
     pub(super) text: String,
-    /// Whether there was any text, even if it was not recorded.
+    /// Whether the round had any text, even if the text was too large to be recorded.
     pub(super) has_text: bool,
-    /// Other fields of the message, such as reasoning that must be sent back.
+    /// Other fields of the message. Some of them, such as reasoning, must be sent back to the upstream.
     pub(super) extra: Vec<(String, Value)>,
     pub(super) calls: Vec<StreamedCall>,
     pub(super) finish: Option<String>,
@@ -36,9 +37,9 @@ pub(super) struct StreamedCall {
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
-    /// Whether it calls a custom tool, whose input is not JSON.
+    /// Whether the called tool is a custom tool, whose input is not JSON.
     pub(super) custom: bool,
-    /// Other fields of the call.
+    /// Fields of the call that have no meaning here but must be kept.
     pub(super) extra: Vec<(String, String)>,
     pub(super) state: CallState,
 }
@@ -47,10 +48,10 @@ pub(super) struct StreamedCall {
 pub(super) enum CallState {
     #[default]
     Held,
-    /// Forwarded to the client under this index.
+    /// The call is forwarded to the client under this index.
     Forwarded(usize),
     Decided,
-    /// Held in a truncated round. It will not be answered, so it is removed from the message.
+    /// The call was held in a truncated round. It will not be answered, so it is removed from the message.
     Dropped,
 }
 
@@ -132,12 +133,12 @@ impl StreamedCall {
                         budget.hold(name.len());
                         self.name.push_str(&name);
                     }
-                    // Some servers send an object instead of a string.
+                    // Some servers send the arguments as an object instead of a string.
                     let arguments = function.get(key).filter(|raw| *raw != "null");
                     let text = function.string(key).or(arguments.map(str::to_owned));
                     let text = text.unwrap_or_default();
                     if let CallState::Forwarded(_) = self.state {
-                        // The client already has the arguments; this copy is only for the record.
+                        // The client gets these arguments as they arrive. The copy is only for the record.
                         if !budget.copy(text.len()) {
                             continue;
                         }

@@ -1,10 +1,9 @@
-//! Token counts of Chat Completions.
+//! Reads the token counts of Chat Completions.
 
 use serde_json::Value;
 
 use crate::usage::{self, Usage};
 
-/// Reads a `usage` object.
 pub(super) fn read(used: &Value) -> Usage {
     Usage {
         input: usage::token_count(used, &["prompt_tokens"]),

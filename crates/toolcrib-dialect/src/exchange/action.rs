@@ -1,4 +1,4 @@
-//! The configuration of an [`Exchange`](super::Exchange), and the actions that it asks its driver to perform.
+//! The configuration of an [`Exchange`](super::Exchange), and the actions that it requests from its driver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ pub struct ExchangeConfig {
     pub requested: RequestedMode,
     /// The upstream that the request is sent to.
     pub upstream: UpstreamDescription,
-    /// A hash of the caller's identity. Callers do not find each other's records.
+    /// A hash of the caller's identity, so that a caller never finds another caller's records.
     pub caller: [u8; 32],
     /// Maximum number of hidden rounds in one turn.
     pub max_hidden_rounds: usize,
     /// Limits on how much of a response is held in memory.
     pub limits: ResponseLimits,
-    /// Whether the caller's scope is limited. Calls are then checked even if nothing is deferred, because a model may
-    /// call a tool that it was not sent, and a response that cannot be checked is not forwarded.
+    /// Whether the caller's scope is limited. If it is, calls are checked even if nothing is deferred, because a model
+    /// may call a tool that it was not sent. A response that cannot be checked is not forwarded.
     pub checks_calls: bool,
     /// Features that upstreams were found not to support.
     pub learned: LearnedUnsupported,
@@ -45,7 +45,7 @@ pub struct ExchangeConfig {
 }
 
 impl ExchangeConfig {
-    /// Creates a config for an upstream's host, with the default for everything else.
+    /// Creates a config for an upstream with this host. All other fields have their defaults.
     pub fn new(host: impl Into<String>, counter: Arc<dyn TokenCounter>) -> Self {
         Self {
             settings: Arc::default(),
@@ -62,7 +62,7 @@ impl ExchangeConfig {
     }
 }
 
-/// What an exchange must know about the upstream.
+/// The properties of the upstream that an exchange depends on.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct UpstreamDescription {
@@ -83,27 +83,30 @@ impl UpstreamDescription {
     }
 }
 
-/// The next thing that the driver must do.
+/// The next action that the driver must perform.
 ///
-/// Exhaustive on purpose: a driver that skips an action breaks the exchange, so a new action must not go unnoticed.
+/// This enum is exhaustive on purpose. A driver that skips an action breaks the exchange, so the compiler must report
+/// every new action.
 #[derive(Debug)]
 pub enum Action {
-    /// Look up these keys and call [`Exchange::records_loaded`](super::Exchange::records_loaded).
+    /// Look up these keys, and pass the records to [`Exchange::records_loaded`](super::Exchange::records_loaded).
     LoadRecords(Vec<RecordKey>),
-    /// Make a toolset by this plan from [`Exchange::tools`](super::Exchange::tools), or reuse one with the same
-    /// [`cache_key`](ToolsetPlan::cache_key), and call [`Exchange::toolset_prepared`](super::Exchange::toolset_prepared).
+    /// Create a toolset from this plan and [`Exchange::tools`](super::Exchange::tools), or reuse one with the same
+    /// [`cache_key`](ToolsetPlan::cache_key). Then call
+    /// [`Exchange::toolset_prepared`](super::Exchange::toolset_prepared).
     PrepareToolset(Box<ToolsetPlan>),
     /// Send this request. Call [`Exchange::response_started`](super::Exchange::response_started) when the head of the
-    /// response arrives, or [`Exchange::upstream_unreachable`](super::Exchange::upstream_unreachable).
+    /// response arrives, or [`Exchange::upstream_unreachable`](super::Exchange::upstream_unreachable) if the request
+    /// fails.
     Send(OutgoingRequest),
     /// Start the client's response with this status and the headers of the upstream's last response.
     StartResponse(ResponseStart),
     /// Send these bytes of the body to the client.
     Forward(Bytes),
-    /// Store these records before the client gets the end of its response: its next request may reach
-    /// another replica at once.
+    /// Store these records before the client gets the end of its response, because the client's next request may reach
+    /// another replica immediately.
     StoreRecords(Vec<(RecordKey, Vec<u8>)>),
-    /// The request is sent again in another mode. For logs and metrics.
+    /// Log and count that the request is sent again in another mode.
     FellBack(ModeFallback),
     /// Remember these unsupported features for later requests.
     Remember(LearnedUnsupported),
@@ -111,7 +114,7 @@ pub enum Action {
     Done(ExchangeOutcome),
 }
 
-/// A request to the upstream.
+/// A request that the driver must send to the upstream.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OutgoingRequest {
@@ -133,13 +136,14 @@ pub struct OutgoingRequest {
 pub struct ResponseStart {
     /// The HTTP status.
     pub status: u16,
-    /// The body, or how it is delivered.
+    /// The complete body, or how the driver gets it.
     pub body: ResponseBody,
-    /// Whether the body is the upstream's, unchanged, so that its `content-length` is still valid.
+    /// Whether the upstream's body is forwarded unchanged, apart from its translation. If it is not translated either, its
+    /// `content-length` is still valid.
     pub is_unmodified: bool,
-    /// Whether the body is translated, so that headers with a hash of the original must be removed.
+    /// Whether the body is translated. If so, headers with a hash of the original body must be removed.
     pub is_translated: bool,
-    /// Rounds, searches and tokens, if they are already known.
+    /// The counts of rounds, searches and tokens, if they are already known.
     pub summary: Option<TurnSummary>,
 }
 
@@ -155,12 +159,12 @@ pub enum ResponseBody {
     Passthrough,
 }
 
-/// Reports that a request is sent again in another mode.
+/// A report that a request is sent again because it failed in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModeFallback {
     /// The mode that failed.
     pub from: Mode,
-    /// The feature that the upstream does not support; `None` if the request misused a feature, or if the upstream
+    /// The feature that the upstream does not support. `None` if the request misused a feature, or if the upstream
     /// rejected the request's thinking blocks.
     pub unsupported: Option<UnsupportedFeature>,
 }
@@ -172,51 +176,51 @@ pub struct ExchangeOutcome {
     pub ending: Ending,
     /// The HTTP status to log.
     pub status: u16,
-    /// Rounds, searches and tokens.
+    /// The counts of rounds, searches and tokens.
     pub summary: TurnSummary,
 }
 
-/// How an exchange ended. Exhaustive for the same reason as [`Action`].
+/// How an exchange ended. This enum is exhaustive for the same reason as [`Action`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The client got its response.
+    /// The client got its complete response, which may be an error that the upstream returned.
     Complete,
-    /// A hidden round failed after part of the stream was forwarded. The client got an error event of its API.
+    /// A hidden round failed after part of the stream was forwarded. The client was sent an error event of its API.
     Failed,
-    /// The upstream could not be reached, and the client has got nothing yet.
+    /// The upstream could not be reached, and nothing has been sent to the client yet.
     Unreachable,
     /// The upstream's response was cut off.
     CutOff,
-    /// The upstream's response exceeded a limit. If part of a stream was forwarded, the client also got an error event
-    /// of its API.
+    /// The upstream's response exceeded a limit. If part of a stream was already forwarded, the client was sent an
+    /// error event of its API.
     LimitExceeded(LimitExceeded),
-    /// The upstream's response is withheld from a caller with a limited scope. If part of a stream was forwarded,
-    /// the client has not been sent an error event yet.
+    /// The upstream's response is withheld, because the caller's scope is limited and the response is outside it or
+    /// cannot be checked. If part of a stream was already forwarded, the driver must still send an error event.
     Withheld(WithheldReason),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),
 }
 
-/// What was decided about a request, for headers, logs and statistics.
+/// The decision about a request, for headers, logs and statistics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecisionReport {
-    /// The name of the mode; `pass-through` or `bypass` if nothing is deferred.
+    /// The name of the mode. If nothing is deferred, `pass-through` or `bypass`.
     pub mode: &'static str,
-    /// The reasons, as text.
+    /// The reasons for the decision, as text.
     pub reason: String,
     /// The number of tools that the client sent.
     pub tools: usize,
-    /// How many of them were deferred.
+    /// How many of the client's tools were deferred.
     pub deferred: usize,
-    /// Tokens of the tools as the client sent them.
+    /// The number of tokens of the tools as the client sent them.
     pub tokens_before: usize,
-    /// Tokens of what is sent to the upstream instead.
+    /// The number of tokens of the tools as the upstream gets them.
     pub tokens_after: usize,
 }
 
 impl DecisionReport {
-    /// Creates a report about a request that is sent without reading its tools.
+    /// Creates a report about a request whose tools are not read.
     pub fn without_tools(mode: &'static str, reason: impl Into<String>) -> Self {
         Self { mode, reason: reason.into(), ..Self::default() }
     }

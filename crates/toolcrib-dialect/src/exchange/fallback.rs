@@ -1,4 +1,4 @@
-//! Chooses the mode in which a request is sent, and another mode if the upstream does not support the first one.
+//! Chooses the mode in which a request is sent. If the upstream does not support this mode, chooses another one.
 //!
 //! An upstream rejects an unsupported feature the first time that a request uses it: in the first round, or with the
 //! first answer to a search. The request is then sent again in another mode. The client does not notice, and the
@@ -29,29 +29,29 @@ pub(super) struct Fallback {
     now: u64,
     requested: RequestedMode,
     settings: Arc<Settings>,
-    /// The mode that the conversation already uses.
+    /// The mode that earlier turns of the conversation used, if any.
     conversation_mode: Option<Mode>,
-    /// Unsupported features, including those that this request ran into.
+    /// Features that the upstream is known not to support, including those that it rejected in this exchange.
     learned: LearnedUnsupported,
-    /// Whether `learned` contains a feature that is not yet confirmed to be unsupported.
+    /// Whether `learned` contains a rejected feature for which no other mode has succeeded yet.
     has_unconfirmed: bool,
-    /// Whether thinking blocks are removed.
+    /// Whether thinking blocks are removed from the request.
     strips_thinking: bool,
     fallbacks: usize,
 }
 
-/// One way to send a request.
+/// One attempt to send a request, in one mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
     pub(super) mode: Mode,
     pub(super) reason: ModeReason,
-    /// Beta features that the mode needs.
+    /// Beta features to request, because the mode needs them.
     pub(super) betas: &'static [&'static str],
     pub(super) strips_thinking: bool,
 }
 
 impl Attempt {
-    /// Nothing is deferred, so the mode does not matter.
+    /// An attempt that defers nothing. Its mode has no effect.
     pub(super) const PASSTHROUGH: Self = Self {
         mode: Mode::Bridge,
         reason: ModeReason::Configured,
@@ -92,7 +92,7 @@ impl Fallback {
 
     /// Returns the native features of the upstream, as far as they are known.
     pub(super) fn capability(&self, model: &str) -> Capability {
-        // A request that is translated to another API has only that API's features.
+        // A request that is translated to another API can use only that API's features.
         let api = self.upstream.other_api.unwrap_or(self.api);
         capability::resolve_capability(
             api,
@@ -104,10 +104,11 @@ impl Fallback {
         )
     }
 
-    /// Returns how to send the request, given what is known now; `None` if nothing is to be deferred.
+    /// Returns how to send the request, according to the features that are known now. Returns `None` if nothing is to
+    /// be deferred.
     pub(super) fn next_attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        // A hosted search always loads what it finds, so the setting `reveals` applies only to references.
+        // A hosted search always loads the tools that it finds, so the setting `reveals` applies only to references.
         let capability = match self.requested {
             RequestedMode::Defer(DisclosureSetting::Hosted) => capability,
             _ => capability.allowed_by(&self.settings),
@@ -119,12 +120,13 @@ impl Fallback {
         Some(Attempt { mode, reason, betas, strips_thinking: self.strips_thinking })
     }
 
-    /// Whether a response with this status may lead to another attempt.
+    /// Whether an error with this status may be answered by sending the request again.
     pub(super) fn can_fall_back(&self, status: u16) -> bool {
         matches!(status, 400 | 422) && self.fallbacks < MAX_FALLBACKS
     }
 
-    /// Examines an error of the upstream. Returns `Some` if the request should be sent again.
+    /// Examines an error of the upstream, and prepares the next attempt if one may succeed. Returns `None` if the
+    /// request should not be sent again.
     pub(super) fn try_fallback(
         &mut self,
         mode: Mode,
@@ -173,7 +175,7 @@ pub(super) fn supports_client_deferral(
     }
 }
 
-/// Returns the report about a request that is sent with this attempt.
+/// Returns the report about a request that is sent with this toolset in this attempt.
 pub(super) fn decision_report(toolset: &Toolset, attempt: &Attempt) -> DecisionReport {
     let deferral = toolset.deferral_reason();
     let (mode, reason) = if toolset.passes_through() {

@@ -1,9 +1,9 @@
 //! Translates requests and responses between the client's API and the upstream's.
 //!
-//! Most upstreams speak the client's API and need no translation. Others speak another API, or an older
-//! version of the same one. For them, requests are translated and responses translated back; the rest of an
-//! exchange always works in the client's API. Each round is translated separately, because its request contains
-//! everything that is needed.
+//! Most upstreams speak the client's API and need no translation. Others speak another API, or an older version of the
+//! same API. For these, requests are translated, and their responses are translated back. All other parts of an
+//! exchange work in the client's API. Each round is translated separately, because its request contains everything that
+//! is needed.
 
 use crate::api::Api;
 use crate::limits::{LimitExceeded, ResponseLimits};
@@ -17,19 +17,18 @@ use crate::translate::{Adapter, Untranslatable, adapter};
 pub(super) struct Translator {
     /// The client's API.
     api: Api,
-    /// The upstream's API, if it is another one.
+    /// The upstream's API, if it differs from the client's.
     other_api: Option<Api>,
-    /// Whether namespaces and the client's own search are replaced by plain functions.
+    /// Whether the client's namespaces and its own search are replaced by plain functions.
     pub(super) emulates_deferral: bool,
-    /// Whether thinking blocks are removed, because they were signed for another prompt.
+    /// Whether thinking blocks are removed, because the upstream rejected their signatures.
     pub(super) strips_thinking: bool,
     limits: ResponseLimits,
 }
 
-/// A translated request.
 pub(super) struct TranslatedRequest {
     pub(super) body: String,
-    /// The path, if it differs from the client's.
+    /// The path to send the request to, if it differs from the path of the client's request.
     pub(super) path: Option<&'static str>,
     /// Parts of the request that the upstream's API cannot express.
     pub(super) dropped: Vec<String>,
@@ -53,12 +52,12 @@ impl Translator {
         self.other_api.is_some()
     }
 
-    /// Whether anything is translated.
+    /// Whether requests must be changed in any way.
     pub(super) fn is_needed(self) -> bool {
         self.other_api.is_some() || self.emulates_deferral || self.strips_thinking
     }
 
-    /// Translates a request, and also returns the translation for its response.
+    /// Translates a request. Also returns the translation for the response to this request.
     pub(super) fn translate_request(
         self,
         body: String,
@@ -87,7 +86,7 @@ impl ResponseTranslation {
         self.emulation.is_some() || self.adapter.is_some()
     }
 
-    /// Translates a complete response. Returns its status and body.
+    /// Translates a complete response, and returns the status and body for the client.
     pub(super) fn complete_response(&mut self, status: u16, body: Vec<u8>) -> (u16, Vec<u8>) {
         let (status, body) = match &mut self.adapter {
             Some(adapter) => {
@@ -102,7 +101,7 @@ impl ResponseTranslation {
         }
     }
 
-    /// Reads bytes of a streamed response, and appends the client's bytes to `out`.
+    /// Translates bytes of a streamed response, and appends the bytes for the client to `out`.
     pub(super) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         match &mut self.adapter {
             Some(adapter) => {
@@ -114,17 +113,17 @@ impl ResponseTranslation {
         }
     }
 
-    /// Returns the limit that the response exceeded, if it did. The error event is already written.
+    /// Returns the limit that the response exceeded, if any. The error event for the client is already written.
     pub(super) fn exceeded(&self) -> Option<LimitExceeded> {
         self.adapter.as_ref().and_then(Adapter::exceeded)
     }
 
-    /// Bytes of the response that are held in memory.
+    /// Returns how many bytes of the response are held in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.adapter.as_ref().map_or(0, Adapter::held_bytes) + self.decoder.held_bytes()
     }
 
-    /// Ends a streamed response.
+    /// Ends a streamed response, and appends the remaining bytes for the client to `out`.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(adapter) = &mut self.adapter {
             let mut translated = Vec::new();
@@ -133,7 +132,7 @@ impl ResponseTranslation {
         }
         let rest = self.decoder.take_rest();
         match &mut self.emulation {
-            // Some servers omit the blank line after the last event.
+            // Some servers omit the blank line after the last event, so the rest may be an event.
             Some(emulation) if !rest.is_empty() => {
                 emulation.restore_event(&Event::from_bytes(rest), out);
             }
@@ -151,7 +150,7 @@ impl ResponseTranslation {
             match self.decoder.next_event() {
                 Ok(Some(event)) => emulation.restore_event(&event, out),
                 Ok(None) => return,
-                // The event is too large to translate and is forwarded unchanged. The turn, if there is one, reports
+                // The event is too large to be translated, so it is forwarded unchanged. If there is a turn, it reports
                 // the error.
                 Err(_) => return out.extend_from_slice(&self.decoder.take_rest()),
             }

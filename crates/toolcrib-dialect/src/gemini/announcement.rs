@@ -1,10 +1,10 @@
-//! Inserts the announcement into a user content.
+//! Inserts the announcement, which lists the deferred tools, into a user content.
 
 use toolcrib_text::json;
 
 use super::content::{GeminiContent, GeminiPart, PartKind};
 
-/// Returns the content with `text` inserted before the user's own text, but after function responses.
+/// Returns the content with `text` inserted before the user's own text, but after all function responses.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let content = GeminiContent::read(entry).filter(|content| !content.is_model)?;
     let is_result = |raw: &&&str| {

@@ -17,7 +17,7 @@ pub(super) fn signature<'a>(part: &Fields<'a>) -> Option<&'a str> {
     get_either(part, ["thoughtSignature", "thought_signature"]).map(|(_, raw)| raw)
 }
 
-/// A content: an entry of the history, or the content of a candidate.
+/// A content of the API: either an entry of the history, or the output of a candidate.
 pub(super) struct GeminiContent<'a> {
     pub(super) fields: Fields<'a>,
     /// Whether the content's role is `model`. A content without a role is the user's.
@@ -34,19 +34,17 @@ impl<'a> GeminiContent<'a> {
         Some(Self { fields, is_model, parts })
     }
 
-    /// Returns the same content with other parts.
+    /// Returns the content with its parts replaced.
     pub(super) fn with(&self, parts: &[String]) -> String {
         self.fields.with(&[("parts", Some(format!("[{}]", parts.join(","))))])
     }
 }
 
-/// One part of a content.
 pub(super) struct GeminiPart<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: PartKind<'a>,
 }
 
-/// The kind of a part.
 pub(super) enum PartKind<'a> {
     /// Visible text.
     Text(String),
@@ -88,13 +86,14 @@ impl<'a> GeminiPart<'a> {
         Some(Self { fields, kind })
     }
 
-    /// Returns the part with its call renamed. A signature in the part is kept.
+    /// Returns the part with another name in its call and, if `args` is set, other arguments. A signature in the part
+    /// is kept.
     pub(super) fn with_call(&self, name: &str, args: Option<&str>) -> Option<String> {
         self.edited(name, args.map(|args| ("args", Some(args.to_owned()))))
     }
 
-    /// Returns the part as the response to the call with this name and id. If the call has no id, the response
-    /// has none.
+    /// Returns the part as the response to the call with this name and id. If the call has no id, the response gets
+    /// none either.
     pub(super) fn as_result_of(&self, name: &str, id: Option<&str>) -> Option<String> {
         self.edited(name, Some(("id", id.map(json::quote))))
     }

@@ -11,11 +11,12 @@ use super::content::{GeminiContent, GeminiPart, PartKind, signature};
 use crate::dialect::ForwardedCall;
 use crate::hidden_rounds::HiddenAnswer;
 
-/// Placeholder for a lost signature. The API defines this value for calls that the model did not make.
+/// Placeholder for a missing signature. The API defines this value for calls that the model did not make.
 const SKIP_SIGNATURE_CHECK: &str = r#""skip_thought_signature_validator""#;
 
-/// Rewrites a content so that its calls to deferred tools go through the bridge tool `call`. The first call of a
-/// turn carries the signature; if that call was hidden, the signature was lost with the record.
+/// Rewrites a content so that its calls to deferred tools go through the bridge tool `call`. This is needed for turns
+/// without a record. The API expects a signature on the first call of a turn. If that call was hidden, its signature
+/// was lost with the record, so a placeholder is added.
 pub(super) fn wrap_deferred_calls(
     entry: &str,
     deferred: &dyn Fn(&str) -> bool,
@@ -56,12 +57,12 @@ fn with_signature(part: String, is_later: bool) -> String {
     }
 }
 
-/// A call that awaits its result.
+/// A call that has no result yet when the model's turn ends.
 struct AwaitedCall {
-    /// The upstream's id for the call, and the client's.
+    /// The id of the call in the upstream's history, and the id that the client uses for it.
     id: Option<String>,
     client_id: Option<String>,
-    /// The upstream's name for the tool, and the client's.
+    /// The name of the tool in the upstream's history, and the name that the client uses for it.
     name: String,
     client_name: Option<String>,
     /// Whether the call goes through the bridge tool.
@@ -69,11 +70,11 @@ struct AwaitedCall {
     has_result: bool,
 }
 
-/// Returns the calls at the end of a turn, in order.
+/// Returns the calls at the end of a turn that await results, in order.
 fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     let contents: Vec<GeminiContent<'_>> =
         turn.iter().filter_map(|entry| GeminiContent::read(entry)).collect();
-    // Calls before a user content were answered in that content.
+    // A user content inside a turn contains the answers to all calls before it.
     let first = contents.iter().rposition(|content| !content.is_model).map_or(0, |at| at + 1);
     let parts = contents[first..].iter().flat_map(|content| &content.parts);
     let calls = parts.filter_map(|raw| match GeminiPart::read(raw)?.kind {
@@ -96,9 +97,9 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     calls.collect()
 }
 
-/// Returns the call that a client's result belongs to. The call is found by id, then by name, then by the id of
-/// a call that already has a result (some clients send a result twice). If none of these matches, because the
-/// model misspelled the name, it is the next call to the bridge tool.
+/// Returns the call that a client's result belongs to. The call is found by id, then by name. Some clients send a
+/// result twice, so the next try is the id of a call that already has a result. If none of these matches, the model
+/// misspelled the name, and the result belongs to the next call to the bridge tool.
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))
@@ -112,8 +113,8 @@ fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usiz
         .or_else(|| find(&|call| call.is_bridge_call))
 }
 
-/// Returns the entries after a turn: the client's results under the upstream's names, with the hidden answers
-/// inserted among them in the order of the calls.
+/// Returns the entries after a turn: the client's results under the upstream's names, together with the hidden answers,
+/// in the order of the calls.
 pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -129,11 +130,12 @@ pub(super) fn insert_hidden_answers<'a>(
         }
         ordered.add(answer.at, hidden_answer(answer));
     }
-    // The calls that still have no result are those that were forwarded, in the same order.
+    // The calls that are not answered by a hidden answer are the forwarded calls, in the same order.
     for (call, known) in calls.iter_mut().filter(|call| !call.has_result).zip(forwarded) {
         call.client_id = known.client_id.map(str::to_owned);
     }
-    // If the client invented ids, they are removed, so the results must be in the order of the calls.
+    // Ids that the client invented are removed. Then only the order tells which result belongs to which call, so the
+    // results must be in the order of the calls.
     let has_invented_ids = calls.iter().any(|call| call.id.is_none() && call.client_id.is_some());
     let mut out: Vec<Cow<'a, str>> = Vec::new();
     let mut first: Option<GeminiContent<'a>> = None;
@@ -171,15 +173,16 @@ pub(super) fn insert_hidden_answers<'a>(
     out
 }
 
-/// The parts of a content with results, in the order of the calls.
+/// The parts of a content with results, sorted by the order of the calls.
 #[derive(Default)]
 struct OrderedResults {
     /// Parts before the client's first result.
     before: Vec<String>,
-    /// Each result with the position of its call, followed by the parts between it and the client's next result.
+    /// The position of each result's call, and the text of the result. The text is followed by the other parts between
+    /// this result and the client's next result.
     results: Vec<(usize, Vec<String>)>,
-    /// The client's last result so far, and the parts after it. These parts stay last, since they may be the
-    /// user's next message.
+    /// The index in `results` of the client's last result so far, and the parts after that result. These parts stay at
+    /// the end, because they may be the user's next message.
     last: Option<usize>,
     after: Vec<String>,
 }
@@ -189,7 +192,7 @@ impl OrderedResults {
         self.results.push((at, vec![part]));
     }
 
-    /// Adds the client's parts: results with the position of their call, and other parts with `None`.
+    /// Adds the client's parts. A result has the position of its call; any other part has `None`.
     fn with(mut self, parts: Vec<(Option<usize>, String)>) -> Self {
         for (at, part) in parts {
             match (at, self.last) {
@@ -221,8 +224,8 @@ fn has_results(content: &GeminiContent<'_>) -> bool {
     content.parts.iter().any(is_result)
 }
 
-/// Returns the position of the call that a part answers, or `None` if the part is not a result. Also returns the
-/// part's new text if the upstream has another name or id for the call.
+/// Returns the position of the call that a part answers, or `None` if the part is not a result. If the upstream has
+/// another name or id for the call, also returns the changed part.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
     let Some(part) = GeminiPart::read(raw) else { return (None, None) };
     let PartKind::Result(result) = &part.kind else { return (None, None) };
@@ -231,14 +234,14 @@ fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<
     };
     let call = &mut calls[at];
     call.has_result = true;
-    // Clients omit, invent or change ids. The result must have the same id as the call in the upstream's
-    // history, or none.
+    // Clients omit, invent or change ids. The result must have the same id as the call in the upstream's history, or no
+    // id if the call has none.
     let changes = call.name != result.name || call.id != result.id;
     let new = changes.then(|| part.as_result_of(&call.name, call.id.as_deref())).flatten();
     (Some(at), new)
 }
 
-/// Returns the function response for a hidden call.
+/// Returns the function response that answers a hidden call.
 fn hidden_answer(answer: &HiddenAnswer) -> String {
     let id = answer.id.as_deref().map(|id| format!(r#""id":{},"#, json::quote(id)));
     let id = id.unwrap_or_default();

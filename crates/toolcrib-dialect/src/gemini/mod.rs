@@ -1,8 +1,8 @@
 //! Gemini `generateContent`, on the developer API and on Vertex AI.
 //!
-//! The API has no deferral of its own, so deferred tools are called through the bridge. Calls arrive complete
-//! and often without an id; then their order identifies them. The path, not the body, selects the model and
-//! streaming.
+//! The API has no deferral of its own, so deferred tools are called through the bridge. Calls arrive complete and often
+//! without ids; in that case their order identifies them. The model and streaming are selected by the path, not by the
+//! body.
 
 mod announcement;
 mod content;
@@ -61,7 +61,7 @@ impl Dialect for GeminiDialect {
         history::insert_hidden_answers(turn, entries, answers, calls, toolset.names().call)
     }
 
-    /// Returns the turn unchanged: ids are optional in this API, so calls need no generated ones.
+    /// Returns the turn unchanged. Ids are optional in this API, so calls without an id do not need a generated one.
     fn with_generated_ids(&self, turn: Vec<String>, _generated: Vec<GeneratedId>) -> Vec<String> {
         turn
     }
@@ -95,7 +95,7 @@ impl Dialect for GeminiDialect {
         Box::new(response::GeminiResponseMerger::default())
     }
 
-    /// Returns nothing, because clients of this API parse every line as data and fail on a comment.
+    /// Returns nothing, because clients of this API parse every line as data and would fail on a comment.
     fn keep_alive(&self) -> &'static [u8] {
         b""
     }

@@ -1,6 +1,6 @@
 //! Merges the parts of all rounds of a turn.
 //!
-//! Each part is recorded for the upstream unchanged, and rewritten for the client if necessary.
+//! The upstream's version of each part is recorded unchanged. The client's version is rewritten if necessary.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -22,23 +22,23 @@ const MAX_ID_BYTES: usize = 1 << 10;
 pub(super) struct PartMerger {
     /// `responseId` of the first response, as JSON.
     id: Option<String>,
-    /// Parts of this round, for the upstream.
+    /// The parts of this round, as the upstream sent them.
     parts: Vec<String>,
     /// The text part that is still being received: whether it is a thought, and its text so far.
     open_text: Option<(bool, String)>,
-    /// Whether the client got text in an earlier round, and whether it got text in this round.
+    /// Whether the client got text in an earlier round (`had_text_before`) and in this round (`has_text`).
     had_text_before: bool,
     has_text: bool,
     /// Whether any part was hidden from the client or rewritten.
     pub(super) altered: bool,
-    /// Token usage of the earlier rounds, and of this one so far.
+    /// The token usage of all earlier rounds together, and the usage of this round so far.
     earlier_usage: Option<Value>,
     round_usage: Option<Value>,
 }
 
 impl PartMerger {
-    /// Adds a part and returns what the client gets for it. Calls always arrive complete, even in a round that
-    /// is truncated later, so they are decided about immediately.
+    /// Adds a part and returns the client's version of it, or `None` if the part is hidden. Calls always arrive
+    /// complete, even in a round that is truncated later, so each call is routed immediately.
     pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         let part = GeminiPart::read(raw);
         if router.budget.copy(raw.len()) {
@@ -75,8 +75,8 @@ impl PartMerger {
         }
     }
 
-    /// Records a part for the upstream. Pieces of one text are joined; all other parts are kept unchanged,
-    /// because a signature belongs to its part.
+    /// Records a part as the upstream sent it. Consecutive pieces of text are joined. All other parts are kept
+    /// unchanged, because a signature belongs to its part.
     fn record_part(&mut self, raw: &str, part: Option<&GeminiPart<'_>>) {
         let has_only_text = |part: &&GeminiPart<'_>| {
             part.fields.iter().all(|(key, _)| matches!(key, "text" | "thought"))
@@ -113,7 +113,7 @@ impl PartMerger {
     /// Records the id and the token usage of a response.
     pub(super) fn record_head(&mut self, response: &Fields<'_>) {
         if self.id.is_none() {
-            // A longer id is ignored, because every rewritten event repeats the id.
+            // An id that is too long is ignored, because every rewritten event repeats the id.
             let id = response.get("responseId").filter(|raw| raw.len() <= MAX_ID_BYTES);
             self.id = id.map(str::to_owned);
         }
@@ -121,8 +121,8 @@ impl PartMerger {
         self.round_usage = round_usage.or(self.round_usage.take());
     }
 
-    /// Returns the fields that describe the turn as a whole: the first response's id, and the token usage of all
-    /// rounds so far.
+    /// Returns the fields that describe the entire turn: the first response's id, and the token usage of all rounds so
+    /// far.
     pub(super) fn turn_fields(
         &self,
         response: &Fields<'_>,

@@ -9,9 +9,9 @@ use crate::request::{
 };
 use crate::splice::range_of;
 
-/// Reads the top-level fields of a body, and the path.
+/// Reads the top-level fields of a body. The model and streaming are read from the path in `target`.
 pub(super) fn read_outline<'a>(body: &Fields<'a>, target: &str) -> RequestOutline<'a> {
-    // Without a model and a method in the path, this is not a request of this API, whatever the body contains.
+    // Without a model and a method in the path, this is not a request of this API, even if its body looks like one.
     let Some(operation) = parse_path(target) else { return RequestOutline::default() };
     let is_set = |value: Option<(&str, &str)>| value.is_some_and(|(_, raw)| raw != "null");
     let inner = |keys| get_either(body, keys).and_then(|(_, raw)| Fields::read(raw));
@@ -83,7 +83,7 @@ fn add_to_fingerprint(segment: &mut SegmentBuilder, part: GeminiPart<'_>) {
         PartKind::Call(call) => {
             segment.call(call.id, call.name, call.args);
         }
-        // The content of a result is not fingerprinted, since clients shorten old results.
+        // The content of a result is not fingerprinted, because clients shorten old results.
         PartKind::Result(result) => {
             segment.fingerprint.call(result.id.as_deref(), &result.name, "");
         }
@@ -91,7 +91,7 @@ fn add_to_fingerprint(segment: &mut SegmentBuilder, part: GeminiPart<'_>) {
     }
 }
 
-/// Reads the choice of tools from the function calling config.
+/// Reads the tool choice from the function calling config.
 fn choice(calling: &Fields<'_>) -> ToolChoice {
     let mode = calling.string("mode").unwrap_or_default();
     let allowed = get_either(calling, ["allowedFunctionNames", "allowed_function_names"]);

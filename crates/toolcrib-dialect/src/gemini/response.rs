@@ -7,7 +7,7 @@ use super::part_merger::PartMerger;
 use crate::call_router::CallRouter;
 use crate::dialect::{ResponseMerger, Round, RoundEnd};
 
-/// A response, or an event of a stream: both have the same shape.
+/// A complete response, or an event of a stream, which has the same structure.
 pub(super) struct GeminiResponse<'a> {
     pub(super) fields: Fields<'a>,
     candidate: Option<Fields<'a>>,
@@ -30,7 +30,7 @@ impl<'a> GeminiResponse<'a> {
         self.content.as_ref().map_or(&[], |content| &content.parts)
     }
 
-    /// Returns how the round ended, if this response ends it. `STOP` does not mean that there are no calls.
+    /// Returns how the round ended, if this response ends it. `STOP` does not mean that the model made no calls.
     pub(super) fn end(&self) -> Option<RoundEnd> {
         let reason = self.candidate.as_ref().and_then(|it| it.string("finishReason"));
         match reason.as_deref() {
@@ -45,7 +45,7 @@ impl<'a> GeminiResponse<'a> {
         self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
     }
 
-    /// Whether the response has fields for the client besides its parts, finish reason and usage.
+    /// Whether the response has fields for the client in addition to its parts, finish reason and usage.
     pub(super) fn has_other_fields(&self) -> bool {
         let usual = ["content", "finishReason", "finishMessage", "index"];
         let more = |it: &Fields<'_>| it.iter().any(|(key, _)| !usual.contains(&key));
@@ -54,8 +54,8 @@ impl<'a> GeminiResponse<'a> {
             || self.fields.iter().any(|(key, _)| !around.contains(&key))
     }
 
-    /// Returns the response with these parts. If all parts were removed, an empty text remains, as at the end of
-    /// the API's own streams, because clients discard a turn whose content has no parts.
+    /// Returns the response with these parts. If all parts were removed, an empty text remains, because clients discard
+    /// a turn whose content has no parts. The API's own streams end in the same way.
     pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
         let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
         let content =
@@ -63,7 +63,7 @@ impl<'a> GeminiResponse<'a> {
         self.with_candidate(&candidate.with(&[("content", content)]), edits)
     }
 
-    /// Returns a response that has only these parts and does not end the turn.
+    /// Returns a response that contains these parts but does not end the turn.
     pub(super) fn with_parts_only(
         &self,
         parts: &[String],
@@ -97,7 +97,7 @@ impl<'a> GeminiResponse<'a> {
 /// Merges the responses of a turn.
 #[derive(Debug, Default)]
 pub(super) struct GeminiResponseMerger {
-    /// The last response, as it was received.
+    /// The response of the last round, as it was received.
     body: String,
     rounds: usize,
     merger: PartMerger,

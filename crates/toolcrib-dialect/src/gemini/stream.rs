@@ -1,8 +1,8 @@
 //! Merges the Gemini streams of several rounds into the stream of one response.
 //!
-//! Every event is a complete response with only the new parts. Events are forwarded unchanged until the first
-//! call that is not for the client. From then on, they are rewritten with one id, cumulative token usage and
-//! one end.
+//! Every event is a complete response that contains only the new parts. Events are forwarded unchanged until the first
+//! call that is held. From then on, they are rewritten so that the client gets a single response with one id,
+//! cumulative token usage and one end.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -20,7 +20,7 @@ pub(super) struct GeminiStreamMerger {
     is_round_over: bool,
     /// How the round ended, once it has.
     end: Option<RoundEnd>,
-    /// The event that ends the response. It is held back.
+    /// The event that ends the response. It is held back until the turn ends.
     end_event: Option<String>,
     failed: bool,
 }
@@ -88,7 +88,7 @@ impl StreamMerger for GeminiStreamMerger {
     }
 }
 
-/// Writes an event with its data on one line, because clients of this API do not join several lines.
+/// Writes an event with its data on one line, because clients of this API do not join the data of several lines.
 fn write(data: &str, out: &mut Vec<u8>) {
     sse::write_event(None, &json::compact(data), out);
 }

@@ -5,12 +5,11 @@ use toolcrib_text::json::Fields;
 
 use crate::tool_list::{self, ToolListEdit};
 
-/// Writes the client's tools, then our own, then those that a search found. Our tools and the found ones are
-/// added to the last remaining group, because some models reject functions in several groups.
+/// Writes the client's tools, then Toolcrib's own tools, then the tools that a search found. The own and the found
+/// tools are added to the last remaining group, because some models reject functions in several groups.
 ///
-/// Our tools are declared with `parametersJsonSchema`, even if the client uses the older `parameters`: each
-/// declaration may use either field, and `parameters` cannot describe the free-form object that the bridge
-/// needs.
+/// Toolcrib's own tools are declared with `parametersJsonSchema`, even if the client uses the older `parameters`. Each
+/// declaration may use either field, but `parameters` cannot describe the free-form object that the bridge needs.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = tool_list::edited_entries(input, edit, &|fields| fields.with(&[]));
     let more = edit.own.iter().map(|own| own.definition(DefinitionFormat::Gemini));

@@ -1,7 +1,7 @@
-//! Inserts the announcement into a user message.
+//! Inserts the announcement, which lists the deferred tools, into a user message.
 //!
-//! It goes into the user's own message, since the API joins consecutive messages of one role anyway. Tool
-//! results must come first in a message, so the text is inserted after them.
+//! It goes into the user's own message, because the API joins consecutive messages of one role anyway. Tool results
+//! must come first in a message, so the announcement is inserted after them.
 
 use toolcrib_text::json;
 

@@ -9,13 +9,12 @@ pub(super) struct Message<'a> {
 
 /// The content of a message.
 pub(super) enum MessageContent<'a> {
-    /// A string.
+    /// The content is a string.
     Text(String),
-    /// The JSON of each block.
+    /// The content is a list of blocks, each as JSON text.
     Blocks(Vec<&'a str>),
 }
 
-/// A content block.
 pub(super) struct ContentBlock<'a> {
     pub(super) fields: Fields<'a>,
     pub(super) kind: String,
@@ -28,7 +27,7 @@ impl<'a> Message<'a> {
         Some(Self { fields, role })
     }
 
-    /// Returns the message's content; `None` if it is neither a string nor a list of blocks.
+    /// Returns the message's content, or `None` if it is neither a string nor a list of blocks.
     pub(super) fn content(&self) -> Option<MessageContent<'a>> {
         if let Some(text) = self.fields.string("content") {
             return Some(MessageContent::Text(text));
@@ -36,7 +35,7 @@ impl<'a> Message<'a> {
         Some(MessageContent::Blocks(items(self.fields.get("content")?)?))
     }
 
-    /// Returns the message's parsed blocks. If the content is a string, there are none.
+    /// Returns the message's parsed blocks, or an empty list if the content is a string.
     pub(super) fn blocks(&self) -> Vec<ContentBlock<'a>> {
         match self.content() {
             Some(MessageContent::Blocks(blocks)) => {
@@ -46,7 +45,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the same message with other blocks.
+    /// Returns the message with its blocks replaced.
     pub(super) fn with(&self, blocks: &[String]) -> String {
         self.fields.with(&[("content", Some(json_list(blocks)))])
     }
@@ -68,7 +67,7 @@ impl<'a> ContentBlock<'a> {
         self.kind == "text" && self.fields.string("text").is_none_or(|text| text.trim().is_empty())
     }
 
-    /// Whether the block belongs to the provider's own tool search, as a call or as its result.
+    /// Whether the block is a call of the provider's own tool search, or the result of such a call.
     pub(super) fn is_search(&self) -> bool {
         match self.kind.as_str() {
             "server_tool_use" => {
@@ -79,7 +78,7 @@ impl<'a> ContentBlock<'a> {
         }
     }
 
-    /// Returns id, name and input of a `tool_use` block.
+    /// Returns the id, name and input of a `tool_use` block.
     pub(super) fn call(&self) -> Option<(Option<String>, String, &'a str)> {
         if self.kind != "tool_use" {
             return None;
@@ -88,7 +87,7 @@ impl<'a> ContentBlock<'a> {
         Some((self.fields.string("id"), name, self.fields.get("input").unwrap_or("{}")))
     }
 
-    /// Returns the tools that the provider's search found.
+    /// Returns the names of the tools that the provider's search found.
     pub(super) fn found_tools(&self) -> Vec<String> {
         let content = self.fields.get("content").and_then(Fields::read);
         let list = content.as_ref().and_then(|content| content.get("tool_references"));
@@ -97,13 +96,13 @@ impl<'a> ContentBlock<'a> {
     }
 }
 
-/// Returns the tool that a `tool_reference` block names; `None` for any other block.
+/// Returns the name of the tool in a `tool_reference` block, or `None` for any other block.
 pub(super) fn referenced_tool(text: &str) -> Option<String> {
     let block = ContentBlock::read(text).filter(|block| block.kind == "tool_reference")?;
     block.fields.string("tool_name")
 }
 
-/// Whether a tool name or type denotes a provider's tool search. Two gateways have names of their own.
+/// Whether a tool name or type denotes a provider's tool search. Two gateways use names of their own.
 pub(super) fn is_search_name(name: &str) -> bool {
     name.starts_with("tool_search_tool_")
         || matches!(name, "openrouter:tool_search" | "orq:tool_search")
@@ -129,7 +128,8 @@ pub(super) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))
 }
 
-/// Applies `change` to each item. `Some(None)` removes the item. Returns `None` if no item changed.
+/// Applies `change` to each item. `change` returns `None` to keep the item, or `Some(None)` to remove it. Returns
+/// `None` if no item changed.
 pub(super) fn edit_items(
     items: &[&str],
     mut change: impl FnMut(&str) -> Option<Option<String>>,

@@ -1,8 +1,8 @@
 //! Rewrites requests of clients that defer tools themselves, for a backend that does not support deferral.
 //!
-//! Some clients declare the provider's search and mark their tools with `defer_loading`; others search
-//! themselves and return `tool_reference` blocks. A backend without support rejects such a request, or silently
-//! drops half of it. The rewritten request has the same meaning without these features.
+//! Some clients declare the provider's search and mark their tools with `defer_loading`. Others search themselves and
+//! return `tool_reference` blocks. A backend without deferral rejects such a request, or silently drops parts of it.
+//! The rewritten request has the same meaning without these features.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -13,20 +13,20 @@ use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, re
 use crate::request::{ClientDeferral, Request};
 use crate::splice::{range_of, splice};
 
-/// Replaces a turn that consisted only of the provider's search.
+/// The text of a message of which nothing else is left, because it consisted only of the provider's search.
 const SEARCH_PLACEHOLDER: &str = "I searched for tools.";
 
 /// Rewrites a request so that it does not use deferral. Returns `None` if the request does not use deferral.
 ///
-/// If the client uses the provider's search, all tools are kept, so that they can be deferred in another way. If
-/// it uses references, only the tools that were loaded so far are kept, in the order in which they were loaded,
-/// so that `tools` only grows.
+/// If the client uses the provider's search, all tools are kept, so that they can be deferred in another way. If the
+/// client uses references, only the tools that were loaded so far are kept, in the order in which they were loaded. So
+/// `tools` only grows during a conversation.
 pub fn without_deferral(text: &str) -> Option<String> {
     let body = Fields::read(text)?;
     rewrite(text, body.get("tools"), body.get("messages")?)
 }
 
-/// Like [`without_deferral`], but takes a parsed request, so that its body need not be parsed again.
+/// Like [`without_deferral`], but takes a parsed request, so that the body is not parsed again.
 pub(crate) fn without_deferral_in(request: &Request) -> Option<String> {
     rewrite(&request.text, Some(request.tools()), request.history())
 }
@@ -74,8 +74,8 @@ fn loaded_tools(tools: &str, kind: ClientDeferral, loaded: &[String]) -> Option<
     Some(json_list(&now))
 }
 
-/// Returns the message without references and without blocks of the provider's search; `None` if it has
-/// neither.
+/// Returns the message with its references written as text, and without blocks of the provider's search. Returns `None`
+/// if it has neither.
 fn plain_message(entry: &str) -> Option<String> {
     let message = Message::read(entry)?;
     let MessageContent::Blocks(blocks) = message.content()? else { return None };
@@ -93,7 +93,7 @@ fn plain_message(entry: &str) -> Option<String> {
     Some(message.with(&left))
 }
 
-/// Returns a reference as a text block. Other fields of the block, such as `cache_control`, are kept.
+/// Returns a `tool_reference` block as a text block. Other fields of the block, such as `cache_control`, are kept.
 fn reference_as_text(raw: &str) -> Option<String> {
     let name = referenced_tool(raw)?;
     let text = json::quote(&format!("The tool {name} is loaded."));

@@ -1,7 +1,7 @@
-//! Restores hidden calls and answers in the messages.
+//! Restores hidden calls and answers in the messages of a conversation.
 //!
-//! The API requires all results of a turn at the beginning of the next user message. So hidden answers are put
-//! at the front of the client's message, or into a message of their own if the client sent none.
+//! The API requires all results of a turn at the beginning of the next user message. So hidden answers are put at the
+//! front of the client's message. If the client sent no message, they get a message of their own.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::dialect::{CallIdMapper, ForwardedCall};
 use crate::hidden_rounds::HiddenAnswer;
 use crate::toolset::Toolset;
 
-/// Replaces a result if none of the tools that it loaded exists any more.
+/// The text of a search result if none of the tools that it loaded exists any more.
 const TOOLS_UNAVAILABLE: &str = "The tools that were found are no longer available.";
 
 /// Rewrites a message so that its calls to deferred tools go through the bridge tool `call`.
@@ -38,7 +38,7 @@ pub(super) fn wrap_deferred_calls(
     edit_items(&blocks, |raw| wrapped(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// Inserts hidden answers at the front of the message that follows the calls.
+/// Inserts hidden answers at the front of the user message that follows the calls.
 pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],
@@ -75,7 +75,8 @@ pub(super) fn insert_hidden_answers<'a>(
 
 /// Replaces the call ids in a message's results with the upstream's, if the client sent different ids or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Parsing every message is expensive, and few clients change ids.
+    // Parsing every message is expensive, and few clients change ids. So messages are parsed only if an id may have
+    // changed.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
@@ -129,7 +130,7 @@ pub(super) fn result_block(answer: &HiddenAnswer, toolset: &Toolset) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{error}}}"#)
 }
 
-/// Adapts a stored turn to the copy that the client sends back, and to the tools that still exist.
+/// Adapts a stored turn to the version that the client sends back, and to the tools that still exist.
 pub(super) fn adapt_to_echo(
     stored: Vec<String>,
     echoed: &[&str],
@@ -157,8 +158,8 @@ pub(super) fn adapt_to_echo(
     stored
 }
 
-/// Returns the message without references to tools that no longer exist, since the API rejects a request with
-/// even one such reference.
+/// Returns the message without references to tools that no longer exist, because the API rejects a request with even
+/// one such reference.
 fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
     let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let is_missing =
@@ -175,7 +176,7 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
                 }
                 json_list(&left)
             }
-            // The provider's result may list no tools, so it needs no replacement text.
+            // A result of the provider's search may contain no tools, so it needs no replacement text.
             "tool_search_tool_result" => {
                 let inner = Fields::read(inner)?;
                 let found = content::items(inner.get("tool_references")?)?;
@@ -189,7 +190,7 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
     edit_items(&blocks, |raw| known(raw).map(Some)).map(|blocks| message.with(&blocks))
 }
 
-/// Returns the message with a cache breakpoint on its last block that can have one.
+/// Returns the message with a cache breakpoint on the last block that can have one.
 fn with_breakpoint(entry: &str, breakpoint: String) -> Option<String> {
     let message = Message::read(entry)?;
     let MessageContent::Blocks(blocks) = message.content()? else { return None };

@@ -1,7 +1,7 @@
 //! Anthropic Messages.
 //!
-//! This is the strictest of the four APIs: results must be in the message after their calls, thinking is signed,
-//! and a signature may cover everything before it. The API also supports deferral: `defer_loading`,
+//! This is the strictest of the four APIs. Results must be in the message after their calls. Thinking blocks are
+//! signed, and a signature may cover everything before the block. The API also supports deferral: `defer_loading`,
 //! `tool_reference`, and a hosted tool search.
 
 mod announcement;

@@ -1,8 +1,8 @@
 //! Loads tools again at the end of a history.
 //!
-//! If a tool was called in the history but the record of that turn is lost, the tool must be loaded again.
-//! Changing old turns or `tools` would invalidate the prompt cache. So a search call and its result are
-//! appended, which costs only a few tokens.
+//! If a tool was called in the history but the record of that turn is lost, the tool must be loaded again. Changing old
+//! turns or `tools` would invalidate the prompt cache. So a search call and its result are appended to the history
+//! instead, which costs only a few tokens.
 
 use toolcrib_text::json;
 
@@ -13,10 +13,11 @@ use crate::mode::MAX_REFERENCES;
 use crate::request::{Request, Speaker};
 use crate::toolset::Toolset;
 
-/// Returns a search for these tools by name, and its results.
+/// Returns messages with a search for these tools by name, and its results.
 ///
-/// Returns `None` if thinking is enabled, since a turn with calls must then begin with a signed thought. Also
-/// returns `None` if the history ends with an assistant message, since the model must continue that message.
+/// Returns `None` if thinking is enabled, because a turn with calls would then have to begin with a signed thinking
+/// block. Also returns `None` if the history ends with an assistant message, because the model must continue that
+/// message.
 pub(super) fn reload_tools(
     request: &Request,
     toolset: &Toolset,

@@ -30,14 +30,15 @@ pub(super) fn read_conversation(text: &str, messages: &str) -> Option<ParsedHist
         let message = Message::read(entry)?;
         let speaker = if message.role == "assistant" { Speaker::Model } else { Speaker::Client };
         let segment = rows.add(speaker, HistoryEntry::InBody(range_of(text, entry)));
-        // System messages are not fingerprinted, since they may change between requests (time, working folder).
+        // System messages are not fingerprinted, because they may contain text that changes between requests, such as
+        // the time or the working folder.
         let has_text = speaker == Speaker::Model || message.role == "user";
         add_to_fingerprint(&message, has_text, segment);
     }
     Some(rows.finish())
 }
 
-/// Adds a message to the fingerprint, without its thinking, since clients may drop thinking.
+/// Adds a message to the fingerprint. Thinking blocks are left out, because some clients drop them from the history.
 fn add_to_fingerprint(message: &Message<'_>, has_text: bool, segment: &mut SegmentBuilder) {
     if let (Some(MessageContent::Text(text)), true) = (message.content(), has_text) {
         segment.fingerprint.text(&text);
@@ -86,7 +87,7 @@ pub(super) fn client_deferral(tools: &str, messages: &str) -> Option<ClientDefer
                 .into_iter()
                 .any(|entry| !loaded_by(entry).is_empty())
     };
-    // A client that adds tools in messages defers them, since they are not in `tools`.
+    // Tools that a client adds in a message are not in `tools` from the start, so the client defers them.
     let adds = || {
         let entries = items(messages).unwrap_or_default().into_iter();
         messages.contains("tool_addition")
@@ -112,7 +113,7 @@ pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
     tool.get("defer_loading") == Some("true")
 }
 
-/// Returns the blocks of a `tool_result`; `None` if its content is a string.
+/// Returns the blocks in a `tool_result`, or `None` if its content is a string.
 pub(super) fn result_blocks<'a>(block: &ContentBlock<'a>) -> Option<Vec<&'a str>> {
     if block.kind != "tool_result" {
         return None;
@@ -120,7 +121,7 @@ pub(super) fn result_blocks<'a>(block: &ContentBlock<'a>) -> Option<Vec<&'a str>
     items(block.fields.get("content")?)
 }
 
-/// Returns the tools that are loaded by the results in a message.
+/// Returns the names of the tools that the results in a message load.
 pub(super) fn loaded_by(entry: &str) -> Vec<String> {
     let results = Message::read(entry).map(|message| message.blocks()).unwrap_or_default();
     let inner = results.iter().filter_map(result_blocks).flatten();

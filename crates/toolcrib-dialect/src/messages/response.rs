@@ -1,4 +1,4 @@
-//! Merges the complete responses of several rounds into one.
+//! Merges the complete responses of several Messages rounds into one.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -11,7 +11,7 @@ use crate::usage;
 /// Merges the responses of a turn.
 #[derive(Debug, Default)]
 pub(super) struct MessagesResponseMerger {
-    /// The last response, as it was received.
+    /// The response of the last round, as it was received.
     body: String,
     rounds: usize,
     /// `id` of the first response.
@@ -19,7 +19,7 @@ pub(super) struct MessagesResponseMerger {
     /// The blocks for the client, from all rounds.
     content: Vec<String>,
     usage: Option<Value>,
-    /// Whether any block was hidden or rewritten.
+    /// Whether any block was hidden from the client or rewritten.
     altered: bool,
 }
 
@@ -35,7 +35,7 @@ impl ResponseMerger for MessagesResponseMerger {
         let end = round_end(fields.string("stop_reason").as_deref(), router);
         let mut blocks = Vec::with_capacity(content.len());
         for (at, raw) in content.iter().enumerate() {
-            // Only the last block can be incomplete.
+            // A limit cuts off only the last block. All other blocks are complete.
             let truncated = end == RoundEnd::Truncated && at + 1 == content.len();
             if self.add_block(raw, truncated, router) {
                 blocks.push((*raw).to_owned());
@@ -62,7 +62,7 @@ impl ResponseMerger for MessagesResponseMerger {
 }
 
 impl MessagesResponseMerger {
-    /// Adds a block, and returns whether it is part of the upstream's history.
+    /// Adds a block. Returns whether the block is recorded for the upstream's history.
     fn add_block(&mut self, raw: &str, truncated: bool, router: &mut CallRouter) -> bool {
         let Some(block) = ContentBlock::read(raw) else {
             self.content.push(raw.to_owned());
@@ -109,13 +109,14 @@ impl MessagesResponseMerger {
     }
 }
 
-/// Returns the model's turn as a history entry. The API rejects a message without blocks.
+/// Returns the model's output as a history entry. Without blocks there is no entry, because the API rejects a message
+/// without blocks.
 pub(super) fn entry(blocks: &[String]) -> Vec<String> {
     if blocks.is_empty() { Vec::new() } else { vec![content::write_message("assistant", blocks)] }
 }
 
-/// Returns how a round ended, according to its `stop_reason`. If the provider's search is used, a paused turn is
-/// continued here, because the client does not know of the search.
+/// Returns how a round ended, according to its `stop_reason`. If the provider runs the search, the proxy continues a
+/// paused turn, because the client does not know about the search.
 pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,
@@ -124,7 +125,7 @@ pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     }
 }
 
-/// Returns the `stop_reason` for the client: `end_turn` instead of `tool_use` if all calls were hidden.
+/// Returns the `stop_reason` for the client. If all calls were hidden, this is `end_turn` instead of `tool_use`.
 pub(super) fn stop_reason(raw: &str, router: &CallRouter) -> String {
     let called = raw == r#""tool_use""# && router.forwarded_ids().is_empty();
     if called { r#""end_turn""#.to_owned() } else { raw.to_owned() }

@@ -1,7 +1,7 @@
 //! Merges the Messages streams of several rounds into the stream of one message.
 //!
-//! Events are forwarded unchanged until the first call is held. From then on, blocks are renumbered, and the
-//! end of the message waits for the last round.
+//! Events are forwarded unchanged until the first call is held. From then on, blocks are renumbered, and the end of the
+//! message is held back until the turn ends.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -26,9 +26,9 @@ pub(super) struct MessagesStreamMerger {
     /// Number of blocks that were forwarded to the client.
     forwarded_blocks: usize,
     round: StreamedRound,
-    /// The `message_delta` that ends the message. It is held back.
+    /// The `message_delta` that ends the message. It is held back until the turn ends.
     held_delta: Option<String>,
-    /// Token usage of the rounds that have ended.
+    /// The total token usage of all rounds that have ended.
     usage: Option<Value>,
     failed: bool,
 }
@@ -166,7 +166,7 @@ impl MessagesStreamMerger {
             return BlockState::Decided;
         }
         if let Some((_, name)) = &block.call {
-            // A call after a held one waits for it, so that the order is kept.
+            // A call after a held call must wait, so that the client gets the calls in order.
             let waits = self.round.blocks.iter().any(|block| block.state == BlockState::Held);
             if waits || router.route(name) == CallRoute::Hold {
                 return BlockState::Held;
@@ -180,7 +180,7 @@ impl MessagesStreamMerger {
         BlockState::Forwarded(upstream_index.unwrap_or(self.forwarded_blocks))
     }
 
-    /// Processes a delta or the end of a block.
+    /// Processes a delta of a block, or the end of a block.
     fn on_block_event(
         &mut self,
         event: &Event,
@@ -191,7 +191,7 @@ impl MessagesStreamMerger {
     ) {
         let index = index(fields);
         let Some(block) = self.round.blocks.iter_mut().rfind(|block| block.index == index) else {
-            // The upstream never started this block, so the event is forwarded unchanged.
+            // The upstream has not started a block with this index, so the event is forwarded unchanged.
             out.extend_from_slice(event.raw());
             return;
         };
@@ -255,7 +255,7 @@ impl MessagesStreamMerger {
             }
             block.state = BlockState::Decided;
             let resolved = if router.route(&name) == CallRoute::Forward {
-                // The call was held only because it waited for an earlier one.
+                // The call may be forwarded unchanged. It was held only because an earlier call was held.
                 router.note_forwarded_call(id, &name, &input);
                 ResolvedCall::Forward { name, arguments: input }
             } else {
@@ -282,8 +282,8 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Returns the token usage of all rounds. The result has the keys of the last round's final usage, and the
-    /// input token counts that the client knows from the start of the message.
+    /// Returns the total token usage of all rounds. It has the keys of the last round's final usage. It also has the
+    /// input token counts, because the client has seen those of the first round in `message_start`.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);
@@ -304,7 +304,7 @@ fn index(fields: &Fields<'_>) -> Option<u64> {
     fields.get("index").and_then(|raw| raw.parse().ok())
 }
 
-/// Forwards an event of a block under the client's index.
+/// Forwards an event of a block, with the block's index in the client's message.
 fn forward(event: &Event, kind: &str, fields: &Fields<'_>, index: usize, out: &mut Vec<u8>) {
     if fields.get("index").is_none_or(|raw| raw == index.to_string()) {
         out.extend_from_slice(event.raw());

@@ -1,7 +1,7 @@
 //! Assembles the blocks of a streamed round.
 //!
-//! Forwarded and held blocks are both assembled, because the next request must contain them complete, with all
-//! fields that were received, known or not.
+//! Both forwarded and held blocks are assembled. The next request must contain all of them completely, including fields
+//! that are unknown here.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -25,22 +25,22 @@ pub(super) struct StreamedRound {
 /// A block that is being received.
 #[derive(Debug)]
 pub(super) struct StreamedBlock {
-    /// The upstream's index.
+    /// The index of the block in the upstream's stream.
     pub(super) index: Option<u64>,
     /// The block as it was in its first event.
     start: String,
-    /// Text that deltas appended to a field, by field.
+    /// For each field, the text that deltas appended to it.
     texts: Vec<(String, String)>,
-    /// Other values that deltas sent for a field, by field. The last value counts.
+    /// For each field, the last value that is not text and was sent in a delta.
     values: Vec<(String, String)>,
     citations: Vec<String>,
-    /// The input of a call, as far as it was received.
+    /// The part of a call's input that was received in deltas.
     input: String,
-    /// The id and name of a call.
+    /// The id and name of the call, if the block is a call.
     pub(super) call: Option<(Option<String>, String)>,
     /// Whether the end of the block was received.
     pub(super) complete: bool,
-    /// Whether the router was notified of the call, if the call is forwarded while it is received.
+    /// Whether the router was notified of a call that is forwarded as it arrives.
     pub(super) recorded: bool,
     pub(super) state: BlockState,
 }
@@ -48,18 +48,17 @@ pub(super) struct StreamedBlock {
 /// What happens to a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockState {
-    /// Forwarded to the client under this index.
+    /// The block is forwarded to the client under this index.
     Forwarded(usize),
-    /// A call that is held until it is complete.
+    /// The block is a call that is held until it is complete.
     Held,
-    /// A call that was forwarded or answered, or a block that is hidden from the client.
+    /// The block is a call that was forwarded or answered, or another block that is hidden from the client.
     Decided,
-    /// A call of a truncated round, removed from the turn.
+    /// The block is a held call of a truncated round. It is removed from the turn.
     Dropped,
 }
 
 impl StreamedBlock {
-    /// Starts a block.
     pub(super) fn new(index: Option<u64>, start: &str) -> Self {
         let call = content::ContentBlock::read(start).and_then(|block| block.call());
         Self {
@@ -76,8 +75,8 @@ impl StreamedBlock {
         }
     }
 
-    /// Counts the start of the block towards the limits. If the limit for copies is reached, the start is
-    /// discarded; the record is then incomplete and is not stored.
+    /// Counts the start of the block towards the limits. If the limit for copies is exceeded, the start is discarded.
+    /// The record is then incomplete and is not stored.
     pub(super) fn count_start(&mut self, budget: &mut ResponseBudget) {
         budget.hold(PART_BYTES);
         match self.state {
@@ -89,12 +88,12 @@ impl StreamedBlock {
         }
     }
 
-    /// Adds a delta.
+    /// Adds the fields of a delta to the block.
     pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter().filter(|(key, _)| *key != "type") {
             let size = key.len() + raw.len();
             if let BlockState::Forwarded(_) = self.state {
-                // The client already has this data; the copy is only for the record.
+                // The client gets this data as it arrives. The copy is only for the record.
                 if !budget.copy(size) {
                     continue;
                 }
@@ -117,7 +116,8 @@ impl StreamedBlock {
         }
     }
 
-    /// Returns the input of a call: the received pieces, or else the input in the block's first event.
+    /// Returns the input of a call: the pieces received in deltas or, if there are none, the input in the block's first
+    /// event.
     pub(super) fn input(&self) -> String {
         if !self.input.trim().is_empty() {
             return self.input.clone();
@@ -126,7 +126,8 @@ impl StreamedBlock {
         start.and_then(|block| Some(block.call()?.2.to_owned())).unwrap_or_default()
     }
 
-    /// Returns the block as part of a history entry. `None` for a block that the API would reject.
+    /// Returns the block for the history entry. Returns `None` for a dropped call, or for a block that the API would
+    /// reject.
     pub(super) fn entry(&self) -> Option<String> {
         let start = Fields::read(&self.start)?;
         let mut edits: Vec<(&str, Option<String>)> = Vec::new();
@@ -142,7 +143,7 @@ impl StreamedBlock {
             edits.push(("citations", Some(content::json_list(&all))));
         }
         if !self.input.trim().is_empty() {
-            // An incomplete input is replaced by an empty object.
+            // An input that is not valid JSON, because it is incomplete, is replaced by an empty object.
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&self.input).is_ok();
             edits.push(("input", Some(if is_json { self.input.clone() } else { "{}".into() })));
         }
@@ -151,7 +152,7 @@ impl StreamedBlock {
         (!blank && self.state != BlockState::Dropped).then_some(entry)
     }
 
-    /// Writes the events of a complete call under the client's index.
+    /// Writes the events of a complete call. `index` is the block's index in the client's message.
     pub(super) fn write_events(
         &self,
         index: usize,

@@ -1,14 +1,15 @@
-//! Removes thinking from requests whose thought signatures have become invalid.
+//! Removes thinking blocks from requests if their signatures have become invalid.
 //!
-//! Newer models bind a thought to everything before it and reject it elsewhere. If a record is lost, the
-//! original prefix cannot be restored, so the thinking is removed and everything else is kept.
+//! The signature of newer models covers everything before the thinking block, and the API rejects the block after any
+//! other prefix. If a record is lost, the original prefix cannot be restored. Then all thinking blocks are removed and
+//! everything else is kept.
 
 use toolcrib_text::json::Fields;
 
 use super::content::{ContentBlock, Message, MessageContent, edit_items, items, json_list};
 use crate::splice::{range_of, splice};
 
-/// Returns the request without thinking in its history. A message that consisted only of thinking is removed.
+/// Returns the request without thinking blocks in its history. A message that consists only of thinking is removed.
 pub fn strip_thinking(text: &str) -> String {
     let messages = Fields::read(text).and_then(|body| body.get("messages"));
     let Some((messages, entries)) = messages.and_then(|raw| Some((raw, items(raw)?))) else {
@@ -25,7 +26,7 @@ pub fn strip_thinking(text: &str) -> String {
     }
 }
 
-/// Returns the message without thinking blocks; `None` if nothing is left.
+/// Returns the message without thinking blocks, or `None` if no other blocks are left.
 pub(super) fn without_thinking(entry: &str) -> Option<String> {
     let Some(message) = Message::read(entry) else { return Some(entry.to_owned()) };
     let Some(MessageContent::Blocks(blocks)) = message.content() else {

@@ -1,8 +1,8 @@
-//! Writes `tools` for Messages: deferred tools, our own tools, and the cache breakpoint.
+//! Writes `tools` for Messages: deferred tools, Toolcrib's own tools, and the cache breakpoint.
 //!
-//! The API rejects a cache breakpoint on a deferred tool, and dropping the breakpoint would lose the client's
-//! cache. So the breakpoint moves to the last tool that is sent in full. A request never gets more breakpoints
-//! than the client set, so the API's limit of four per request remains the client's responsibility.
+//! The API rejects a cache breakpoint on a deferred tool, and dropping the breakpoint would lose the client's cache. So
+//! the breakpoint is moved to the last tool that is sent in full. A request never gets more breakpoints than the client
+//! set, so the API's limit of four per request remains the client's responsibility.
 
 use toolcrib_core::DefinitionFormat;
 use toolcrib_text::json::Fields;
@@ -11,7 +11,7 @@ use super::content::{items, json_list};
 use crate::mode::{HostedSearch, Mode};
 use crate::tool_list::{self, ToolEdit, ToolListEdit};
 
-/// Writes the client's tools, then our own, then those that a search found.
+/// Writes the client's tools, then Toolcrib's own tools, then the tools that a search found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let defer = |fields: &Fields<'_>| {
         fields.with(&[("defer_loading", Some("true".into())), ("cache_control", None)])
@@ -42,7 +42,8 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
         );
         return vec![tool];
     }
-    // The token counting endpoint rejects the provider's own tools, and a list in which every tool is deferred.
+    // The token counting endpoint rejects the provider's own tools. It also rejects a list in which every tool is
+    // deferred, so a plain search tool is added to such a list.
     if entries.iter().any(|entry| is_loaded(entry)) {
         return Vec::new();
     }
@@ -50,7 +51,7 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
     vec![stand_in.to_owned()]
 }
 
-/// Returns the client's last breakpoint if it is on a tool that is not sent in full.
+/// Returns the client's last cache breakpoint if it is on a tool that is not sent in full.
 fn displaced_breakpoint(input: &str, edit: &ToolListEdit<'_>) -> Option<String> {
     let mut breakpoint = None;
     for item in items(input).unwrap_or_default() {
@@ -78,7 +79,7 @@ fn is_loaded(entry: &str) -> bool {
     Fields::read(entry).is_some_and(|fields| fields.get("defer_loading") != Some("true"))
 }
 
-/// Returns a found definition without its breakpoint, which has been moved already.
+/// Returns the definition of a found tool without its cache breakpoint, which has been moved to another tool.
 fn without_breakpoint(definition: &str) -> String {
     match Fields::read(definition).filter(|fields| fields.get("cache_control").is_some()) {
         Some(fields) => fields.with(&[("cache_control", None)]),

@@ -1,8 +1,8 @@
-//! The tools that a request declares, as calls refer to them.
+//! The tools that a request declares, under the names that calls use.
 //!
-//! The request has already been narrowed, so the caller may use every tool that is still in it: those in
-//! the list of tools and those that the history loads. Tools that only a previous response has loaded are unknown
-//! here; a caller with a limited scope must send them again.
+//! Tools outside the caller's scope have already been removed, so the caller may use every tool that is still in the
+//! request: those in `tools` and those that the history loads. Tools that only a previous response loaded are unknown
+//! here, so a caller with a limited scope must send them again.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,21 +11,21 @@ use toolcrib_text::json::{self, Fields};
 use crate::scope::fold_key;
 use crate::tool_list;
 
-/// Declared tools.
+/// The tools that a request declares.
 #[derive(Debug, Default)]
 pub(super) struct DeclaredTools {
-    /// Names of functions, with and without a namespace.
+    /// The names of all functions, whether or not they are in a namespace.
     names: HashSet<String>,
-    /// Namespaces and hosted servers, with the names of their tools.
+    /// Pairs of a namespace or hosted server and the name of one of its tools.
     members: HashSet<(String, String)>,
-    /// Types of tools that are not functions, and the names of those tools.
+    /// The types and names of tools that are not functions.
     types: BTreeSet<String>,
-    /// Folded keys of Gemini's tools that are not functions.
+    /// The keys of Gemini's tools that are not functions, in the form that `fold_key` returns.
     hosted: BTreeSet<String>,
 }
 
 impl DeclaredTools {
-    /// Reads the body of a request.
+    /// Reads the tools that the body of a request declares.
     pub(super) fn read(body: &[u8]) -> Self {
         let mut declared = Self::default();
         let body = std::str::from_utf8(body).ok().and_then(Fields::read);
@@ -47,7 +47,7 @@ impl DeclaredTools {
         declared
     }
 
-    /// Adds the definitions in a system message.
+    /// Adds the tools that `tool_addition` blocks in a message declare.
     fn additions(&mut self, entry: &Fields<'_>) {
         for block in objects(entry.get("content").unwrap_or("[]")) {
             let tool = block.get("tool").and_then(Fields::read);
@@ -66,7 +66,7 @@ impl DeclaredTools {
         }
     }
 
-    /// Adds a list of tools; `group` is the namespace that contains it.
+    /// Adds a list of tools. `group` is the namespace that contains the list, if any.
     fn list(&mut self, raw: &str, group: Option<&str>) {
         for entry in objects(raw) {
             let name = tool_list::name(&entry);
@@ -85,7 +85,7 @@ impl DeclaredTools {
                 self.list(entry.get(key).unwrap_or("[]"), None);
             }
             match kind.as_deref() {
-                // Gemini's entries have no type, and each key is a tool.
+                // Gemini's entries have no type. Each key of an entry is a tool.
                 None if name.is_none() => {
                     let keys = entry.iter().map(|(key, _)| fold_key(key));
                     self.hosted.extend(keys.filter(|key| !key.is_empty()));
@@ -103,7 +103,8 @@ impl DeclaredTools {
         }
     }
 
-    /// Adds the tools of a hosted server: a list of names, an object with such a list, or an object with names as keys.
+    /// Adds the tools of a hosted server. `allowed` is a list of names, an object with such a list, or an object whose
+    /// keys are names.
     fn server(&mut self, label: &str, allowed: &str) {
         let fields = Fields::read(allowed);
         let listed = fields.as_ref().map_or(Some(allowed), |fields| fields.get("tool_names"));
@@ -115,8 +116,8 @@ impl DeclaredTools {
         self.members.extend(names.into_iter().map(|name| (label.to_owned(), name)));
     }
 
-    /// Whether there is a tool of this name, in this namespace if one is given. The Responses API reports a tool
-    /// without a namespace under a namespace with the tool's own name.
+    /// Whether the request declares a tool of this name, in this namespace if one is given. If a tool has no namespace,
+    /// the Responses API reports the tool's own name as its namespace.
     pub(super) fn has(&self, namespace: Option<&str>, name: &str) -> bool {
         match namespace {
             Some(namespace) if namespace != name => {
@@ -126,12 +127,12 @@ impl DeclaredTools {
         }
     }
 
-    /// Whether a hosted server has a tool of this name.
+    /// Whether this hosted server has a tool of this name.
     pub(super) fn has_member(&self, server: &str, name: &str) -> bool {
         self.members.contains(&(server.to_owned(), name.to_owned()))
     }
 
-    /// Whether some namespace or server has a tool of this name.
+    /// Whether any namespace or hosted server has a tool of this name.
     pub(super) fn has_member_of_any(&self, name: &str) -> bool {
         self.members.iter().any(|(_, member)| member == name)
     }
@@ -145,24 +146,27 @@ impl DeclaredTools {
             && loaded.types.is_subset(&self.types)
     }
 
-    /// Whether there is a tool of this type, or of a version of it such as `computer_use_preview` for `computer`.
+    /// Whether the request declares a tool of this type or of one of its versions. For example, `computer_use_preview`
+    /// is a version of `computer`.
     pub(super) fn has_type(&self, kind: &str) -> bool {
         let versions = ["", "_preview", "_use_preview"];
         self.types.iter().any(|own| {
-            // Some gateways put their name before the type.
+            // Some gateways put their name and a colon before the type.
             let own = own.rsplit(':').next().unwrap_or(own);
             let version = undated(own).strip_prefix(kind);
             version.is_some_and(|version| versions.contains(&version))
         })
     }
 
-    /// Whether a hosted tool makes calls with this name: `code_execution` makes calls of `bash_code_execution`.
+    /// Whether a declared hosted tool makes calls with this name. For example, `code_execution` makes calls of
+    /// `bash_code_execution`.
     pub(super) fn has_hosted_suffix(&self, name: &str) -> bool {
         let mut types = self.types.iter().map(|own| undated(own)).filter(|own| !own.is_empty());
         types.any(|own| name.ends_with(own))
     }
 
-    /// Whether a hosted tool of Gemini makes calls of this type: `googleSearch` makes calls of `GOOGLE_SEARCH_WEB`.
+    /// Whether a declared hosted tool of Gemini makes calls of this type. For example, `googleSearch` makes calls of
+    /// type `GOOGLE_SEARCH_WEB`.
     pub(super) fn has_hosted_prefix(&self, kind: &str) -> bool {
         let kind = fold_key(kind);
         self.hosted.iter().any(|own| kind.starts_with(own.as_str()))

@@ -1,4 +1,4 @@
-//! Inserts the announcement into a user message.
+//! Inserts the announcement, which lists the deferred tools, into a user message.
 
 use toolcrib_text::json;
 

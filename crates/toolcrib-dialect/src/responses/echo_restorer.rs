@@ -1,8 +1,8 @@
 //! Restores the parts of the client's request that a response repeats.
 //!
-//! The API repeats much of the request in every response. The upstream's request is not the client's, so these
-//! parts are replaced: the tools, the id of the previous response, and the namespace of a called tool. The
-//! client's tools are parsed only when they are first needed, and most turns never need them.
+//! The API repeats much of the request in every response. The upstream got a different request from the one that the
+//! client sent. So the client's values are restored: the tools, the id of the previous response, and the namespace of a
+//! called tool. The client's tools are parsed only when they are first needed, and most turns never need them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,9 +18,9 @@ use crate::toolset::Toolset;
 /// The parts of the client's request that are restored in responses.
 #[derive(Debug)]
 pub(super) struct EchoRestorer {
-    /// The id of the previous response, as JSON.
+    /// The id of the previous response that the client sent, as JSON.
     previous: Option<String>,
-    /// Whether the API stores the response.
+    /// Whether the API will store the response.
     pub(super) is_stored: bool,
     declared: OnceLock<DeclaredNamespaces>,
 }
@@ -28,7 +28,7 @@ pub(super) struct EchoRestorer {
 /// The namespaces that the client's tools declare.
 #[derive(Debug, Default)]
 struct DeclaredNamespaces {
-    /// The namespace of each tool. A name that is declared twice is left out.
+    /// The namespace of each tool, by the tool's name. Names that are declared twice are left out.
     namespaces: HashMap<String, Option<String>>,
 }
 
@@ -45,7 +45,7 @@ impl EchoRestorer {
         self.declared.get_or_init(|| DeclaredNamespaces::of(toolset.input()))
     }
 
-    /// Returns the edits that turn a response in `text` into a response to the client's request.
+    /// Returns the edits that restore the client's values in a response. `response` is part of `text`.
     pub(super) fn restore(
         &self,
         text: &str,
@@ -65,8 +65,8 @@ impl EchoRestorer {
         changes
     }
 
-    /// Returns the edits that give a call to this tool the namespace that the client declared, or that remove
-    /// the namespace if the client declared none.
+    /// Returns the edits that restore the namespace in a call of `tool`: the client's namespace is set, or the
+    /// namespace is removed if the client declared none.
     pub(super) fn restore_namespace(
         &self,
         call: &Fields<'_>,
@@ -82,7 +82,7 @@ impl EchoRestorer {
     }
 }
 
-/// A key of an item and its new value; `None` removes the key.
+/// The key of a field and its new value. `None` removes the field.
 pub(super) type FieldEdit = (&'static str, Option<String>);
 
 impl DeclaredNamespaces {

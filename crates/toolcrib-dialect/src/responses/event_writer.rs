@@ -1,7 +1,7 @@
 //! Writes the events of one response.
 //!
-//! As long as every event of the upstream is forwarded, the upstream's sequence numbers and indices are kept.
-//! From the first hidden event on, they are assigned here.
+//! As long as every event of the upstream is forwarded, the upstream's sequence numbers and indices are kept. From the
+//! first hidden event on, new numbers and indices are assigned here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,27 +22,27 @@ pub(super) struct UpstreamEvent<'a> {
 }
 
 impl<'a> UpstreamEvent<'a> {
-    /// Returns the response object in the event.
+    /// Returns the response object in the event, if there is one.
     pub(super) fn response(&self) -> Option<Fields<'a>> {
         self.fields.get("response").and_then(Fields::read)
     }
 }
 
-/// Writes events, and numbers them and their items.
+/// Writes events, and assigns sequence numbers and item indices.
 #[derive(Debug, Default)]
 pub(super) struct EventWriter {
-    /// Whether sequence numbers and indices are assigned here, because something was hidden or added.
+    /// Whether new sequence numbers and indices are assigned, because an event was hidden or added.
     renumbers: bool,
     /// The next sequence number. `None` for a server that does not number its events.
     sequence: Option<u64>,
-    /// The next index of an item.
+    /// The index of the next item.
     index: u64,
     /// Whether events have an `event` field in addition to the type in their data.
     named: bool,
 }
 
 impl EventWriter {
-    /// Assigns sequence numbers and indices here from now on.
+    /// Assigns new sequence numbers and indices from now on.
     pub(super) fn renumber(&mut self) {
         self.renumbers = true;
     }
@@ -51,7 +51,8 @@ impl EventWriter {
         self.renumbers
     }
 
-    /// Returns the client's index for the next item, whose upstream index is `upstream_index`.
+    /// Returns the index of the next item in the client's response. `upstream_index` is its index in the upstream's
+    /// response.
     pub(super) fn next_index(&mut self, upstream_index: u64) -> u64 {
         let index = if self.renumbers { self.index } else { upstream_index };
         self.index = index.saturating_add(1);
@@ -64,8 +65,8 @@ impl EventWriter {
         number
     }
 
-    /// Writes an event of the upstream with `changes` applied to its data. All other bytes are kept. `index` is
-    /// the client's index for the event's item.
+    /// Writes an event of the upstream with `changes` applied to its data. All other bytes are kept. `index` is the
+    /// item's index in the client's response.
     pub(super) fn write_edited(
         &mut self,
         upstream: UpstreamEvent<'_>,
@@ -106,7 +107,8 @@ impl EventWriter {
         }
     }
 
-    /// Writes a new event: its type, its sequence number, and `more`, which begins with a comma.
+    /// Writes a new event with this type and the next sequence number. `more` contains the other fields and begins with
+    /// a comma.
     pub(super) fn write_new(&mut self, kind: &str, more: &str, out: &mut Vec<u8>) {
         let number = self.sequence.map(|_| self.next_number(0));
         let number = number.map(|number| format!(r#","sequence_number":{number}"#));

@@ -37,7 +37,8 @@ pub(super) fn qualify_deferred_calls(
 ) -> Option<String> {
     let (item, name) = deferred_call(entry, deferred)?;
     let has_namespace = item.fields.string("namespace").is_some_and(|space| space == name);
-    // A namespace that the client set is replaced, because the tool is loaded into a different one.
+    // A namespace that the client set is replaced, because the tool is loaded into a namespace with the tool's own
+    // name.
     (!has_namespace).then(|| item.fields.with(&[("namespace", Some(json::quote(&name)))]))
 }
 
@@ -78,7 +79,7 @@ pub(super) fn insert_hidden_answers<'a>(
             continue;
         }
         let text = match (answer.text.as_str(), answer.references.is_empty()) {
-            // The tools are loaded by an item below. To the model, an empty result would look like a failure.
+            // The tools are loaded by a later item. To the model, an empty result would look like a failure.
             ("", false) => Cow::Borrowed("The tools are loaded."),
             (text, _) => Cow::Borrowed(text),
         };
@@ -87,7 +88,7 @@ pub(super) fn insert_hidden_answers<'a>(
             r#"{{"type":"{kind}_output","call_id":{id},"output":{text}}}"#
         )));
         for tool in &answer.references {
-            // A tool may be declared only once.
+            // The API allows each tool to be declared only once.
             if !loaded.iter().any(|known| known.name == tool.name) {
                 loaded.push(tool);
             }
@@ -104,7 +105,8 @@ pub(super) fn insert_hidden_answers<'a>(
 
 /// Replaces the call id in an output item with the upstream's, if the client sent a different id or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
-    // Parsing every entry is expensive, and few clients change ids.
+    // Parsing every entry is expensive, and few clients change ids. So entries are parsed only if an id may have
+    // changed.
     if ids.is_empty() {
         return Cow::Borrowed(entry);
     }
@@ -116,7 +118,7 @@ fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, s
     new.map_or(Cow::Borrowed(entry), Cow::Owned)
 }
 
-/// Adds the generated id to a call that has no id.
+/// Adds a generated id to the entry, if it is a call without an id.
 pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) -> Option<String> {
     let item = Item::read(entry)?;
     let call = item.client_call().filter(|call| call.id.is_none())?;
@@ -130,8 +132,8 @@ pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)
 }
 
-/// Returns the type of the call that a result belongs to: a function call, a custom tool call, or a call to the
-/// API's own tool search. If only the provider stores the call, the mode determines its type.
+/// Returns the type of the call that `answer` belongs to: a function call, a custom tool call, or a call of the API's
+/// own tool search. If the call is not in `turn`, because only the provider stores it, the mode determines its type.
 fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) -> &'static str {
     let call = turn.iter().rev().filter_map(|entry| Item::read(entry)).find(|item| {
         item.kind.ends_with("_call") && item.call_id().as_deref() == answer.id.as_deref()
@@ -146,8 +148,8 @@ fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) ->
     }
 }
 
-/// Removes the reasoning from a stored turn if the client removed it, because the API rejects reasoning of
-/// another model. Item ids are removed too, since they tie reasoning to the item after it.
+/// Removes reasoning items from a stored turn if the client removed them, because the API rejects the reasoning of
+/// another model. Item ids are removed too, because they tie a reasoning item to the item after it.
 pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String> {
     let is_reasoning = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
     let is_reference =

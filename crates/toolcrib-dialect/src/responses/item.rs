@@ -1,13 +1,12 @@
 //! Reads the fields that the proxy needs from a Responses item.
 //!
-//! Items in `input` and in `output` have the same form, so one reader serves both, and the fingerprint of a turn
-//! is the same whether it is computed from the response or from the client's next request.
+//! Items in `input` and in `output` have the same form, so this reader is used for both. Therefore a turn has the same
+//! fingerprint whether it is read from the response or from the client's next request.
 
 use toolcrib_text::json::{self, Fields};
 
 use crate::request::Speaker;
 
-/// An item.
 pub(super) struct Item<'a> {
     pub(super) fields: Fields<'a>,
     /// The item's type, which a message may omit.
@@ -17,7 +16,7 @@ pub(super) struct Item<'a> {
 /// A call that the client must answer.
 pub(super) struct ItemCall {
     pub(super) id: Option<String>,
-    /// The tool's name, or the item's type for a call without a name, such as a shell call.
+    /// The tool's name. A call without a name, such as a shell call, has the item's type as its name.
     pub(super) name: String,
     /// The arguments as JSON text, without the string encoding of the API.
     pub(super) arguments: String,
@@ -33,12 +32,12 @@ impl<'a> Item<'a> {
         Some(Self { fields, kind })
     }
 
-    /// Returns who sent the item. Tools that the provider ran itself are part of the model's turn.
+    /// Returns who sent the item. Calls and results of tools that the provider ran itself belong to the model's turn.
     pub(super) fn speaker(&self) -> Speaker {
         let model = match self.kind.as_str() {
             "message" => self.fields.string("role").as_deref() == Some("assistant"),
             "tool_search_output" => self.call_id().is_none(),
-            // Clients refer only to items that they received.
+            // Clients refer only to items that they received, so these belong to the model.
             "item_reference"
             | "reasoning"
             | "compaction"
@@ -68,7 +67,7 @@ impl<'a> Item<'a> {
     pub(super) fn client_call(&self) -> Option<ItemCall> {
         let text = |key: &str| {
             let raw = || self.fields.get(key).filter(|raw| *raw != "null").map(str::to_owned);
-            // Some servers send an object instead of a string.
+            // Some servers send the arguments as an object instead of a string.
             self.fields.string(key).or_else(raw).unwrap_or_default()
         };
         let id = self.call_id();
@@ -83,7 +82,8 @@ impl<'a> Item<'a> {
                 let (id, name) = (self.fields.string("id"), self.kind.clone());
                 Some(ItemCall { id, name, arguments: String::new() })
             }
-            // Tool search, shell, computer use. Calls that the provider runs itself have no `call_id`.
+            // These are calls of tool search, shell or computer use. A call that the provider runs itself has no
+            // `call_id`.
             kind if kind.ends_with("_call") && id.is_some() => {
                 Some(ItemCall { id, name: self.kind.clone(), arguments: text("arguments") })
             }
@@ -114,7 +114,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Returns the name in a function, a custom tool, or a choice of one.
+/// Returns the name of a function or custom tool, from its definition or from a tool choice.
 pub(super) fn callable_name(text: &str) -> Option<String> {
     let fields = Fields::read(text)?;
     let kind = fields.string("type")?;

@@ -1,7 +1,7 @@
 //! Decides what happens to an item of a response.
 //!
-//! The rules are the same for streams and complete responses: a call to one of our tools is answered and hidden,
-//! a call to a deferred tool is forwarded under its real name, and everything else is forwarded unchanged. The
+//! The rules are the same for streams and complete responses. A call to one of Toolcrib's own tools is answered and
+//! hidden. A call to a deferred tool is forwarded under its real name. Everything else is forwarded unchanged. The
 //! upstream's history gets the original item.
 
 use toolcrib_text::json;
@@ -13,7 +13,7 @@ use crate::mode::Mode;
 use crate::tool_list;
 use crate::toolset::Toolset;
 
-/// What happens to an item.
+/// The decision about one item.
 #[derive(Debug)]
 pub(super) struct ItemDecision {
     /// The history entry for the upstream. `None` if the API would reject the item.
@@ -21,7 +21,7 @@ pub(super) struct ItemDecision {
     pub(super) client: ClientItem,
 }
 
-/// What the client gets.
+/// The client's version of an item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ClientItem {
     AsReceived,
@@ -29,22 +29,22 @@ pub(super) enum ClientItem {
     Hidden,
 }
 
-/// Returns whether an item is forwarded from its first event on, or held.
+/// Returns whether an item is forwarded as it arrives, or held until it is complete.
 pub(super) fn item_routing(raw: &str, router: &CallRouter) -> CallRoute {
     match Item::read(raw) {
         Some(item) if item.kind == "function_call" => {
             item.name().map_or(CallRoute::Hold, |name| router.route(&name))
         }
         Some(item) if is_undeclared_custom_call(&item, router) => CallRoute::Hold,
-        // The search is either ours or the provider's: if a client has a tool search of its own, its requests
-        // are not rewritten.
+        // The search belongs to Toolcrib or to the provider, because requests of a client with its own tool search are
+        // not rewritten. So it is always hidden.
         Some(item) if is_tool_search(&item) => CallRoute::Hold,
         _ => CallRoute::Forward,
     }
 }
 
-/// Decides about a complete item. If `is_forwarded`, the client already has part of the item, so the item is
-/// always forwarded.
+/// Decides about a complete item. If `is_forwarded` is set, the client already has a part of the item, so the rest must
+/// be forwarded as well.
 pub(super) fn decide_item(
     raw: &str,
     is_forwarded: bool,
@@ -74,7 +74,8 @@ pub(super) fn decide_item(
     }
 }
 
-/// Decides about an item of the API's tool search: a call that we answer, or the provider's own search.
+/// Decides about an item of the API's tool search. The item is either a call that Toolcrib answers, or part of the
+/// provider's own search.
 fn decide_search(raw: &str, item: &Item<'_>, router: &mut CallRouter) -> ItemDecision {
     if let Some(call) = item.client_call() {
         if !item.is_complete() {
@@ -112,7 +113,8 @@ fn decide_call(
         };
     }
     if !item.is_complete() {
-        // A truncated call that the client has not seen would never be answered.
+        // The call is truncated and the client has not seen it, so nobody would answer it. It is left out of the
+        // history.
         return ItemDecision { entry: None, client: ClientItem::Hidden };
     }
     let client = match router.resolve(id, name, &call.arguments) {
@@ -132,7 +134,7 @@ fn decide_call(
     ItemDecision { entry, client }
 }
 
-/// Returns the call in the client's form, or `None` if it is the same.
+/// Returns the client's version of the call, or `None` if it does not differ.
 pub(super) fn call_for_client(
     item: &Item<'_>,
     name: &str,
@@ -143,8 +145,9 @@ pub(super) fn call_for_client(
     (!edits.is_empty()).then(|| item.fields.with(&edits))
 }
 
-/// Returns the call as a history entry. An item loads a tool into a namespace that has the tool's name. The API
-/// looks for the tool in that namespace even if the call was made before the tool was loaded.
+/// Returns the upstream's version of the call, as a history entry. An item loads a tool into a namespace that has the
+/// tool's name. The API looks for the tool in that namespace even if the call was made before the tool was loaded, so
+/// the call must have this namespace.
 fn call_for_upstream(raw: &str, item: &Item<'_>, name: &str, router: &CallRouter) -> String {
     let toolset = router.toolset();
     let loads = matches!(toolset.mode(), Mode::Reference(_)) && toolset.is_deferred(name);
@@ -165,7 +168,8 @@ fn is_tool_search(item: &Item<'_>) -> bool {
     matches!(item.kind.as_str(), "tool_search_call" | "tool_search_output")
 }
 
-/// Whether reasoning has encrypted content, which an API that did not store the reasoning can read.
+/// Whether a reasoning item has encrypted content. Only such an item can be sent back if the API does not store the
+/// response.
 fn has_encrypted_content(item: &Item<'_>) -> bool {
     item.fields.get("encrypted_content").is_some_and(|raw| raw != "null")
 }

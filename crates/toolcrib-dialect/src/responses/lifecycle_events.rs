@@ -1,7 +1,7 @@
-//! Events that contain the response object: those that begin and those that end a response.
+//! Processes the events that contain the response object: those that begin and those that end a response.
 //!
-//! The client gets one response for all rounds. It begins with the first round. Its end is held back until the
-//! last round, and then contains all items that the client got and the token usage of all rounds.
+//! The client gets one response for all rounds. It begins with the first round. Its end is held back until the last
+//! round has ended, and then contains all items that the client got and the token usage of all rounds.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ use crate::call_router::{CallRoute, CallRouter};
 use crate::dialect::RoundEnd;
 use crate::splice::range_of;
 
-/// Maximum number of lifecycle events in a turn. There are three in each round.
+/// Maximum number of lifecycle events in a turn. Each round normally has three.
 const MAX_LIFECYCLE_EVENTS: usize = 64;
 
 impl ResponsesStreamMerger {
-    /// Processes the first events of a response. Only the first round starts the client's response.
+    /// Processes an event that begins a response. Only the first round's events are forwarded.
     pub(super) fn on_response_start(
         &mut self,
         upstream: UpstreamEvent<'_>,
@@ -44,8 +44,8 @@ impl ResponsesStreamMerger {
         self.writer.write_edited(upstream, None, changes, out);
     }
 
-    /// Counts a lifecycle event and returns whether there were too many. Each of these events repeats the
-    /// client's tools, so a small upstream event becomes a large one.
+    /// Counts a lifecycle event and returns whether there were too many. Their number is limited because each of these
+    /// events repeats the client's tools, so even a small event of the upstream becomes a large one.
     fn has_too_many_lifecycle_events(&mut self, router: &mut CallRouter) -> bool {
         self.lifecycle_events += 1;
         if self.lifecycle_events > MAX_LIFECYCLE_EVENTS {
@@ -64,8 +64,8 @@ impl ResponsesStreamMerger {
         response.map(restore).unwrap_or_default()
     }
 
-    /// Processes the end of a round. The end is held back, unless the round failed: no round follows a failed
-    /// one.
+    /// Processes the end of a round. The event is held back. But if the round failed, it is written at once, because no
+    /// round follows a failed one.
     pub(super) fn on_response_end(
         &mut self,
         kind: &str,
@@ -80,12 +80,12 @@ impl ResponsesStreamMerger {
         let output = response.as_ref().and_then(|response| response.get("output"));
         let output = output.and_then(json::items).unwrap_or_default();
         if output.iter().any(|item| item_routing(item.get(), router) == CallRoute::Hold) {
-            // The client does not get the output as the upstream sent it, so it must be assembled from the
-            // client's items.
+            // The client's output differs from the upstream's, so it must be assembled from the items that the client
+            // got.
             self.writer.renumber();
         }
-        // If at least as many items had events of their own as the response lists, none is missing, whatever
-        // their indices.
+        // Some servers list items in the response that had no events of their own. If as many items had events as the
+        // response lists, none is missing, whatever their indices are.
         let done = self.round.items.iter().filter(|item| item.done).count();
         let output = if done < output.len() { output } else { Vec::new() };
         for (index, item) in (0..).zip(output) {
@@ -97,7 +97,7 @@ impl ResponsesStreamMerger {
                 self.process_waiting(router, out);
             }
         }
-        // A held item that never ended is dropped, and nothing waits for it any more.
+        // A held item that is still incomplete is dropped, so the events that wait for it can be processed.
         self.round.held = None;
         while !self.round.waiting.is_empty() {
             self.process_waiting(router, out);
@@ -108,7 +108,8 @@ impl ResponsesStreamMerger {
             self.round.response = response.string("id").filter(|_| self.echo.is_stored);
         }
         if self.writer.is_renumbering() && router.budget.is_full() {
-            // The last event must repeat all items that the client got, but some of them were not recorded.
+            // The last event must repeat all items that the client got, but some of them were not recorded because they
+            // were too large.
             router.budget.exceed();
         }
         let end = round_end(kind.strip_prefix("response.").unwrap_or_default());
@@ -121,7 +122,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Writes the event that ends the response, with all items that the client got.
+    /// Writes the event that ends the client's response, with all items that the client got.
     pub(super) fn write_terminal_event(
         &mut self,
         upstream: UpstreamEvent<'_>,

@@ -1,8 +1,7 @@
 //! OpenAI Responses.
 //!
-//! History and output are lists of items, and every call is an item. The API can load a tool in the middle of a
-//! conversation, can store responses so that clients send only new items, and repeats the request in every
-//! response.
+//! The history and the output are lists of items, and every call is an item. The API can load a tool in the middle of a
+//! conversation. It can store responses, so that clients send only new items. It repeats the request in every response.
 
 mod announcement;
 mod deferral_emulation;

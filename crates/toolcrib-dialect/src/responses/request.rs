@@ -28,7 +28,7 @@ pub(super) fn read_outline<'a>(body: &Fields<'a>) -> RequestOutline<'a> {
     }
 }
 
-/// Reads the conversation in a body, which is a string or a list of items.
+/// Reads the conversation in a body. `input` is a JSON string or a list of items.
 pub(super) fn read_conversation(text: &str, input: &str) -> Option<ParsedHistory> {
     let mut rows = HistoryBuilder::default();
     if let Ok(words) = serde_json::from_str::<String>(input) {
@@ -52,7 +52,8 @@ fn add(rows: &mut HistoryBuilder, item: &Item<'_>, entry: HistoryEntry) {
     let speaker = item.speaker();
     let segment = rows.add(speaker, entry);
     let user = item.fields.string("role").as_deref() == Some("user");
-    // System messages are not fingerprinted, since they may change between requests (time, working folder).
+    // System messages are not fingerprinted, because they may contain text that changes between requests, such as the
+    // time or the working folder.
     if speaker == Speaker::Model || user {
         item.texts(&mut |text| segment.fingerprint.text(text));
     }
@@ -83,7 +84,7 @@ fn choice(text: &str) -> ToolChoice {
 
 /// Returns how the client defers tools itself, judging by its tool list.
 pub(super) fn client_deferral(tools: &str) -> Option<ClientDeferral> {
-    // Few clients defer tools themselves, so the tools of all others are not parsed for this check.
+    // Few clients defer tools themselves. The tools are parsed only if their text suggests that this client does.
     if !tools.contains("tool_search") {
         return None;
     }

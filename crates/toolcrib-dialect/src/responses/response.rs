@@ -1,7 +1,7 @@
-//! Merges the complete responses of several rounds into one.
+//! Merges the complete responses of several Responses rounds into one.
 //!
-//! The client gets the id of the last response: the API stores the whole turn under that id, so a client that
-//! continues from it needs no record.
+//! The client gets the id of the last response. The API stores the complete turn under that id, so no record is needed
+//! if the client continues from it.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -16,12 +16,12 @@ use crate::splice::{range_of, splice};
 #[derive(Debug)]
 pub(super) struct ResponsesResponseMerger {
     echo: EchoRestorer,
-    /// The last response, as it was received.
+    /// The response of the last round, as it was received.
     body: String,
     rounds: usize,
     /// The items for the client, from all rounds.
     output: Vec<String>,
-    /// Whether any item was hidden or rewritten.
+    /// Whether any item was hidden from the client or rewritten.
     altered: bool,
     usage: Option<Value>,
 }

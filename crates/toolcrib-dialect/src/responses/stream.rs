@@ -1,8 +1,12 @@
 //! Merges the streams of several Responses rounds into the stream of one response.
 //!
-//! Events are forwarded unchanged, with three exceptions: sequence numbers and indices change once something was
-//! hidden, and the repeated tools and the namespace of a call are those of the client. While a call is held,
-//! events of later items wait, so that the order is kept.
+//! Events are forwarded unchanged, with these exceptions:
+//!
+//! - Once an event was hidden, sequence numbers and indices are replaced.
+//! - The tools that the response repeats are replaced with the client's tools.
+//! - The namespace of a call is replaced with the one that the client declared.
+//!
+//! While a call is held, events of later items wait, so that the order is kept.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,15 +30,15 @@ use crate::sse::Event;
 pub(super) struct ResponsesStreamMerger {
     pub(super) echo: EchoRestorer,
     pub(super) writer: EventWriter,
-    /// Number of rounds that have ended.
+    /// The number of rounds that have ended.
     pub(super) rounds: usize,
-    /// `id` and `created_at` of the first response, and the response object as it started.
+    /// `id` and `created_at` of the first round's response, and its response object as it was at the start.
     pub(super) first: Option<(String, String)>,
     pub(super) started_response: String,
-    /// The items that the client got, by the client's index.
+    /// The items that the client got, each with its index in the client's response.
     pub(super) output: Vec<(u64, String)>,
     pub(super) round: StreamedRound,
-    /// The event that ends the response, and the events after it.
+    /// The event that ends the response, and all events after it. They are held back until the turn ends.
     pub(super) end_events: Vec<Event>,
     pub(super) usage: Option<Value>,
     /// Number of events so far that contain the response object.
@@ -127,7 +131,7 @@ impl ResponsesStreamMerger {
 
     fn on_event(&mut self, event: &Event, router: &mut CallRouter, out: &mut Vec<u8>) {
         if self.round.end.is_some_and(|end| end != RoundEnd::Failed) {
-            // For example `[DONE]`, which some servers add.
+            // Some servers send events after the end of the response, for example `[DONE]`. They are held back too.
             router.budget.hold(PART_BYTES + event.raw().len());
             self.end_events.push(event.clone());
             return;
@@ -173,8 +177,8 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Processes waiting events in order, until a held item blocks them. This is a loop, and not a recursive
-    /// call at the end of each item, because a server may end a thousand items in reverse order.
+    /// Processes waiting events in order, until a held item blocks them. This is a loop instead of a recursive call,
+    /// because a server may end a thousand items in reverse order.
     pub(super) fn process_waiting(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
@@ -192,7 +196,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Whether an event of this item must wait, because another item is held and not yet decided about.
+    /// Whether an event of this item must wait, because another item is held.
     fn must_wait(&self, index: u64) -> bool {
         self.round.held.is_some_and(|held| held != index)
     }
@@ -207,8 +211,8 @@ impl ResponsesStreamMerger {
     ) {
         let item = self.round.items.iter().rfind(|item| item.index == index).copied();
         match (kind, upstream.fields.get("item")) {
-            // This is always a new item, even if the index is known: some servers give every item the same
-            // index.
+            // This event always starts a new item, even if its index is already known, because some servers give every
+            // item the same index.
             ("response.output_item.added", Some(raw)) => {
                 let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
                 let client_index = self.add_item(index, is_forwarded, router);
@@ -221,7 +225,8 @@ impl ResponsesStreamMerger {
                 self.on_item_done(index, raw, Some(upstream), router, out);
             }
             _ => {
-                // If the server omitted the start of the item, arguments may belong to a call that must be held.
+                // The server omitted the start of the item. If this event contains arguments, they may belong to a call
+                // that must be held.
                 let is_forwarded = !kind.starts_with("response.function_call_arguments");
                 let client_index = match item {
                     Some(item) => item.client_index,
@@ -230,8 +235,8 @@ impl ResponsesStreamMerger {
                 if client_index.is_some() {
                     self.writer.write_edited(upstream, client_index, Vec::new(), out);
                 } else {
-                    // The text is not kept, because the complete item repeats it. It is counted so that the
-                    // stream is bounded.
+                    // The text of a held item is not stored here, because the complete item will repeat it. It is
+                    // counted nevertheless, so that the size of the stream is limited.
                     let more = upstream.fields.get("delta").unwrap_or_default().len();
                     router.budget.hold(more);
                 }
@@ -239,7 +244,7 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Adds an item and returns the client's index for it, if it is forwarded.
+    /// Adds an item. If the item is forwarded, returns its index in the client's response.
     fn add_item(&mut self, index: u64, is_forwarded: bool, router: &mut CallRouter) -> Option<u64> {
         router.budget.hold(PART_BYTES);
         if !is_forwarded {
@@ -277,8 +282,8 @@ impl ResponsesStreamMerger {
     ) {
         let known = self.round.items.iter().rfind(|item| item.index == index).copied();
         let is_forwarded = item_routing(raw, router) == CallRoute::Forward;
-        // If the client has part of an item, that item is never held. So an item that must be held is another
-        // one with the same index.
+        // An item of which the client already has a part is never held. So if this item must be held, it is a different
+        // item with the same index.
         let known = known.filter(|item| item.client_index.is_none() || is_forwarded);
         if known.is_some_and(|item| item.done) {
             return;
@@ -289,8 +294,8 @@ impl ResponsesStreamMerger {
         };
         let ItemDecision { entry, client } =
             decide_item(raw, client_index.is_some(), &self.echo, router);
-        // The client already has a forwarded item, so its copy is only for the record, unless the end must be
-        // rewritten.
+        // If the client gets the item as it arrives, this copy is only for the record. But if events are renumbered,
+        // the last event must repeat the item, so it has to be kept.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_recorded = if client_index.is_some() && !self.writer.is_renumbering() {
             router.budget.copy(size)
@@ -315,7 +320,7 @@ impl ResponsesStreamMerger {
                     self.writer.write_edited(upstream, client_index, changes, out);
                 }
                 (None, _) => self.writer.write_item(at, &text, out),
-                // The item had no events of its own; the client gets it in the last event.
+                // This item had no events of its own. The client gets it in the last event of the response.
                 (Some(_), None) => {}
             }
             if is_recorded {

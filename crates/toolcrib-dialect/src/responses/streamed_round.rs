@@ -1,4 +1,4 @@
-//! One round of a streamed response.
+//! The state of one round of a streamed response.
 
 use crate::dialect::RoundEnd;
 use crate::sse::Event;
@@ -8,11 +8,11 @@ use crate::usage::Usage;
 #[derive(Debug, Default)]
 pub(super) struct StreamedRound {
     pub(super) items: Vec<StreamedItem>,
-    /// History entries for the upstream, by the upstream's index.
+    /// History entries for the upstream, each with the item's index in the upstream's response.
     pub(super) entries: Vec<(u64, String)>,
-    /// The item that is held and not yet decided about. There is at most one, because all later items wait.
+    /// The index of the item that is held. There is at most one, because all later items wait for it.
     pub(super) held: Option<u64>,
-    /// Events that wait for the held item, each with the upstream's index of its own item.
+    /// Events that wait for the held item. Each has the upstream's index of the item that it belongs to.
     pub(super) waiting: Vec<(u64, Event)>,
     pub(super) end: Option<RoundEnd>,
     pub(super) usage: Usage,
@@ -22,7 +22,8 @@ pub(super) struct StreamedRound {
 /// An item that is being received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamedItem {
-    /// The upstream's index for the item, and the client's index if the item is forwarded while it is received.
+    /// The item's index in the upstream's response, and its index in the client's response if it is forwarded as it
+    /// arrives.
     pub(super) index: u64,
     pub(super) client_index: Option<u64>,
     pub(super) done: bool,

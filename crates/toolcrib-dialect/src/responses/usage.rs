@@ -1,4 +1,4 @@
-//! Token counts of the Responses API.
+//! Reads and adds the token counts of the Responses API.
 
 use serde_json::Value;
 use toolcrib_text::json::Fields;

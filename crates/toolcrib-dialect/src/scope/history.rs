@@ -1,10 +1,10 @@
-//! Narrows the entries of a history that load tools.
+//! Removes tools outside the caller's scope from entries of the history.
 //!
-//! A conversation may load tools: with items of the Responses API that contain definitions, and with blocks of
-//! Messages that refer to tools or define them. Tools outside the scope are removed, and so is an entry with no tools
-//! left. Calls and results are the caller's own text, and are kept.
+//! A conversation may load tools, with items of the Responses API that contain definitions, and with blocks of Messages
+//! that refer to tools or define them. Tools outside the scope are removed from these, and so is an entry that has no
+//! tools left. Calls and results are the caller's own text and are kept.
 //!
-//! Such entries and blocks are accepted only in the positions and forms of the API's reference.
+//! Entries and blocks that load tools are accepted only in the positions and forms of the API's reference.
 
 use toolcrib_text::json::Fields;
 
@@ -14,11 +14,11 @@ use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 use super::{ScopeViolation, key_check};
 use crate::api::Api;
 
-/// Replaces the content of a result if all tools that it refers to are removed.
+/// The content of a result if all tools that it refers to were removed.
 const NO_TOOLS_LEFT: &str =
     r#"{"type":"text","text":"The tools that were found are not available."}"#;
 
-/// Folded prefixes of the types of blocks that load tools.
+/// Prefixes of the types of blocks that load tools. They are compared with the type after `fold_key`.
 const LOADING_BLOCK_PREFIXES: [&str; 7] = [
     "tooladdition",
     "toolremoval",
@@ -29,7 +29,7 @@ const LOADING_BLOCK_PREFIXES: [&str; 7] = [
     "mcptoolset",
 ];
 
-/// Types of items that load tools: folded, and as the API spells them.
+/// Types of items that load tools: in the form that `fold_key` returns, and in the API's spelling.
 const LOADING_ITEMS: [(&str, &str); 3] = [
     ("toolsearchoutput", "tool_search_output"),
     ("additionaltools", "additional_tools"),
@@ -41,7 +41,7 @@ pub(super) fn is_loading_block(kind: &str) -> bool {
     LOADING_BLOCK_PREFIXES.iter().any(|prefix| kind.starts_with(prefix))
 }
 
-/// Rejects a value that contains a block that loads tools, at any depth.
+/// Returns an error if a value contains a block that loads tools, at any depth.
 pub(super) fn require_no_loading_blocks(of: &'static str, raw: &str) -> Result<(), ScopeViolation> {
     if !raw.starts_with(['{', '[']) {
         return Ok(());
@@ -51,7 +51,7 @@ pub(super) fn require_no_loading_blocks(of: &'static str, raw: &str) -> Result<(
     if found { Err(ScopeViolation::UnknownForm(of)) } else { Ok(()) }
 }
 
-/// Rejects an object if a field that is not in `known` contains a block that loads tools.
+/// Returns an error if a block that loads tools is in any field of an object other than `known` and `input`.
 fn require_no_loading_blocks_except(
     of: &'static str,
     fields: &Fields<'_>,
@@ -61,13 +61,13 @@ fn require_no_loading_blocks_except(
     others.try_for_each(|(_, raw)| require_no_loading_blocks(of, raw))
 }
 
-/// Returns the blocks in the content of an entry, or the entries of a history; `None` if the value is only text.
+/// Returns the blocks of an entry or the entries of a history. Returns `None` if the value is only text.
 fn blocks<'a>(key: &'static str, raw: &'a str) -> Result<Option<Vec<&'a str>>, ScopeViolation> {
     if raw.starts_with('"') || raw == "null" { Ok(None) } else { items(key, raw).map(Some) }
 }
 
 impl Narrowing<'_> {
-    /// Narrows a history. Returns `None` if it does not change.
+    /// Removes tools outside the scope from a history. Returns `None` if nothing changes.
     pub(super) fn history(
         self,
         raw: &str,
@@ -87,7 +87,7 @@ impl Narrowing<'_> {
         Ok(left.map(|left| list(&left)))
     }
 
-    /// Narrows an item of the Responses API.
+    /// Removes tools outside the scope from an item of the Responses API.
     fn item(self, raw: &str) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "input";
         let item = Fields::read(raw).ok_or(ScopeViolation::UnknownForm(of))?;
@@ -111,7 +111,7 @@ impl Narrowing<'_> {
         let label = item.string("server_label");
         Ok(match self.tools("tools", raw, label.as_deref())? {
             None => NarrowedEntry::Unchanged,
-            // A search output must answer its call even if no tool is left.
+            // A search output is kept even if no tool is left in it, because every search call must have an output.
             Some(left) if left.is_empty() && kind.as_deref() != Some("tool_search_output") => {
                 NarrowedEntry::Removed
             }
@@ -119,7 +119,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Narrows a message of the Messages API.
+    /// Removes tools outside the scope from a message of the Messages API.
     fn message(self, raw: &str, toolsets: &[String]) -> Result<NarrowedEntry, ScopeViolation> {
         let message = Fields::read(raw).ok_or(ScopeViolation::UnknownForm("messages"))?;
         require_no_loading_blocks_except("messages", &message, &["content"])?;
@@ -142,11 +142,11 @@ impl Narrowing<'_> {
             Some("tool_reference") => self.reference(&block),
             Some("tool_addition" | "tool_removal") => self.change(&block, toolsets),
             Some("tool_search_tool_result") => self.search_result(&block),
-            // The result of any call contains blocks.
+            // The result of any call may contain blocks, and these may refer to tools.
             Some(kind) if kind.ends_with("tool_result") => {
                 require_no_loading_blocks_except(of, &block, &["content"])?;
                 let content = block.get("content").unwrap_or("null");
-                // The result of a server tool may be an object, which contains no references.
+                // The result of a server tool may be an object. Such an object must not contain references.
                 if content.starts_with('{') && kind != "tool_result" {
                     require_no_loading_blocks(of, content)?;
                     return Ok(NarrowedEntry::Unchanged);
@@ -169,7 +169,7 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Narrows the result of Anthropic's search.
+    /// Removes tools outside the scope from a result of Anthropic's search.
     fn search_result(self, block: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_references";
         require_no_loading_blocks_except(of, block, &["content"])?;
@@ -189,7 +189,7 @@ impl Narrowing<'_> {
         }))
     }
 
-    /// Narrows a block inside a result.
+    /// Checks a block inside a result. A reference to a tool outside the scope is removed.
     fn inner(self, raw: &str) -> Result<NarrowedEntry, ScopeViolation> {
         match Fields::read(raw) {
             Some(block) if block.string("type").as_deref() == Some("tool_reference") => {
@@ -199,11 +199,12 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Narrows a reference to a tool. It has `tool_name` in results, and `name` in blocks that add or remove tools.
+    /// Removes a reference if its tool is outside the scope. The reference has `tool_name` in results, and `name` in
+    /// blocks that add or remove tools.
     fn reference(self, block: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_reference";
         require_no_loading_blocks_except(of, block, &[])?;
-        // With two names, it would depend on the upstream which one counts.
+        // A reference with both names is rejected, because upstreams may differ in which name they use.
         let names = (text(block, "tool_name", of)?, text(block, "name", of)?);
         let ((Some(name), None) | (None, Some(name))) = names else {
             return Err(ScopeViolation::UnnamedTool(of));
@@ -215,7 +216,7 @@ impl Narrowing<'_> {
         Ok(if is_visible { NarrowedEntry::Unchanged } else { NarrowedEntry::Removed })
     }
 
-    /// Narrows a block that adds or removes a tool.
+    /// Checks a block that adds or removes a tool. The block is removed if the tool is outside the scope.
     fn change(
         self,
         block: &Fields<'_>,

@@ -1,8 +1,9 @@
 //! The keys of the APIs that matter for the scope.
 //!
-//! Keys are compared in folded form: without case, separators and look-alike letters, as the most lenient parser would.
+//! Keys are compared after [`fold_key`], which ignores case, separators and look-alike letters, as the most lenient
+//! parser would.
 
-/// Keys that are related to tools: the folded form, and the accepted spellings.
+/// Keys that are related to tools: in the form that [`fold_key`] returns, and with their accepted spellings.
 pub(super) const KNOWN_KEYS: [(&str, &[&str]); 38] = [
     ("tools", &["tools"]),
     ("functions", &["functions"]),
@@ -44,12 +45,12 @@ pub(super) const KNOWN_KEYS: [(&str, &[&str]); 38] = [
     ("datasources", &["data_sources", "dataSources"]),
 ];
 
-/// Folded keys whose values are lists of tools, in addition to those that end in `tools` or `functions`. Some of them
-/// are keys of other gateways.
+/// Keys whose values are lists of tools, in the form that [`fold_key`] returns. Keys that end in `tools` or `functions`
+/// are not repeated here. Some of these keys are used only by other gateways.
 const TOOL_LIST_KEYS: [&str; 4] =
     ["functiondeclarations", "mcpservers", "toolsets", "tooldefinitions"];
 
-/// Folded keys whose values are free-form: schemas, arguments, results, notes.
+/// Keys whose values are free-form (schemas, arguments, results, notes), in the form that [`fold_key`] returns.
 pub(super) const FREE_FORM_KEYS: [&str; 21] = [
     "parameters",
     "parametersjsonschema",
@@ -74,25 +75,25 @@ pub(super) const FREE_FORM_KEYS: [&str; 21] = [
     "env",
 ];
 
-/// Free-form keys whose values are schemas in any position.
+/// Those free-form keys whose values are schemas in every position.
 pub(super) const SCHEMA_KEYS: [&str; 4] =
     ["schema", "responseschema", "responsejsonschema", "guidedjson"];
 
-/// Whether a key may carry tools, judging by its name. `word` is the folded key.
+/// Whether a key may contain tools, judging by its name. `word` is the key after [`fold_key`].
 pub(super) fn can_carry_tools(word: &str) -> bool {
     word == "tool"
         || ["tools", "functions", "toollist"].iter().any(|end| word.ends_with(end))
         || TOOL_LIST_KEYS.contains(&word)
 }
 
-/// Returns a key as the most lenient parser would compare it: without case, separators and look-alike letters. Code
-/// whose decisions depend on the keys of a body must compare them in this form. Public because the proxy also looks
-/// for references to stored objects in bodies.
+/// Returns a key in the form in which the most lenient parser would compare it: without case, separators and look-alike
+/// letters. Code whose decisions depend on the keys of a body must compare them in this form. The function is public
+/// because the proxy also looks for references to stored objects in bodies.
 pub fn fold_key(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for c in key.chars() {
         let c = match c {
-            // Letters that Unicode's case folding maps to ASCII, and full-width forms.
+            // These are letters that Unicode's case folding maps to ASCII, and full-width forms.
             '\u{17f}' => 's',
             '\u{212a}' => 'k',
             '\u{130}' | '\u{131}' => 'i',

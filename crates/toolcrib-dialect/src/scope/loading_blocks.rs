@@ -1,6 +1,6 @@
 //! Finds blocks that load tools in a JSON value, at any depth.
 //!
-//! A client may send megabytes of JSON, so the value is scanned without building a tree, which would take sixty times
+//! A client may send megabytes of JSON. So the value is scanned without building a tree, which would take sixty times
 //! the memory of its text.
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::history::is_loading_block;
 
-/// Whether a block that loads tools was found.
+/// Whether a JSON value contains a block that loads tools. Deserializing it scans the value.
 pub(super) struct HasLoadingBlock(pub(super) bool);
 
 impl<'de> Deserialize<'de> for HasLoadingBlock {
@@ -20,7 +20,7 @@ impl<'de> Deserialize<'de> for HasLoadingBlock {
     }
 }
 
-/// Scans one value. A string matters only if it is the value of `type`.
+/// Scans one value. `is_type` says whether it is the value of `type`; any other string is ignored.
 struct BlockVisitor {
     is_type: bool,
 }
@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for BlockVisitor {
                     found = true;
                     fields.next_value::<IgnoredAny>()?;
                 }
-                // The arguments of a call are free-form.
+                // The arguments of a call are free-form, so they are skipped.
                 "input" => drop(fields.next_value::<IgnoredAny>()?),
                 key => found |= fields.next_value_seed(Self { is_type: key == "type" })?,
             }

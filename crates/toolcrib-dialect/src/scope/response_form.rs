@@ -1,20 +1,20 @@
 //! Rejects requests whose response could not be checked.
 //!
-//! For a caller with a limited scope, the calls in the response are checked. A body that is not a request of its API, or
-//! that requests a response in a form that cannot be checked, is therefore rejected before anything is sent.
+//! If the caller's scope is limited, the calls in the response are checked. So a body is rejected before anything is
+//! sent if it is not a request of its API, or if it requests a response in a form that cannot be checked.
 
 use toolcrib_text::json::Fields;
 
 use super::ScopeViolation;
 use crate::api::Api;
 
-/// Checks the fields that determine the form of the response. In Gemini's API, the path determines it.
+/// Checks the fields that determine the form of the response. In Gemini's API, the path determines the form.
 pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), ScopeViolation> {
     if api == Api::Gemini {
         return Ok(());
     }
     for field in ["stream", "background"] {
-        // Some servers read `1` or `"true"` as true.
+        // Some servers read `1` or `"true"` as true, so such values are rejected.
         if !matches!(body.get(field), None | Some("null" | "true" | "false")) {
             return Err(ScopeViolation::NotABoolean(field));
         }

@@ -1,7 +1,7 @@
-//! Narrows the tool choice of a request.
+//! Removes tools outside the caller's scope from the tool choice of a request.
 //!
-//! A choice among several tools keeps those in the scope. If the client forces a tool outside the scope, the body is
-//! rejected: without the choice, the model could do something that the client has ruled out.
+//! If the client allows several tools, those in the scope are kept. If the client forces a tool outside the scope, the
+//! body is rejected: without the choice, the model could do something that the client has ruled out.
 
 use serde_json::Value;
 use toolcrib_text::json::Fields;
@@ -9,10 +9,10 @@ use toolcrib_text::json::Fields;
 use super::ScopeViolation;
 use super::tool_entries::{NarrowedEntry, Narrowing, filter, items, list, text};
 
-/// Choices that name no tool.
+/// String values of a choice that do not name a tool.
 const WORD_CHOICES: [&str; 4] = ["auto", "none", "required", "any"];
 
-/// All known keys of a tool choice. An unknown key might name a tool.
+/// All known keys of a tool choice. Other keys are rejected, because they might name a tool.
 const CHOICE_KEYS: [&str; 10] = [
     "type",
     "mode",
@@ -44,7 +44,7 @@ const CALLING_CONFIG_KEYS: [&str; 5] = [
     "stream_function_call_arguments",
 ];
 
-/// Rejects keys other than `known`.
+/// Returns an error if an object has keys other than `known`.
 fn require_known_keys(
     of: &'static str,
     fields: &Fields<'_>,
@@ -55,7 +55,8 @@ fn require_known_keys(
 }
 
 impl Narrowing<'_> {
-    /// Narrows the value of `tool_choice` or `function_call`. Returns `None` if it does not change.
+    /// Removes tools outside the scope from the value of `tool_choice` or `function_call`. Returns `None` if nothing
+    /// changes.
     pub(super) fn choice(
         self,
         key: &'static str,
@@ -68,7 +69,8 @@ impl Narrowing<'_> {
         Ok(new)
     }
 
-    /// Checks every name in a choice, including those that have no meaning for its type.
+    /// Returns an error if a choice contains any name outside the scope, even a name that has no meaning for this type
+    /// of choice.
     fn check_names(self, key: &'static str, choice: &Value) -> Result<(), ScopeViolation> {
         match choice {
             Value::Array(items) => items.iter().try_for_each(|item| self.check_names(key, item)),
@@ -109,7 +111,7 @@ impl Narrowing<'_> {
             return Ok(None);
         }
         if let Ok(word) = serde_json::from_str::<String>(raw) {
-            // Some servers accept a tool's name here.
+            // Some servers accept a tool's name as a string here, so it must be in the scope.
             let is_known = WORD_CHOICES.contains(&word.as_str()) || self.sees(&[&word]);
             return if is_known { Ok(None) } else { Err(ScopeViolation::HiddenToolChosen(key)) };
         }
@@ -117,7 +119,7 @@ impl Narrowing<'_> {
         if choice.get("allowed_tools").is_some() && choice.get("tools").is_some() {
             return Err(ScopeViolation::UnknownForm(key));
         }
-        // The list is one level deeper in Chat Completions than in Responses.
+        // In Chat Completions, the list of tools is in `allowed_tools`, one level deeper than in Responses.
         if let Some(inner) = choice.get("allowed_tools").and_then(Fields::read) {
             let left = self.allowed(key, inner.get("tools").unwrap_or("[]"), servers)?;
             let inner = left.map(|left| inner.with(&[("tools", Some(left))]));
@@ -129,7 +131,7 @@ impl Narrowing<'_> {
         }
         match choice.string("type").as_deref() {
             Some("auto" | "none" | "any" | "required") => Ok(None),
-            // In the Messages API, this type names a tool.
+            // In the Messages API, a choice of this type names a tool.
             Some("tool") => match choice.string("name") {
                 Some(name) if self.sees(&[&name]) => Ok(None),
                 _ => Err(ScopeViolation::HiddenToolChosen(key)),
@@ -151,7 +153,7 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Narrows one tool of a choice.
+    /// Checks one tool of a choice. It is removed if it is outside the scope.
     fn chosen_tool(
         self,
         key: &'static str,
@@ -159,7 +161,8 @@ impl Narrowing<'_> {
         servers: &[String],
     ) -> Result<NarrowedEntry, ScopeViolation> {
         let tool = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(key))?;
-        // The server's tools were narrowed in its declaration.
+        // Tools outside the scope were already removed from the declaration of the server, so a choice of the entire
+        // server is allowed.
         if tool.string("type").as_deref() == Some("mcp") {
             let label = tool.string("server_label").unwrap_or_default();
             let is_visible = match text(&tool, "name", key)? {
@@ -172,7 +175,7 @@ impl Narrowing<'_> {
         self.entry(key, raw, group.as_deref())
     }
 
-    /// Narrows Gemini's `toolConfig`. Returns `None` if it does not change.
+    /// Removes names outside the scope from Gemini's `toolConfig`. Returns `None` if nothing changes.
     pub(super) fn tool_config(self, raw: &str) -> Result<Option<String>, ScopeViolation> {
         let key = "allowedFunctionNames";
         let of = "toolConfig";
@@ -196,7 +199,7 @@ impl Narrowing<'_> {
         })?;
         match left {
             None => Ok(None),
-            // An empty list would allow all functions.
+            // An empty list would allow all functions, so the body is rejected.
             Some(left) if left.is_empty() => Err(ScopeViolation::HiddenToolChosen(key)),
             Some(left) => {
                 let calling = calling.with(&[(names_key, Some(list(&left)))]);

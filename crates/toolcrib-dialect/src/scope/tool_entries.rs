@@ -1,4 +1,4 @@
-//! Narrows a list of tools to the caller's scope.
+//! Removes tools outside the caller's scope from a list of tools.
 //!
 //! | entry | matched by |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | a tool that the provider runs, such as `web_search` | its type, with and without a date, and its name if it has one |
 //! | a hosted MCP server | the tools that it is limited to; without such a list it is removed |
 //!
-//! A group with no tools left is removed. If an entry cannot be matched, the whole body is rejected: another
-//! program might be able to read it.
+//! A group with no tools left is removed. If an entry cannot be matched, the entire body is rejected, because another
+//! program might be able to read the entry.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -16,11 +16,11 @@ use super::known_keys::fold_key;
 use super::{ScopeViolation, ToolFilter};
 use crate::api::Api;
 
-/// Keys that only a hosted MCP server has.
+/// Keys that only entries for hosted MCP servers have.
 const SERVER_KEYS: [&str; 5] =
     ["server_url", "server_label", "mcp_server_name", "connector_id", "allowed_tools"];
 
-/// Keys of a function declaration. Other keys of Gemini's entries are hosted tools.
+/// Keys of a function declaration. In an entry of Gemini's `tools`, all other keys are hosted tools.
 const DECLARATION_KEYS: [&str; 10] = [
     "name",
     "type",
@@ -34,14 +34,14 @@ const DECLARATION_KEYS: [&str; 10] = [
     "response_json_schema",
 ];
 
-/// Narrows requests of one API to a caller's scope.
+/// Removes tools outside a caller's scope from requests of one API.
 #[derive(Clone, Copy)]
 pub(super) struct Narrowing<'a> {
     pub(super) api: Api,
     pub(super) visible: ToolFilter<'a>,
 }
 
-/// An entry after narrowing.
+/// An entry after tools outside the scope were removed from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NarrowedEntry {
     Unchanged,
@@ -50,7 +50,8 @@ pub(super) enum NarrowedEntry {
 }
 
 impl NarrowedEntry {
-    /// Sets the list under `key`. The entry is removed if the list is empty, and unchanged if it is `None`.
+    /// Replaces the list under `key` with `left`. If `left` is `None`, the entry is unchanged. If `left` is empty, the
+    /// entry is removed.
     fn with_list(fields: &Fields<'_>, key: &str, left: Option<Vec<String>>) -> Self {
         match left {
             None => Self::Unchanged,
@@ -65,7 +66,7 @@ pub(super) fn list(items: &[String]) -> String {
     format!("[{}]", items.join(","))
 }
 
-/// Applies `narrow` to each item. Returns `None` if no item changes.
+/// Applies `narrow` to each item, and returns the items that are left. Returns `None` if no item changes.
 pub(super) fn filter(
     items: &[&str],
     mut narrow: impl FnMut(&str) -> Result<NarrowedEntry, ScopeViolation>,
@@ -85,13 +86,13 @@ pub(super) fn filter(
     Ok(changes.then_some(left))
 }
 
-/// Returns the items of the list under `key`.
+/// Returns the items of a JSON list. `key` is the field that contains the list, for the error.
 pub(super) fn items<'a>(key: &'static str, raw: &'a str) -> Result<Vec<&'a str>, ScopeViolation> {
     let items = json::items(raw).ok_or(ScopeViolation::NotAList(key))?;
     Ok(items.into_iter().map(serde_json::value::RawValue::get).collect())
 }
 
-/// Returns the string under `key`. Any other value is an error.
+/// Returns the string under `key`, or `None` if it is missing or `null`. Any other value is an error.
 pub(super) fn text(
     fields: &Fields<'_>,
     key: &str,
@@ -108,13 +109,13 @@ impl Narrowing<'_> {
         (self.visible)(names)
     }
 
-    /// Whether a member of a group is in the scope, by its own name and by `GROUP__NAME`.
+    /// Whether a member of a group is in the scope, according to its own name and to `GROUP__NAME`.
     pub(super) fn sees_member(self, group: &str, name: &str) -> bool {
         let gap = if group.ends_with("__") { "" } else { "__" };
         self.sees(&[name, &format!("{group}{gap}{name}")])
     }
 
-    /// Narrows the list of tools under `key`. Returns `None` if it does not change.
+    /// Removes tools outside the scope from the list of tools under `key`. Returns `None` if nothing changes.
     pub(super) fn tools(
         self,
         key: &'static str,
@@ -127,7 +128,7 @@ impl Narrowing<'_> {
         filter(&items(key, raw)?, |item| self.entry(key, item, group))
     }
 
-    /// Narrows an entry of a list of tools, or a single definition.
+    /// Removes tools outside the scope from an entry of a list of tools, or checks a single definition.
     pub(super) fn entry(
         self,
         of: &'static str,
@@ -162,7 +163,8 @@ impl Narrowing<'_> {
             Some(group) => self.sees_member(group, name),
             None => self.sees(&[name]),
         });
-        // A client can give a hosted tool any name; the provider looks at the type.
+        // A client can give a hosted tool any name, but the provider decides by the type. So the type must be in the
+        // scope too.
         let is_plain = matches!(kind, None | Some("function" | "custom"));
         let by_type = names.is_empty() || !is_plain;
         match kind {
@@ -176,7 +178,8 @@ impl Narrowing<'_> {
         Ok(is_visible)
     }
 
-    /// Narrows an MCP server that the provider calls. Forms other than OpenAI's and Anthropic's are removed.
+    /// Removes tools outside the scope from an MCP server that the provider calls. The server is removed if its entry
+    /// has neither OpenAI's nor Anthropic's form.
     fn server_entry(
         self,
         of: &'static str,
@@ -194,7 +197,8 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Narrows an MCP server that OpenAI calls. Only a server with a list of allowed tools is kept.
+    /// Removes tools outside the scope from an MCP server that OpenAI calls. The server is kept only if it has a list
+    /// of allowed tools.
     fn hosted_server(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let label = text(fields, "server_label", "tools")?.unwrap_or_default();
         let kept = self.limited(&label, fields)?;
@@ -209,7 +213,7 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Removes tools outside the scope from a server's `require_approval`. Returns `None` if it does not change.
+    /// Removes tools outside the scope from a server's `require_approval`. Returns `None` if nothing changes.
     fn approval(self, label: &str, fields: &Fields<'_>) -> Result<Option<String>, ScopeViolation> {
         let of = "require_approval";
         let raw = fields.get(of).unwrap_or("null");
@@ -230,7 +234,8 @@ impl Narrowing<'_> {
         Ok((!edits.is_empty()).then(|| approval.with(&edits)))
     }
 
-    /// Narrows the allowed tools of a server.
+    /// Removes tools outside the scope from the `allowed_tools` of a server. The server is removed if it has no such
+    /// list.
     fn limited(self, label: &str, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let Some(raw) = fields.get("allowed_tools").filter(|raw| *raw != "null") else {
             return Ok(NarrowedEntry::Removed);
@@ -250,8 +255,9 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Narrows a list with the names of a group's tools. Returns `None` if it does not change. An empty list counts as
-    /// narrowed, because some servers take it as no limit.
+    /// Removes names outside the scope from a list with the names of a group's tools. Returns `None` if nothing
+    /// changes. An empty list is returned as if it had changed, so that the group is removed, because some servers
+    /// treat an empty list as no limit.
     pub(super) fn members(
         self,
         group: &str,
@@ -273,7 +279,8 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Narrows a toolset of an MCP server that Anthropic calls. It is kept only if its tools are enabled one by one.
+    /// Removes tools outside the scope from the toolset of an MCP server that Anthropic calls. The toolset is kept only
+    /// if its tools are enabled one by one.
     fn toolset(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let server = text(fields, "mcp_server_name", "tools")?.unwrap_or_default();
         let usual = fields.get("default_config").and_then(Fields::read);
@@ -291,7 +298,8 @@ impl Narrowing<'_> {
         })
     }
 
-    /// Narrows an entry of Gemini's `tools`: declarations, and hosted tools by their keys.
+    /// Removes tools outside the scope from an entry of Gemini's `tools`. Functions are matched by their names, hosted
+    /// tools by their keys.
     fn declarations(self, fields: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let is_named =
             ["name", "type", "function", "custom"].iter().any(|key| fields.get(key).is_some());
@@ -307,7 +315,7 @@ impl Narrowing<'_> {
             let is_list = matches!(key, "functionDeclarations" | "function_declarations");
             let members =
                 if is_list { self.tools("functionDeclarations", raw, None)? } else { None };
-            // A hosted server has no list of tools here, so it is always removed.
+            // In this API, a hosted server has no list of tools, so it is always removed.
             let is_server = matches!(key, "mcpServers" | "mcp_servers");
             let is_kept = match &members {
                 Some(members) => !members.is_empty(),
@@ -328,13 +336,13 @@ impl Narrowing<'_> {
     }
 }
 
-/// Whether an entry is a hosted MCP server, by its type or its keys.
+/// Whether an entry is a hosted MCP server, according to its type or its keys.
 fn is_server(fields: &Fields<'_>, kind: Option<&str>) -> bool {
     kind.is_some_and(|kind| fold_key(kind).starts_with("mcp"))
         || SERVER_KEYS.iter().any(|key| fields.get(key).is_some())
 }
 
-/// Returns all names of an entry: its own, and that of the definition inside it.
+/// Returns all names of an entry: its own name, and the name in the definition inside it.
 fn names(of: &'static str, fields: &Fields<'_>) -> Result<Vec<String>, ScopeViolation> {
     let mut names = Vec::new();
     names.extend(text(fields, "name", of)?);

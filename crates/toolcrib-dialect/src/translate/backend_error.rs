@@ -1,11 +1,10 @@
-//! Reads errors of a backend, in any of their shapes.
+//! Reads the errors of a backend, in all their formats.
 
 use toolcrib_text::json::{self, Fields};
 
 use super::lenient;
 
-/// Maximum length of an error text that is not JSON, in bytes. This is enough for a sentence, but not for a web
-/// page.
+/// Maximum length of an error text that is not JSON, in bytes. This is enough for a sentence, but not for a web page.
 const MAX_TEXT_BYTES: usize = 500;
 
 /// An error from the backend.
@@ -16,12 +15,12 @@ pub(super) struct BackendError {
     pub(super) message: String,
     /// The backend's error code.
     pub(super) code: Option<String>,
-    /// The error object as it was received, if it has OpenAI's shape.
+    /// The error object as it was received, if it has OpenAI's format.
     pub(super) raw: Option<String>,
 }
 
 impl BackendError {
-    /// Creates an error that the adapter detected itself.
+    /// Creates an error that the adapter itself detected.
     pub(super) fn detected(message: &str) -> Self {
         Self { status: 502, message: message.to_owned(), code: None, raw: None }
     }
@@ -46,10 +45,10 @@ impl BackendError {
         Self { status: error_status(status, None), ..Self::detected(&message) }
     }
 
-    /// Reads the error in an object; `None` if there is none.
+    /// Reads the error in an object. Returns `None` if the object contains no error.
     pub(super) fn from_object(fields: &Fields<'_>, status: u16) -> Option<Self> {
         let Some(inner) = lenient::object(fields, "error") else {
-            // The object is `{"error": "…"}`, or the default error of a web framework.
+            // The error is `{"error": "…"}` or the default error of a web framework.
             let found = ["error", "message", "detail"]
                 .iter()
                 .find_map(|key| lenient::text(fields, key).filter(|text| !text.is_empty()))?;
@@ -70,8 +69,8 @@ impl BackendError {
     }
 }
 
-/// Returns the status of an error. If the response had a success status, the error's code is used, provided that
-/// it is an HTTP error status.
+/// Returns the status of an error. If the response had a success status, the error's code is used instead, if it is an
+/// HTTP error status.
 fn error_status(status: u16, code: Option<u16>) -> u16 {
     match code {
         _ if status >= 400 => status,

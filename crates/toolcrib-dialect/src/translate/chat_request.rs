@@ -1,7 +1,7 @@
 //! The Chat Completions request that is sent to the backend.
 //!
-//! Values that mean the same in both APIs are copied as the client wrote them. `messages` is the last field, so
-//! that a longer conversation begins with the bytes of the shorter one.
+//! Values that mean the same in both APIs are copied as the client wrote them. `messages` is the last field, so that
+//! the request of a longer conversation begins with the bytes of the shorter one.
 
 use serde::Serialize;
 use serde::ser::{Error, Serializer};
@@ -13,8 +13,7 @@ use super::lenient;
 /// Separates texts that are joined into one.
 pub(super) const TEXT_SEPARATOR: &str = "\n\n";
 
-/// Maximum length of `user`, in bytes. OpenAI rejects longer ones, and the ids that Claude Code sends are
-/// longer.
+/// Maximum length of `user`, in bytes. OpenAI rejects longer values, and the ids that Claude Code sends are longer.
 const MAX_USER_BYTES: usize = 64;
 
 /// A JSON value as the client wrote it, without insignificant whitespace.
@@ -39,7 +38,7 @@ impl Serialize for RawJson {
     }
 }
 
-/// The request body.
+/// The body of a Chat Completions request.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +60,7 @@ pub(super) struct ChatRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    /// Set by [`ChatRequest::write`].
+    /// This field is set by [`ChatRequest::write`].
     pub(super) stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<FunctionTool>,
@@ -79,10 +78,10 @@ impl ChatRequest {
         if self.tools.is_empty() {
             (self.tool_choice, self.parallel_tool_calls) = (None, None);
         }
-        // Streams report token usage only on request, but the client's API always reports it.
+        // Chat Completions streams report token usage only on request, but the client's API always reports it.
         self.stream_options =
             (self.stream == Some(true)).then_some(StreamOptions { include_usage: true });
-        // Cannot fail: every raw value was taken from valid JSON.
+        // This cannot fail, because every raw value was taken from valid JSON.
         serde_json::to_string(&self).unwrap_or_default()
     }
 
@@ -133,7 +132,7 @@ pub(super) struct FunctionDefinition {
     pub(super) description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parameters: Option<RawJson>,
-    /// Sent only if `true`, because not every backend knows the field.
+    /// The field is sent only if it is `true`, because not every backend knows it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) strict: bool,
 }
@@ -147,7 +146,7 @@ pub(super) enum ChatToolChoice {
     Some(AllowedToolsChoice),
 }
 
-/// Requires one function, by name.
+/// A choice that requires the function of this name.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(super) enum FunctionChoice {
@@ -165,7 +164,7 @@ pub(super) struct FunctionName {
     name: String,
 }
 
-/// Restricts the model to a subset of the functions.
+/// A choice that restricts the model to a subset of the functions.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AllowedToolsChoice {
@@ -198,7 +197,6 @@ pub(super) enum RequestMessage {
     },
 }
 
-/// The content of a user message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum UserContent {
@@ -207,8 +205,8 @@ pub(super) enum UserContent {
 }
 
 impl UserContent {
-    /// Returns the simplest content for these parts: a string if there is only text, because many backends
-    /// accept nothing else then. `None` if there are no parts.
+    /// Returns the simplest content for these parts. If there is only text, this is a string, because many backends
+    /// accept text only as a string. Returns `None` if there are no parts.
     pub(super) fn of(parts: Vec<ContentPart>) -> Option<Self> {
         if parts.is_empty() {
             return None;
@@ -247,7 +245,7 @@ pub(super) struct RequestCall {
 }
 
 impl RequestCall {
-    /// `arguments` is JSON text.
+    /// Creates a call. `arguments` is JSON text.
     pub(super) fn new(id: String, name: String, arguments: String) -> Self {
         Self { id, r#type: "function", function: CalledFunction { name, arguments } }
     }
@@ -259,7 +257,7 @@ struct CalledFunction {
     arguments: String,
 }
 
-/// The result of one call. In Chat Completions it can only be text, so its images are sent after it.
+/// The result of one call. In Chat Completions, a result can only be text, so its images are sent in a later message.
 #[derive(Debug, Default)]
 pub(super) struct ChatToolResult {
     texts: Vec<String>,
@@ -275,8 +273,8 @@ impl ChatToolResult {
         self.images.push(image);
     }
 
-    /// Returns the message that answers the call. Its images are added to `after`, since they may be sent only
-    /// after the results of all calls.
+    /// Returns the message that answers the call. Its images are added to `after`, because they may be sent only after
+    /// the results of all calls.
     pub(super) fn message(
         self,
         id: String,

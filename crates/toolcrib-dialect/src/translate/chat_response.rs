@@ -5,10 +5,10 @@ use toolcrib_text::json::{self, Fields};
 use super::lenient;
 use crate::usage;
 
-/// Maximum size of a response id, in bytes. It is limited because the ids of the response's items begin with it.
+/// Maximum size of a response id, in bytes. It is limited because the id of each item begins with the response id.
 const MAX_ID_BYTES: usize = 256;
 
-/// A complete response.
+/// A complete Chat Completions response.
 #[derive(Debug)]
 pub(super) struct ChatResponse {
     pub(super) head: ResponseHead,
@@ -24,11 +24,11 @@ pub(super) struct ResponseHead {
     pub(super) id: String,
     /// The model that answered, if the backend reported it.
     pub(super) model: Option<String>,
-    /// Unix time, in seconds.
+    /// The time at which the response was created, as Unix time in seconds.
     pub(super) created: u64,
 }
 
-/// A call from the model.
+/// A call that the model made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseCall {
     pub(super) id: String,
@@ -40,19 +40,19 @@ pub(super) struct ResponseCall {
 /// Why the model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinishReason {
-    /// It finished.
+    /// The model finished.
     Stop,
-    /// It waits for the results of calls.
+    /// The model waits for the results of calls.
     ToolCalls,
-    /// It reached a token limit; the last part may be truncated.
+    /// The model reached a token limit, so the last part may be truncated.
     Length,
-    /// A content filter stopped it; the last part may be truncated.
+    /// A content filter stopped the model, so the last part may be truncated.
     ContentFilter,
 }
 
 impl FinishReason {
-    /// Converts a `finish_reason`. Some servers send `stop` for a message with calls, so the calls take
-    /// precedence.
+    /// Converts a `finish_reason`. `calls` says whether the message has calls. Some servers send `stop` for such a
+    /// message, so the calls take precedence.
     pub(super) fn new(reason: &str, calls: bool) -> Self {
         match reason {
             "length" => Self::Length,
@@ -70,15 +70,15 @@ impl FinishReason {
 /// Token counts of Chat Completions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChatUsage {
-    /// Input tokens.
+    /// The number of all input tokens.
     pub(super) input: u64,
-    /// Input tokens that were read from a cache.
+    /// The number of input tokens that were read from a cache.
     pub(super) cached: u64,
-    /// Input tokens that were written to a cache.
+    /// The number of input tokens that were written to a cache.
     pub(super) written: u64,
-    /// Output tokens.
+    /// The number of all output tokens.
     pub(super) output: u64,
-    /// Output tokens of the hidden reasoning.
+    /// The number of output tokens that were used for hidden reasoning.
     pub(super) reasoning: u64,
 }
 
@@ -100,7 +100,7 @@ impl ChatUsage {
 }
 
 impl ResponseHead {
-    /// Reads the metadata of a response or a chunk; `fallback` is used if there is no id.
+    /// Reads the metadata of a response or a chunk. `fallback` is used as the id if there is none.
     pub(super) fn read(fields: &Fields<'_>, fallback: &str) -> Self {
         let id = lenient::text(fields, "id").filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()));
         Self {
@@ -110,14 +110,15 @@ impl ResponseHead {
         }
     }
 
-    /// Returns an id for the call at `position`, for a server that sent none.
+    /// Returns an id for the call at `position`, for servers that omit call ids.
     pub(super) fn call_id(&self, position: usize) -> String {
         format!("call_{}_{position}", self.id)
     }
 }
 
 impl ChatResponse {
-    /// Reads a response. Returns `None` if the body is not a response.
+    /// Reads a response. Returns `None` if the body is not a Chat Completions response. `fallback` is used as the id if
+    /// there is none.
     pub(super) fn read(body: &[u8], fallback: &str) -> Option<Self> {
         let fields = Fields::read(std::str::from_utf8(body).ok()?)?;
         let choices = json::items(fields.get("choices")?)?;
@@ -146,8 +147,8 @@ impl ChatResponse {
     }
 }
 
-/// Returns the text of a message or a delta, whose content is a string or a list of parts. A refusal counts as
-/// text. Reasoning does not: it has no signature, so no client could send it back.
+/// Returns the text of a message or a delta, whose content is a string or a list of parts. A refusal counts as text.
+/// Reasoning is left out: it has no signature, so no client could send it back.
 pub(super) fn message_text(message: &Fields<'_>) -> String {
     let mut text = lenient::text(message, "content").unwrap_or_default();
     for part in message.get("content").and_then(json::items).unwrap_or_default() {

@@ -1,9 +1,9 @@
 //! Assembles the chunks of Chat Completions into parts, one after the other.
 //!
-//! A chunk may add to any call at any time, but the streams of the clients' APIs finish one part before the
-//! next begins. So parts are queued in the order in which they began: the first is forwarded as it is received,
-//! and the others wait until it is complete. Servers that repeat or omit an index, split a name, or send a call
-//! in one piece are supported.
+//! A chunk may add to any call at any time, but the streams of the clients' APIs finish one part before the next
+//! begins. So parts are queued in the order in which they began. The first part is forwarded as it arrives, and the
+//! others wait until it is complete. Servers that repeat or omit an index, split a name, or send a call in one piece
+//! are supported.
 
 use serde::de::IgnoredAny;
 use toolcrib_text::json::{self, Fields};
@@ -18,41 +18,41 @@ use super::chat_response::{self, ChatUsage, FinishReason, ResponseHead};
 /// A step of a streamed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StreamStep {
-    /// The first step, unless the response fails immediately.
+    /// The response begins. This is the first step, unless the response fails immediately.
     Begin(ResponseHead),
-    /// Text of the current part, or of a new one.
+    /// Text of the current part. If no part is open, the text begins a new one.
     Text(String),
     /// A call begins.
     CallStart { id: String, name: String },
     /// More arguments of the current call.
     Arguments(String),
-    /// The current part has ended; it may have been truncated.
+    /// The current part has ended. `truncated` says whether it may be incomplete.
     PartEnd { truncated: bool },
     /// The response has ended. This is the last step.
     End { finish: FinishReason, usage: ChatUsage },
-    /// The response has failed. This is the last step. The head is set even if the response never began.
+    /// The response has failed. This is the last step. `head` is set even if the response never began.
     Failed { head: ResponseHead, error: BackendError },
 }
 
-/// A response that is being received.
+/// Assembles a streamed response from its chunks.
 #[derive(Debug, Default)]
 pub(super) struct ChunkAssembler {
-    /// The id for a response that has none.
+    /// The id that is used if the response has none.
     fallback: String,
     head: Option<ResponseHead>,
     parts: Vec<AssembledPart>,
-    /// Number of parts that have ended.
+    /// The number of parts that have ended.
     closed: usize,
     finish: Option<String>,
     usage: ChatUsage,
     ended: bool,
-    /// Limits the size of the parts that wait.
+    /// Limits the size of the parts that wait for an earlier part.
     budget: ResponseBudget,
 }
 
 #[derive(Debug)]
 enum AssembledPart {
-    /// Text that was not emitted yet.
+    /// The text that was not emitted yet.
     Text(String),
     Call(AssembledCall),
 }
@@ -63,9 +63,9 @@ struct AssembledCall {
     id: Option<String>,
     name: String,
     arguments: String,
-    /// Number of argument bytes that were emitted; `None` until the start of the call was emitted.
+    /// The number of argument bytes that were emitted. `None` if not even the start of the call was emitted.
     emitted: Option<usize>,
-    /// Length of the arguments when they were last checked for completeness.
+    /// The length of the arguments when they were last checked for completeness.
     checked: usize,
 }
 
@@ -79,7 +79,7 @@ impl ChunkAssembler {
         self.budget.exceeded()
     }
 
-    /// Returns the number of response bytes that are held.
+    /// Returns the number of response bytes that are held in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.budget.held_bytes()
     }
@@ -88,7 +88,7 @@ impl ChunkAssembler {
         &self.fallback
     }
 
-    /// Processes the data of one event.
+    /// Processes the data of one event, and returns the resulting steps.
     pub(super) fn add_chunk(&mut self, data: &str) -> Vec<StreamStep> {
         let mut steps = Vec::new();
         if self.ended {
@@ -134,7 +134,7 @@ impl ChunkAssembler {
         steps
     }
 
-    /// Ends the response.
+    /// Ends the response, and returns the remaining steps. If the stream was cut off, the last step is an error.
     pub(super) fn end(&mut self) -> Vec<StreamStep> {
         if self.ended {
             return Vec::new();
@@ -190,13 +190,13 @@ impl ChunkAssembler {
         });
         let AssembledPart::Call(call) = &mut self.parts[at] else { return };
         if at < self.closed {
-            // The complete call was emitted already.
+            // The complete call was already emitted, so this piece is ignored.
             return;
         }
         call.id = call.id.take().or(id);
         let Some(function) = lenient::object(piece, "function") else { return };
         let name = lenient::text(&function, "name").unwrap_or_default();
-        // A name may come in pieces, and some servers repeat it with every piece of the arguments.
+        // A name may arrive in pieces, and some servers repeat the complete name with every piece of the arguments.
         if name != call.name {
             self.budget.hold(name.len());
             call.name.push_str(&name);
@@ -224,7 +224,7 @@ impl ChunkAssembler {
         found.map(|(at, _)| at)
     }
 
-    /// Emits as much as possible without changing the order of the parts.
+    /// Emits as many steps as possible without changing the order of the parts.
     fn emit(&mut self, steps: &mut Vec<StreamStep>) {
         let finished = self.finish.is_some();
         let truncated = finished && self.finish_reason().is_truncated();
@@ -263,8 +263,8 @@ impl ChunkAssembler {
 }
 
 impl AssembledCall {
-    /// Whether the arguments are a complete JSON object. Empty arguments may be complete too, but only the end
-    /// of the stream shows that.
+    /// Whether the arguments are a complete JSON object. Empty arguments may be complete as well, but only the end of
+    /// the stream shows this.
     fn is_complete(&mut self) -> bool {
         let has_grown = self.checked < self.arguments.len();
         let is_complete = has_grown
@@ -274,8 +274,8 @@ impl AssembledCall {
         is_complete
     }
 
-    /// Emits the new part of the call. The start of the call is emitted with its first argument bytes, because
-    /// only then is its name complete.
+    /// Emits the new pieces of the call. The start of the call is emitted together with its first argument bytes,
+    /// because the name may be incomplete before that.
     fn emit(&mut self, ended: bool, id: impl Fn() -> Option<String>, steps: &mut Vec<StreamStep>) {
         if self.emitted.is_none() && (ended || !self.arguments.is_empty()) {
             let id = self.id.clone().or_else(id).unwrap_or_default();

@@ -1,17 +1,17 @@
 //! Reads JSON of clients and backends leniently.
 //!
-//! One unexpected value must not make a conversation fail. Values that cannot be read count as absent,
-//! and known content without a counterpart in the other API is recorded as dropped.
+//! One unexpected value must not make a conversation fail. Values that cannot be read are treated as absent. Known
+//! content without a counterpart in the other API is recorded as dropped.
 
 use serde::de::{Deserializer, Error, Visitor};
 use toolcrib_text::json::Fields;
 
-/// The content that was left out of a request. Each name is listed once, in order.
+/// The content that was left out of a request. Each name is listed once, in the order of its first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct DroppedContent(Vec<String>);
 
 impl DroppedContent {
-    /// Records one omission: its kind (`tool`, `content`, `item`, `field`) and its name.
+    /// Records that something was left out. `what` is its kind (`tool`, `content`, `item`, `field`).
     pub(super) fn note(&mut self, what: &str, name: &str) {
         let name = format!("{what} `{name}`");
         if !self.0.contains(&name) {
@@ -29,12 +29,12 @@ pub(super) fn value<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a str> {
     fields.get(key).filter(|raw| *raw != "null")
 }
 
-/// Returns the object under `key`.
+/// Returns the object under `key`. Any other value is treated as absent.
 pub(super) fn object<'a>(fields: &Fields<'a>, key: &str) -> Option<Fields<'a>> {
     fields.get(key).and_then(Fields::read)
 }
 
-/// Returns the boolean under `key`.
+/// Returns the boolean under `key`. Any other value is treated as absent.
 pub(super) fn flag(fields: &Fields<'_>, key: &str) -> Option<bool> {
     match fields.get(key)? {
         "true" => Some(true),
@@ -43,25 +43,26 @@ pub(super) fn flag(fields: &Fields<'_>, key: &str) -> Option<bool> {
     }
 }
 
-/// Returns the string under `key`.
+/// Returns the string under `key`. Any other value is treated as absent.
 pub(super) fn text(fields: &Fields<'_>, key: &str) -> Option<String> {
     fields.get(key).and_then(string)
 }
 
-/// Decodes a JSON string. Half a surrogate pair, which JavaScript produces when it cuts a string inside an
-/// emoji, becomes a replacement character instead of an error.
+/// Decodes a JSON string. JavaScript produces half a surrogate pair when it cuts a string inside an emoji. Here it
+/// becomes a replacement character instead of an error.
 pub(super) fn string(raw: &str) -> Option<String> {
     if !raw.starts_with('"') {
         return None;
     }
     let bytes = serde_json::Deserializer::from_str(raw).deserialize_byte_buf(BytesVisitor).ok()?;
     Some(String::from_utf8(bytes).unwrap_or_else(|odd| {
-        // Half a pair is decoded to three invalid bytes, each of which would become a replacement character.
+        // Half a surrogate pair is decoded to three invalid bytes, and each of them would become a replacement
+        // character. One is enough.
         String::from_utf8_lossy(odd.as_bytes()).replace("\u{fffd}\u{fffd}\u{fffd}", "\u{fffd}")
     }))
 }
 
-/// Decodes a JSON string as bytes.
+/// Decodes a JSON string to bytes, which may be invalid UTF-8.
 struct BytesVisitor;
 
 impl Visitor<'_> for BytesVisitor {

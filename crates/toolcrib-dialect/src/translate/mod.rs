@@ -1,8 +1,8 @@
 //! Translates between a client of one API and a backend of another.
 //!
-//! Claude Code uses Messages and Codex uses Responses, but most self-hosted backends support only Chat
-//! Completions. The rounds of an [`Exchange`](crate::Exchange) always use the client's API. An [`Adapter`]
-//! translates the request of each round to Chat Completions, and the backend's response to the client's API.
+//! Claude Code uses Messages and Codex uses Responses, but most self-hosted backends support only Chat Completions. The
+//! rounds of an [`Exchange`](crate::Exchange) always use the client's API. An [`Adapter`] translates the request of
+//! each round to Chat Completions, and the backend's response to the client's API.
 //!
 //! ```text
 //! a round's body  ──► adapter.request()           ──► backend
@@ -10,12 +10,12 @@
 //! its response    ◄── adapter.complete_response() ◄── backend, otherwise
 //! ```
 //!
-//! The translation is deterministic, and the translation of a longer history begins with the bytes of the
-//! shorter one, so that the backend's prompt cache works. It is not lossless: what has no counterpart is left
-//! out and listed in [`Adapter::dropped`].
+//! The translation is deterministic, and the translation of a longer history begins with the bytes of the shorter one,
+//! so that the backend's prompt cache works. The translation is not lossless: content without a counterpart is left out
+//! and listed in [`Adapter::dropped`].
 //!
-//! Reading order: `chat_request` (requests), `chat_response` and `chunk_assembler` (complete and streamed
-//! responses), `backend_error`, and one folder for each client API.
+//! Reading order: `chat_request` (requests), `chat_response` and `chunk_assembler` (complete and streamed responses),
+//! `backend_error`, and one folder for each client API.
 
 mod backend_error;
 mod chat_request;
@@ -33,31 +33,32 @@ use crate::api::Api;
 use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::sse::{Decoder, Event};
 
-/// A request for the backend.
+/// A translated request for the backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedRequest {
     /// The path of the request.
     pub path: &'static str,
-    /// The body.
+    /// The body of the request.
     pub body: String,
 }
 
-/// A response in the client's API.
+/// A response, translated to the client's API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdaptedResponse {
     /// The backend's status, or an error status if the backend reported success but the response was invalid.
     pub status: u16,
-    /// The body.
+    /// The body of the response.
     pub body: Vec<u8>,
 }
 
-/// A request that no backend of the other API can answer. The client must change it.
+/// The reason why a request cannot be translated. No backend of the other API could answer the request, so the client
+/// must change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untranslatable {
     /// The body is not a JSON object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// The request has a field that refers to state on the API's own servers.
+    /// This field of the request refers to state on the servers of the client's API.
     #[error(
         "`{0}` refers to state on a server, but this backend stores none: send the complete history"
     )]
@@ -74,8 +75,8 @@ impl Untranslatable {
     }
 }
 
-/// Returns the adapter for clients of `from` and a backend of `to`; `None` if that translation is not
-/// supported.
+/// Returns the adapter for a client that uses `from` and a backend that uses `to`. Returns `None` if this translation
+/// is not supported.
 pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
     let client: Box<dyn ClientApi> = match (from, to) {
         (Api::Messages, Api::Chat) => Box::<messages::MessagesOverChat>::default(),
@@ -94,7 +95,7 @@ pub fn adapter(from: Api, to: Api) -> Option<Adapter> {
 
 /// One client API, translated to and from Chat Completions.
 trait ClientApi: Send {
-    /// Translates a request. Resets the state of earlier rounds.
+    /// Translates a request, and resets the state of the previous round.
     fn translate_request(
         &mut self,
         body: &str,
@@ -104,10 +105,10 @@ trait ClientApi: Send {
     /// Translates a complete response.
     fn translate_response(&self, response: &ChatResponse) -> String;
 
-    /// Translates an error body.
+    /// Returns an error body in the client's API.
     fn translate_error(&self, error: &BackendError) -> String;
 
-    /// Returns the number of bytes that are held for the end of a streamed response.
+    /// Returns the number of bytes that are held in memory because the end of a streamed response repeats them.
     fn held_bytes(&self) -> usize;
 
     /// Writes the events for one step of a streamed response.
@@ -131,43 +132,44 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// Sets the limits for held parts of a response.
+    /// Sets the limits on the parts of a response that are held in memory.
     #[must_use]
     pub fn with_limits(mut self, limits: ResponseLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Returns the limit that the response exceeded, if any. The client was sent an error event, and the rest
-    /// of the response is ignored.
+    /// Returns the limit that the response exceeded, if any. In that case the client was sent an error event, and the
+    /// rest of the response is ignored.
     pub fn exceeded(&self) -> Option<LimitExceeded> {
         self.exceeded
     }
 
-    /// Returns the number of response bytes that are held.
+    /// Returns the number of response bytes that are held in memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.assembler.held_bytes() + self.decoder.held_bytes()
     }
 
-    /// Begins a round: translates a body of the client's API.
+    /// Begins a round, and translates its request from the client's API.
     pub fn request(&mut self, body: &str) -> Result<AdaptedRequest, Untranslatable> {
         let mut dropped = DroppedContent::default();
         let chat_body = self.client.translate_request(body, &mut dropped)?;
         self.dropped = dropped.into_names();
         self.decoder = Decoder::default();
-        // Used if the backend omits ids: stable for this request and unique to it.
+        // This id is used if the backend omits ids. It is stable for this request and unique to it.
         let id = blake3::hash(body.as_bytes()).to_hex()[..24].to_owned();
         self.assembler = ChunkAssembler::new(id, self.limits);
         self.exceeded = None;
         Ok(AdaptedRequest { path: "/v1/chat/completions", body: chat_body })
     }
 
-    /// Returns the tools, kinds of content and fields that were left out of the last request, each once.
+    /// Returns the names of the tools, kinds of content and fields that were left out of the last request. Each is
+    /// listed once.
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }
 
-    /// Translates a response that is not a stream, successful or not.
+    /// Translates a response that is not streamed, whether it is successful or an error.
     pub fn complete_response(&mut self, status: u16, body: &[u8]) -> AdaptedResponse {
         let response =
             if status < 400 { ChatResponse::read(body, self.assembler.fallback()) } else { None };
@@ -206,11 +208,11 @@ impl Adapter {
         }
     }
 
-    /// Ends the streamed response, whether it was complete or cut off.
+    /// Ends the streamed response, and writes its last events to `out`. If it was cut off, these include an error.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let rest = self.decoder.take_rest();
         if !rest.is_empty() {
-            // Some servers omit the blank line after the last event.
+            // Some servers omit the blank line after the last event, so the rest may be an event.
             self.event(&Event::from_bytes(rest), out);
         }
         let steps = self.assembler.end();
@@ -223,7 +225,7 @@ impl Adapter {
                 let steps = self.assembler.add_chunk(&data);
                 self.write(steps, out);
             }
-            // A comment keeps a connection alive in every API. Its text is dropped.
+            // In every API, a comment keeps the connection alive. Its text is dropped.
             None if event.raw().starts_with(b":") => out.extend_from_slice(b":\n\n"),
             None => {}
         }

@@ -10,10 +10,12 @@
 //! }
 //! ```
 //!
-//! If all calls of a round are for Toolcrib's own tools, they are answered and the upstream is asked again; the client
-//! sees nothing of such a hidden round. A round with a call for the client ends the turn. If it also has calls of own
-//! tools, their answers are sent with the client's next request, so that no round is spent on a client that may never
-//! come back.
+//! If all calls of a round are for Toolcrib's own tools, they are answered and another request is sent to the upstream.
+//! The client sees nothing of such a hidden round.
+//!
+//! A round with a call for the client ends the turn. If this round also has calls of Toolcrib's own tools, their
+//! answers are sent with the client's next request. Rejected: sending them immediately, because that round would be
+//! wasted if the client never sends another request.
 
 mod recording;
 mod summary;
@@ -42,7 +44,7 @@ pub const DEFAULT_HIDDEN_ROUNDS: usize = 5;
 /// What to do after a round.
 #[derive(Debug)]
 pub(crate) enum TurnStep {
-    /// Send [`Turn::request`] again. It now includes the hidden round.
+    /// Send [`Turn::request`] again. The request now includes the hidden round.
     SendAgain,
     /// The turn has ended.
     Done(TurnResult),
@@ -51,7 +53,7 @@ pub(crate) enum TurnStep {
 /// The result of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct TurnResult {
-    /// The client's response, unless it was streamed.
+    /// The body of the client's response. `None` if the response was streamed.
     pub(crate) body: Option<String>,
     /// The records to store for the next request.
     pub(crate) records: Vec<(RecordKey, Vec<u8>)>,
@@ -65,17 +67,18 @@ pub(crate) struct Turn {
     toolset: Arc<Toolset>,
     record_keys: RecordKeys,
     router: CallRouter,
-    /// The history as the upstream knows it, up to this turn.
+    /// The history in the upstream's version, up to this turn.
     base: String,
-    /// Entries after `base`: those that load tools again, and hidden rounds.
+    /// The entries after `base`: entries that load tools again, and the hidden rounds of this turn.
     hidden: Vec<String>,
-    /// The stored response to continue, if it is not the one that the client names.
+    /// The id of the stored response from which the upstream must continue, according to the record. It may differ from
+    /// the id that the client sent.
     previous: Option<String>,
-    /// Whether there is a record of the stored response that the client continues.
+    /// Whether there is a record of the stored response from which the client continues.
     has_previous_record: bool,
-    /// Tools that were shown before this turn.
+    /// Tools whose schemas the model was shown before this turn.
     revealed: Vec<String>,
-    /// The tools in `revealed` that are loaded again in this turn.
+    /// Those tools in `revealed` that have no record and are loaded again in this turn.
     reloaded: Vec<String>,
     /// Tools that were already sent in full before this turn.
     loaded_before: Vec<String>,
@@ -84,9 +87,9 @@ pub(crate) struct Turn {
     stream: Option<Box<dyn StreamMerger>>,
     complete: Option<Box<dyn ResponseMerger>>,
     decoder: Decoder,
-    /// Whether the stream had an event that was too large.
+    /// Whether the stream contained an event that was too large.
     has_oversized_event: bool,
-    /// The ids of the responses that the API stores.
+    /// The ids of this turn's responses, if the API stores responses.
     responses: Vec<String>,
     summary: TurnSummary,
 }
@@ -98,7 +101,6 @@ impl std::fmt::Debug for Turn {
 }
 
 impl Turn {
-    /// Starts a turn.
     pub(crate) fn new(
         request: Arc<Request>,
         record_keys: RecordKeys,
@@ -113,8 +115,8 @@ impl Turn {
             if lost.is_empty() { None } else { reload_entries(dialect, &request, &toolset, &lost) };
         let mut revealed = records.revealed();
         let mut reloaded = Vec::new();
-        // A tool that is loaded again counts as revealed. So does every tool that was called, in modes that add a
-        // found tool to `tools`.
+        // A tool that is loaded again counts as revealed. In modes that add found tools to `tools`, every tool that was
+        // called counts as revealed too.
         let is_reloaded = |name: &String| reload.is_some() && lost.contains(name);
         for name in
             called_tools(&request).filter(|name| toolset.mode().grows() || is_reloaded(name))
@@ -154,8 +156,8 @@ impl Turn {
         }
     }
 
-    /// Starts again with another toolset, after the upstream has rejected a native feature in a hidden round. The
-    /// searches so far are forgotten; what the client has seen is kept.
+    /// Restarts the turn with another toolset, after the upstream has rejected a native feature in a hidden round. The
+    /// searches so far are discarded, but the state that describes what the client has seen is kept.
     pub(crate) fn restart(&mut self, records: Records, toolset: Arc<Toolset>) {
         let (request, keys) = (Arc::clone(&self.request), self.record_keys.clone());
         let mut restarted =
@@ -170,7 +172,7 @@ impl Turn {
         };
     }
 
-    /// Returns the body to send.
+    /// Returns the body of the next request to the upstream.
     pub(crate) fn request(&self) -> String {
         let mut revealed = self.revealed.clone();
         revealed.extend(self.router.revealed_tools().iter().cloned());
@@ -185,7 +187,7 @@ impl Turn {
         self.request.write(&tools, &history, self.previous.as_deref())
     }
 
-    /// Reads bytes of a streamed response. The client's bytes are appended to `out`.
+    /// Processes bytes of a streamed response, and appends the bytes for the client to `out`.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.decoder.push(bytes);
         while self.exceeded().is_none() {
@@ -206,11 +208,11 @@ impl Turn {
         }
     }
 
-    /// Ends a streamed response.
+    /// Ends a streamed response, and returns what to do next.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> TurnStep {
         let rest = self.decoder.take_rest();
         if !rest.is_empty() && self.exceeded().is_none() {
-            // Some servers omit the blank line after the last event.
+            // Some servers omit the blank line after the last event, so the rest may be an event.
             self.event(&Event::from_bytes(rest), out);
         }
         let Some(stream) = &mut self.stream else { return TurnStep::Done(TurnResult::default()) };
@@ -227,8 +229,8 @@ impl Turn {
         step
     }
 
-    /// Reads a complete response. Returns `None` if it is not a response of this API; the client then gets it
-    /// unchanged.
+    /// Processes a complete response. Returns `None` if the body is not a response of this API. The client then gets
+    /// the body unchanged.
     pub(crate) fn complete_response(&mut self, body: &[u8]) -> Option<TurnStep> {
         let text = std::str::from_utf8(body).ok()?;
         // Some servers send a complete response although the request asks for events.
@@ -242,7 +244,8 @@ impl Turn {
         Some(step)
     }
 
-    /// Writes an error event of the client's API, if part of a stream was forwarded before a later round failed.
+    /// Writes an error event of the client's API, if the response is streamed. Used if a hidden round fails after part
+    /// of the stream was forwarded.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         if let Some(stream) = &mut self.stream {
             stream.fail(status, body, &self.router, out);
@@ -259,7 +262,7 @@ impl Turn {
         self.max_hidden_rounds = self.max_hidden_rounds.min(self.summary.rounds + 1);
     }
 
-    /// Returns bytes that keep the client's connection alive; empty if the client waits for a complete response.
+    /// Returns bytes that keep the client's connection alive. Empty if the client waits for a complete response.
     pub(crate) fn keep_alive(&self) -> &'static [u8] {
         if self.stream.is_some() { self.dialect.keep_alive() } else { &[] }
     }
@@ -269,12 +272,12 @@ impl Turn {
         self.request.stream
     }
 
-    /// Whether the request only counts tokens: the upstream's response is then forwarded unchanged.
+    /// Whether the request only counts tokens. If so, the upstream's response is forwarded unchanged.
     pub(crate) fn counts_tokens(&self) -> bool {
         self.request.counts_tokens
     }
 
-    /// Whether the stream of this round has had its final event.
+    /// Whether the final event of this round's stream was received.
     pub(crate) fn has_ended(&self) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.has_ended())
     }
@@ -285,7 +288,7 @@ impl Turn {
         self.router.budget.exceeded().or(oversized)
     }
 
-    /// Bytes of the responses that are held in memory.
+    /// Returns how many bytes of the responses are held in memory.
     pub(crate) fn held_bytes(&self) -> usize {
         self.router.budget.held_bytes() + self.decoder.held_bytes()
     }
@@ -308,12 +311,11 @@ impl Turn {
         let is_hidden = end == RoundEnd::Complete
             && !answers.is_empty()
             && self.router.forwarded_ids().is_empty();
-        // If the provider pauses before the model has produced anything, continuing would only repeat the same
-        // request.
+        // If the provider paused before the model produced anything, continuing would only repeat the same request.
         let is_paused = end == RoundEnd::Paused && !entries.is_empty();
         let continues = (is_hidden || is_paused) && self.summary.rounds <= self.max_hidden_rounds;
         if continues && self.router.budget.is_full() {
-            // The copy of the model's output is incomplete, so it cannot be sent back.
+            // The copy of the model's output is incomplete, so it cannot be sent back to the upstream.
             self.router.budget.exceed();
         }
         if continues && self.exceeded().is_none() {

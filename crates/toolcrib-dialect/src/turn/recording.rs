@@ -1,4 +1,4 @@
-//! Decides whether a turn is recorded when it ends, and what is stored.
+//! When a turn ends, decides whether it is recorded and what its record contains.
 
 use serde_json::value::RawValue;
 
@@ -9,8 +9,7 @@ use crate::upstream_history::announcement_hash;
 
 impl Turn {
     /// Returns the records to store. `last` are the entries of the last round, and `answers` are the answers to its
-    /// hidden calls. Nothing is stored if the client's next request will contain everything that the upstream must
-    /// see.
+    /// hidden calls. Nothing is stored if the client's next request will contain everything that the upstream needs.
     pub(super) fn records_to_store(
         &mut self,
         last: Vec<String>,
@@ -22,8 +21,8 @@ impl Turn {
             || !hidden.is_empty()
             || !self.reloaded.is_empty()
             || loaded != self.loaded_before;
-        // A client that continues a stored response does not send the turns before it, so each record repeats what is
-        // known about those turns.
+        // A client that continues from a stored response does not send the turns before it. So each record repeats what
+        // is known about those turns.
         let announced = self.toolset.announcement().map(announcement_hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.has_previous_record && !announces {
@@ -61,8 +60,8 @@ impl Turn {
             records.push((strict, bytes));
         }
         if let Some(stored) = self.responses.last() {
-            // The API itself has stored the entries, so the record contains only the parts that the client must not
-            // see.
+            // The API itself has stored the entries, so the record contains only information that the API does not
+            // store.
             record.entries.clear();
             record.calls.clear();
             record.made_ids.clear();

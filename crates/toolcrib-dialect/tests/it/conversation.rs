@@ -1,7 +1,7 @@
-//! A client and an upstream, played by hand.
+//! Plays a client and an upstream without a network.
 //!
-//! A [`TestConversation`] is one conversation over several requests. It stores the records, plays the
-//! upstream's responses one after the other, and keeps every body that was sent upstream.
+//! A [`TestConversation`] is one conversation over several requests. It stores the records, plays the upstream's
+//! responses one after the other, and keeps every body that was sent upstream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Exchange, Mode, RecordKey, Re
 use crate::driven_turn::forcing;
 pub(crate) use crate::driven_turn::{DrivenTurn, NextStep, TurnOutcome};
 
-/// One conversation.
+/// A conversation of one client, over several requests.
 pub(crate) struct TestConversation {
     pub(crate) api: Api,
     pub(crate) mode: Mode,
@@ -23,13 +23,13 @@ pub(crate) struct TestConversation {
     pub(crate) records: HashMap<RecordKey, Vec<u8>>,
     /// The bodies that were sent upstream, over all requests.
     pub(crate) sent: Vec<Value>,
-    /// The same bodies as raw text.
+    /// The bodies of `sent` as raw text.
     pub(crate) sent_bodies: Vec<String>,
     pub(crate) caller: [u8; 32],
     pub(crate) rounds: usize,
 }
 
-/// What the client got.
+/// The response that the client received.
 #[derive(Debug)]
 pub(crate) struct ClientResponse {
     /// The response, or all bytes of the stream.
@@ -66,7 +66,7 @@ impl TestConversation {
         }
     }
 
-    /// Returns the exchange of a client's request, after its first upstream request was sent.
+    /// Starts the exchange of a client's request and returns it after the first request to the upstream was sent.
     pub(crate) fn turn(&self, target: &str, body: &str) -> DrivenTurn {
         let (requested, native) = forcing(self.mode);
         let mut config = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -84,7 +84,7 @@ impl TestConversation {
         turn
     }
 
-    /// Sends one client request and answers it with these responses. All of them must be used.
+    /// Sends one client request and plays `answers` as the upstream's responses. All of them must be used.
     pub(crate) fn send(
         &mut self,
         target: &str,

@@ -1,4 +1,4 @@
-//! Drives the exchange of one request by hand.
+//! Drives the exchange of one request without a network.
 //!
 //! The fuzz targets include this file, so that there is only one such driver.
 
@@ -14,9 +14,9 @@ use toolcrib_dialect::{Action, Exchange, Mode, RecordKey, Toolset, ToolsetPlan, 
 /// What happens after a round.
 #[derive(Debug)]
 pub(crate) enum NextStep {
-    /// Another request was sent.
+    /// Another request was sent to the upstream.
     Again,
-    /// The client has its response.
+    /// The turn is over: the complete response was sent to the client.
     Done(TurnOutcome),
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct TurnOutcome {
 /// Returns the record for a key, given its position in the list of keys.
 pub(crate) type RecordLookup = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
-/// The exchange of one request, driven by hand.
+/// The exchange of one request, whose actions are performed without a network.
 pub(crate) struct DrivenTurn {
     exchange: Exchange,
     records: RecordLookup,
     make: fn(ToolsetPlan, &str) -> Arc<Toolset>,
     /// The body that was sent last.
     sent: String,
-    /// Whether a response to that body has begun.
+    /// Whether a response to the body in `sent` has begun.
     is_answered: bool,
 }
 
@@ -61,8 +61,8 @@ impl DrivenTurn {
         self.exchange.report()
     }
 
-    /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`.
-    /// Returns `Again` if a request was sent.
+    /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`. Returns
+    /// `Again` if a request was sent to the upstream.
     fn drive(&mut self, out: &mut Vec<u8>) -> Option<NextStep> {
         let mut done = TurnOutcome::default();
         let mut next = None;
@@ -84,7 +84,7 @@ impl DrivenTurn {
                     ResponseBody::Complete(body) if !start.is_unmodified => {
                         done.body = Some(String::from_utf8(body.to_vec()).unwrap());
                     }
-                    // The response is not one of this API.
+                    // The response does not have the format of this API, so the client gets it unchanged.
                     ResponseBody::Complete(_) | ResponseBody::Passthrough => return None,
                     ResponseBody::Forwarded => {}
                 },
@@ -125,7 +125,7 @@ impl DrivenTurn {
         self.drive(out).unwrap_or(NextStep::Done(TurnOutcome::default()))
     }
 
-    /// Feeds a complete response. Returns `None` if the client got it unchanged.
+    /// Feeds a complete response. Returns `None` if the client got the response unchanged.
     pub(crate) fn complete_response(&mut self, body: &[u8]) -> Option<NextStep> {
         self.start_response(200, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
@@ -146,9 +146,9 @@ impl DrivenTurn {
     }
 }
 
-/// Returns a setting and capabilities that make requests use this mode.
+/// Returns the setting and the capabilities with which requests use this mode.
 pub(crate) fn forcing(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
-    // Without capabilities, a request that uses deferral would be translated.
+    // Without native capabilities, a request in which the client uses native deferral would be translated.
     let capable =
         CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {

@@ -1,6 +1,7 @@
-//! Complete exchanges without sockets: the actions, their order, and what the client gets.
+//! Tests of complete exchanges without sockets: the actions, their order, and what the client gets.
 //!
-//! The loop that drives an exchange is here. It uses a map as the store and a list of answers as the upstream.
+//! This module contains the loop that drives an exchange. It uses a map as the store and a list of answers as the
+//! upstream.
 
 mod errors;
 mod passthrough;
@@ -29,12 +30,12 @@ const HOST: &str = "api.anthropic.com";
 enum UpstreamAnswer {
     Events(String),
     Whole(u16, String),
-    /// These bytes of a stream, which is then cut off.
+    /// The upstream sends these bytes of a stream, and then the stream is cut off.
     CutOff(String),
     Unreachable,
 }
 
-/// The outcome of an exchange.
+/// What was observed while an exchange ran.
 #[derive(Debug, Default)]
 struct ExchangeRun {
     /// The names of the actions, in order. Repeated actions are listed once.
@@ -221,7 +222,7 @@ fn refusal(path: &str, message: &str) -> UpstreamAnswer {
     UpstreamAnswer::Whole(400, json!({"type": "error", "error": error}).to_string())
 }
 
-/// Returns the next request to the upstream, and prepares toolsets on the way.
+/// Performs actions until the exchange sends a request to the upstream, and returns that request.
 fn sent(exchange: &mut Exchange) -> OutgoingRequest {
     loop {
         match exchange.next_action().expect("an action") {

@@ -1,4 +1,4 @@
-//! The models that everruns 0.50 lists as having a hosted search, compared with ours.
+//! Compares the models that have a hosted search according to everruns 0.50 with those in Toolcrib's own list.
 
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{HostedSupport, LearnedUnsupported, resolve_capability};

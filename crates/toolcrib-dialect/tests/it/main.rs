@@ -1,4 +1,4 @@
-//! The four dialects, from the client's request to the client's response.
+//! Tests of the four APIs, from the client's request to the client's response.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod chat;

@@ -1,4 +1,4 @@
-//! Presets in the four APIs: the first request that is sent, and how invalid calls are answered.
+//! Tests of presets in the four APIs: the first request that is sent, and how invalid calls are answered.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn sent(
     (serde_json::from_str(&sent).unwrap(), report)
 }
 
-/// Like `sent`, but returns raw bytes, and the upstream supports deferral natively.
+/// Like `sent`, but returns raw bytes, and `native` sets the native features that the upstream supports.
 fn bytes_sent(
     (api, target): (Api, &str),
     body: &Value,
@@ -147,7 +147,7 @@ fn claude_code_lists_names_in_the_first_message_in_every_mode() {
     }
 }
 
-/// The upstream supports references. Tested in both APIs that have them, with and without reveals.
+/// The upstream supports references. Both APIs that have references are tested, with and without reveals.
 #[test]
 fn claude_code_lists_names_in_the_first_message_with_references() {
     let searches =
@@ -173,7 +173,7 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let text = first_text(api, &sent);
             assert!((0..40).all(|at| text.contains(&name(at))), "{text}");
-            // Anthropic's API requires deferred tools in `tools`, OpenAI's does not.
+            // Anthropic's API requires that `tools` also contains the deferred tools. OpenAI's API does not.
             let deferred = sent["tools"].to_string().matches(r#""defer_loading":true"#).count();
             let expected = if reveals && api == Api::Messages { 40 } else { 0 };
             assert_eq!(deferred, expected, "{api:?}");
@@ -181,7 +181,7 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
     }
 }
 
-/// A conversation may begin with only a system message.
+/// The conversation begins with only a system message, so there is no user message to add the names to.
 #[test]
 fn the_listed_names_stay_where_they_were_first_sent() {
     let settings = Preset::ClaudeCode.settings();
@@ -270,8 +270,8 @@ fn a_client_with_its_own_search_is_passed_through() {
             assert_eq!(sent, body.to_string());
         }
     }
-    // A single tool with one of these names may be an ordinary tool, and the bridge tools of one of the client's
-    // servers are sent in full.
+    // A single tool with one of these names may be an ordinary tool, so the request is not passed through. The bridge
+    // tools of the client's server `gate` are sent in full.
     let mut tools = tools(Api::Chat, 40);
     let list = tools.as_array_mut().unwrap();
     for name in ["gate__tool_search", "gate__tool_call", "tool_call"] {

@@ -1,4 +1,5 @@
-//! Streams without an end: held data is bounded, and forwarded data is not held.
+//! Tests of streams that never end: the data that is held back is limited, and data that is forwarded is not kept in
+//! memory.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use toolcrib_dialect::{LimitExceeded, ResponseLimits};
 
 const LIMITS: ResponseLimits = ResponseLimits { response: 100_000, turn: 50_000, call: 20_000 };
 
-/// An upstream's stream: its first events, and an event that is repeated with `@` replaced by a counter.
+/// An upstream's stream: its first events, and an event that is repeated. In each repetition, `@` is replaced by a
+/// counter.
 struct UpstreamStream {
     api: Api,
     speaks: Option<Api>,
@@ -91,7 +93,7 @@ fn own(api: Api, start: &[&str], again: &str) -> UpstreamStream {
     UpstreamStream { api, speaks: None, start, again: again.to_owned() }
 }
 
-/// Streams that make the exchange hold more and more data, and the limit that ends each.
+/// Streams that make the exchange hold more and more data, and the limit that ends each stream.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn streams_over_a_limit() -> Vec<(&'static str, UpstreamStream, LimitExceeded)> {
     let (turn, call) = (LimitExceeded::Turn(LIMITS.turn), LimitExceeded::Call(LIMITS.call));
@@ -232,7 +234,7 @@ fn a_limit_that_is_reached_is_not_exceeded() {
     assert_eq!(done.unwrap().ending, Ending::LimitExceeded(LimitExceeded::Call(LIMITS.call)));
 }
 
-/// This applies to text, thinking, and calls to the client's own tools.
+/// Forwarded data is text, thinking, or a call to one of the client's own tools.
 #[test]
 fn forwarded_data_is_unbounded_and_not_recorded() {
     let x = "x".repeat(500);
@@ -274,7 +276,8 @@ fn forwarded_data_is_unbounded_and_not_recorded() {
     }
 }
 
-/// For every piece, some steps look at all calls, so the number of calls is limited in addition to their size.
+/// Some steps look at all calls for every piece that arrives. So the number of calls is limited, in addition to their
+/// size.
 #[test]
 fn a_turn_with_too_many_calls_ends() {
     let call =
@@ -309,7 +312,7 @@ fn a_turn_with_too_many_calls_ends() {
     }
 }
 
-/// Only the calls of one choice are checked, so the client gets no other choice.
+/// Only the calls of the first choice are checked, so the client must not get any other choice.
 #[test]
 fn choices_that_were_not_requested_are_dropped() {
     let two = r#"{"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null},{"index":1,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"nope","arguments":"{}"}}]},"finish_reason":null}]}"#;

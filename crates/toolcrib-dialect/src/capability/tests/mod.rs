@@ -1,4 +1,4 @@
-//! Normalised model ids, the capabilities of hosts and models, and recognised errors.
+//! Tests of normalised model ids, of the capabilities of hosts and models, and of the errors that are recognised.
 
 use proptest::prelude::*;
 
@@ -16,8 +16,8 @@ fn plain(api: Api, host: &str, model: &str) -> Capability {
     resolve_capability(api, host, model, None, &LearnedUnsupported::default(), 0)
 }
 
-/// A capability as letters: `b` both hosted searches, `r` regex, `o` OpenAI's; `d` references; `c` client search;
-/// `t` additional tools.
+/// Writes a capability as letters: `b` for both of Anthropic's hosted searches, `r` for only the one by regular
+/// expressions, `o` for OpenAI's hosted search, `d` for references, `c` for client search and `t` for additional tools.
 fn short(capability: &Capability) -> String {
     let hosted = match capability.hosted {
         HostedSupport::None => "",
@@ -98,7 +98,7 @@ fn learned_features_override_the_configuration_which_overrides_the_rules() {
         got(Some(&CapabilityOverrides::default())).1,
         CapabilityReason::Unsupported(UnsupportedFeature::Search)
     );
-    // The configuration names the model that a deployment runs.
+    // A deployment can have any name, so its features are known only if the configuration names the model that it runs.
     let stated =
         CapabilityOverrides { model: Some("gpt-5.4".into()), ..CapabilityOverrides::default() };
     let azure = |model, configured| {
@@ -124,13 +124,13 @@ fn an_unsupported_feature_is_removed_with_those_that_depend_on_it() {
         learned.learn(api, host, model, missing, 0);
         let got = resolve_capability(api, host, model, None, &learned, 0);
         assert_eq!(short(&got), left, "{host} {missing:?}");
-        // If the feature was not supported before either, the reason does not change.
+        // The reason changes only if the upstream would otherwise have had the feature.
         let before = plain(api, host, model);
         let was_removed = short(&before) != left;
         let reason =
             if was_removed { CapabilityReason::Unsupported(missing) } else { before.reason };
         assert_eq!(got.reason, reason, "{host} {missing:?}");
-        // Other models are unaffected.
+        // A feature that is unsupported for one model may be supported for another, so other models must be unaffected.
         assert_eq!(
             resolve_capability(api, host, "other", None, &learned, 0),
             plain(api, host, "other")
@@ -147,7 +147,8 @@ fn an_entry_expires_and_the_oldest_is_dropped_when_there_are_too_many() {
     learned.learn(Api::Messages, ANTHROPIC, "claude-opus-4-5", UnsupportedFeature::Bm25, 1_000_000);
     assert!(holds(&learned, "claude-opus-4.5", 1_000_000 + 7_199));
     assert!(!holds(&learned, "claude-opus-4.5", 1_000_000 + 7_200));
-    // Another clock may be slightly ahead; one that is far ahead is broken.
+    // An entry may be slightly in the future, because another machine's clock may be ahead. An entry far in the future
+    // comes from a broken clock and must be ignored.
     assert!(holds(&learned, "claude-opus-4.5", 1_000_000 - 60));
     assert!(!holds(&learned, "claude-opus-4.5", 1_000_000 - 7_200));
     learned.learn(Api::Messages, ANTHROPIC, "claude-opus-4-5", UnsupportedFeature::Bm25, 1_007_200);

@@ -1,4 +1,4 @@
-//! A table of APIs, hosts and model ids, with the normalised id and the capability as letters.
+//! A table of APIs, hosts and model ids. Each row has the normalised id and the capability, written as letters.
 
 use super::*;
 use crate::api::Api::{Chat, Gemini, Messages, Responses};
@@ -45,7 +45,7 @@ const TABLE: &[(Api, &str, &str, &str, &str)] = &[
     (Messages, ANTHROPIC, "claude-saga-7", "claude-saga-7", ""),
     (Messages, ANTHROPIC, "gpt-5.4", "gpt-5.4", ""),
     (Messages, "API.Anthropic.com.:443", "claude-opus-4-5", "claude-opus-4-5", "bd"),
-    // Clouds.
+    // Clouds that serve Claude models.
     (Messages, BEDROCK, "us.anthropic.claude-opus-4-5-20251101-v1:0", "claude-opus-4-5", "rd"),
     (Messages, BEDROCK, "anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5", "rd"),
     (Messages, BEDROCK, "global.anthropic.claude-opus-4-8-v1", "claude-opus-4-8", "rd"),
@@ -59,7 +59,7 @@ const TABLE: &[(Api, &str, &str, &str, &str)] = &[
     (Messages, "aiplatform.googleapis.com", "claude-sonnet-4-6", "claude-sonnet-4-6", "bd"),
     (Messages, "aiplatform.eu.rep.googleapis.com", "claude-sonnet-4-6", "claude-sonnet-4-6", "bd"),
     (Messages, "x.services.ai.azure.com", "claude-opus-5-5", "claude-opus-5-5", ""),
-    // Unknown hosts, whatever the model is called.
+    // Unknown hosts have no native features, whatever the model's name is.
     (Messages, "openrouter.ai", "anthropic/claude-opus-4.8:thinking", "claude-opus-4-8", ""),
     (Messages, "api.anthropic.com.example.org", "claude-opus-4-5", "claude-opus-4-5", ""),
     (Messages, "notapi.anthropic.com", "claude-opus-4-5", "claude-opus-4-5", ""),
@@ -109,6 +109,6 @@ fn every_spelling_of_an_id_has_the_capability_of_its_model() {
         assert_eq!(normalise_model(id).id(), *normal, "{id}");
         assert_eq!(short(&plain(*api, host, id)), *letters, "{api} {host} {id}");
     }
-    // Azure's spelling of 3.5 is not version 35.
+    // Azure writes version 3.5 as `35`, which must not be read as version 35.
     assert_eq!(normalise_model("gpt-35-turbo").version(), Some((3, 5)));
 }

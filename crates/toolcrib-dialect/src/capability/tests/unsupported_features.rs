@@ -1,4 +1,4 @@
-//! Every error text that is recognised, and texts that only look like them.
+//! Tests of every error message that is recognised, and of similar messages that must not be recognised.
 
 use super::*;
 use crate::api::Api::{Messages, Responses};
@@ -84,7 +84,7 @@ fn an_ordinary_error_reports_no_feature_even_if_it_quotes_a_known_text() {
             );
         }
     }
-    // An error about the tool choice is the client's own mistake.
+    // An error about `tool_choice` is the client's own mistake, so it must not be taken for an unsupported feature.
     let choice =
         r#"{"error":{"message":"Invalid value: 'tool_search'.","param":"tool_choice.type"}}"#;
     assert_eq!(detect_unsupported_feature(Api::Responses, 400, choice.as_bytes()), None);

@@ -1,8 +1,8 @@
 //! Emulates deferral for a client that defers tools itself, if the backend does not support deferral.
 //!
-//! Codex sends its tools in namespaces, has a `tool_search` of its own, and loads found tools with items in the
-//! history. Most servers that are compatible with the API silently drop all of this. Here, the request is
-//! translated to functions and function calls, which every server supports, and the response is translated back.
+//! Codex, for example, sends its tools in namespaces, has a `tool_search` of its own, and loads found tools with items
+//! in the history. Most servers that are compatible with the API silently drop all of this. Here, the request is
+//! translated to functions and function calls, which every server supports. The response is translated back.
 
 mod flat_names;
 mod request_flattener;
@@ -16,23 +16,24 @@ use super::request::is_tool_search;
 use crate::splice::{range_of, splice};
 use crate::sse::Event;
 
-/// Maximum number of searches in one response whose argument events are hidden.
+/// Maximum number of search calls in one response that are recognised as such, so that their argument events are
+/// hidden.
 const MAX_SEARCHES: usize = 1024;
 
-/// A translated request, and the state to translate its response back.
+/// A translated request, and the state that is needed to translate its response back.
 #[derive(Debug)]
 pub struct DeferralEmulation {
     request: String,
     flattener: RequestFlattener,
-    /// Request fields that a response repeats, each with the client's value.
+    /// Request fields that responses repeat, each with the value that the client sent.
     echoed: Vec<(&'static str, String)>,
     writer: EventWriter,
-    /// Indices of items that are searches.
+    /// The output indices of search calls.
     searches: Vec<u64>,
 }
 
 impl DeferralEmulation {
-    /// Translates a request. Returns `None` if it does not use deferral.
+    /// Translates a request. Returns `None` if the request does not use deferral.
     pub fn read(text: &str) -> Option<Self> {
         let body = Fields::read(text)?;
         let mut flattener = RequestFlattener::default();
@@ -71,7 +72,7 @@ impl DeferralEmulation {
         &self.request
     }
 
-    /// Translates a complete response back. Anything else is returned unchanged.
+    /// Translates a complete response back. A body that is not a JSON object is returned unchanged.
     pub fn restore_response(&self, body: &str) -> String {
         match Fields::read(body) {
             Some(response) => splice(body, self.response_edits(body, &response)),
@@ -104,12 +105,12 @@ impl DeferralEmulation {
                     changes.push((range_of(data, raw), new));
                 }
             }
-            // In the client's form, a search call has no argument events.
+            // The client's `tool_search_call` has no argument events, so those of the function call are hidden.
             (None, Some(index)) if self.searches.contains(&index) => {
                 self.writer.renumber();
                 return;
             }
-            // The event that ends a call's arguments repeats the tool's name.
+            // The event that ends a call's arguments repeats the tool's name, which must be restored as well.
             (None, _) => {
                 let named =
                     fields.string("name").and_then(|name| self.flattener.names.original(&name));
@@ -126,7 +127,7 @@ impl DeferralEmulation {
         );
     }
 
-    /// Returns the edits for a response in `text`.
+    /// Returns the edits that translate a response back. `response` is part of `text`.
     fn response_edits(
         &self,
         text: &str,
@@ -150,8 +151,8 @@ impl DeferralEmulation {
         item.is_some_and(|item| item.name().is_some() && item.name() == self.flattener.search)
     }
 
-    /// Translates an item back to the form in which the client declared its tool. Returns `None` if nothing
-    /// changes.
+    /// Translates an item back: a call gets the name and namespace that the client declared, or becomes a search call.
+    /// Returns `None` if nothing changes.
     fn restore_item(&self, raw: &str) -> Option<String> {
         let item = Item::read(raw).filter(|item| item.kind == "function_call")?;
         let name = item.name()?;
@@ -177,7 +178,7 @@ impl DeferralEmulation {
     }
 }
 
-/// Flattens `tool_choice`, if it names one or more tools that the backend does not know.
+/// Translates `tool_choice`, if it names a search or tools in namespaces, which the backend does not know.
 fn flatten_choice(raw: &str, flattener: &mut RequestFlattener) -> Option<String> {
     let fields = Fields::read(raw)?;
     let Some(allowed) = fields.get("tools").and_then(json::items) else {

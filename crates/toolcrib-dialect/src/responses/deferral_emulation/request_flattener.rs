@@ -1,4 +1,4 @@
-//! Turns a request with deferral into one with plain functions.
+//! Translates a request with deferral into a request with plain functions.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -7,20 +7,20 @@ use crate::responses::item::Item;
 use crate::responses::request::is_tool_search;
 use crate::tool_list;
 
-/// Name, description and parameters of the search function, used if the client does not specify them.
+/// The name of the search function, and its description and parameters if the client does not specify them.
 const SEARCH_NAME: &str = "tool_search";
 const SEARCH_DESCRIPTION: &str = "Finds tools and loads them.";
 const SEARCH_PARAMETERS: &str =
     r#"{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}"#;
 
-/// The flattened request so far.
+/// Translates the tools and the history of a request, and collects the resulting tools.
 #[derive(Debug, Default)]
 pub(super) struct RequestFlattener {
     pub(super) names: FlatNames,
     /// The name of the function that replaces the client's search.
     pub(super) search: Option<String>,
-    /// Whether the client uses the provider's hosted search. If so, all tools are declared, since it is unknown
-    /// which of them the search would have found.
+    /// Whether the client uses the provider's hosted search. If so, all tools are declared, because it is unknown which
+    /// tools this search would have found.
     hosted: bool,
     tools: Vec<String>,
     declared: Vec<String>,
@@ -29,12 +29,12 @@ pub(super) struct RequestFlattener {
 }
 
 impl RequestFlattener {
-    /// Adds the client's `tools`.
+    /// Translates and declares the client's `tools`.
     pub(super) fn add_tools(&mut self, input: &str) {
         let all: Vec<&str> =
             json::items(input).unwrap_or_default().iter().map(|item| item.get()).collect();
         let read: Vec<Option<Fields<'_>>> = all.iter().map(|text| Fields::read(text)).collect();
-        // Tools without a namespace keep their names, so these are reserved first.
+        // Tools without a namespace keep their names, so their names are reserved first.
         for fields in read.iter().flatten().filter(|fields| tool_list::members(fields).is_none()) {
             if let Some(name) = tool_list::name(fields) {
                 self.names.reserve(name);
@@ -68,8 +68,8 @@ impl RequestFlattener {
         self.search = Some(name);
     }
 
-    /// Declares a tool, or every tool of a namespace, under its flat name. No tool is declared twice, and a
-    /// deferred tool is declared only when it is loaded.
+    /// Declares a tool, or every tool of a namespace, under its flat name. No tool is declared twice. A deferred tool
+    /// is declared only if `loaded` is set.
     fn declare(&mut self, text: &str, fields: &Fields<'_>, loaded: bool) {
         let Some((_, members)) = tool_list::members(fields) else {
             let name = tool_list::name(fields);
@@ -104,7 +104,7 @@ impl RequestFlattener {
         self.tools.push(text);
     }
 
-    /// Declares the tools in a list, and returns the names of the new ones.
+    /// Declares the tools in a list, and returns the names of those that were not declared before.
     fn load(&mut self, list: &str) -> Vec<String> {
         let before = self.declared.len();
         for item in json::items(list).unwrap_or_default() {
@@ -115,13 +115,13 @@ impl RequestFlattener {
         self.declared[before..].to_vec()
     }
 
-    /// Flattens an item of the history. Returns `None` if the backend must not get it.
+    /// Translates an item of the history. Returns `None` if the backend must not get the item.
     pub(super) fn flatten_item(&mut self, text: &str) -> Option<String> {
         let Some(item) = Item::read(text) else { return Some(text.to_owned()) };
         let listed = item.fields.get("tools");
         match (item.kind.as_str(), item.call_id()) {
-            // Items that only load tools, and items of the provider's hosted search, are removed after the tools
-            // in them have been declared.
+            // Items that only load tools are removed, and so are items of the provider's hosted search. The tools in
+            // them are declared first.
             ("additional_tools", _) | ("tool_search_call" | "tool_search_output", None) => {
                 self.changed = true;
                 self.load(listed.unwrap_or_default());
@@ -151,8 +151,8 @@ impl RequestFlattener {
         }
     }
 
-    /// Moves the namespace of a call, an output or a choice into its name. Returns `None` if there is no
-    /// namespace.
+    /// Removes the namespace of a call, an output or a choice, and replaces the name with the flat name. Returns `None`
+    /// if there is no namespace.
     pub(super) fn flatten_namespace(&mut self, fields: &Fields<'_>) -> Option<String> {
         let namespace = fields.string("namespace")?;
         self.changed = true;
@@ -162,7 +162,7 @@ impl RequestFlattener {
         Some(fields.with(&edits))
     }
 
-    /// Returns `tools` for the backend: the client's, then the loaded ones, in order.
+    /// Returns `tools` for the backend: first the client's tools, then those that the history loads, in order.
     pub(super) fn tools_json(&self) -> String {
         format!("[{}]", self.tools.join(","))
     }

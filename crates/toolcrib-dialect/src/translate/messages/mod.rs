@@ -1,4 +1,4 @@
-//! Clients of Anthropic Messages.
+//! Translates between clients of Anthropic Messages and a Chat Completions backend.
 
 mod request;
 mod response;
@@ -11,7 +11,7 @@ use super::chunk_assembler::StreamStep;
 use super::lenient::DroppedContent;
 use super::{ClientApi, Untranslatable};
 
-/// Messages over Chat Completions.
+/// Translates Messages to and from Chat Completions.
 #[derive(Debug, Default)]
 pub(super) struct MessagesOverChat {
     /// The model that the client requested.

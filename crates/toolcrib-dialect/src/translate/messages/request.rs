@@ -1,7 +1,7 @@
 //! Translates a request of Messages to Chat Completions.
 //!
-//! Each message is translated independently, so the translation of a longer history begins with that of the
-//! shorter one. Thinking is left out without a note, since another model produced it.
+//! Each message is translated independently, so the translation of a longer history begins with the translation of the
+//! shorter one. Thinking blocks are left out and not listed as dropped, because another model produced them.
 
 use toolcrib_text::json::{self, Fields};
 
@@ -13,7 +13,7 @@ use crate::translate::chat_request::{
 };
 use crate::translate::lenient::{self, DroppedContent};
 
-/// The fields that are translated.
+/// The fields of the client's request that are translated. All others are dropped.
 const TRANSLATED_FIELDS: [&str; 13] = [
     "model",
     "messages",
@@ -75,7 +75,7 @@ pub(super) fn translate(
 fn format(fields: &Fields<'_>) -> Option<ChatResponseFormat> {
     let within = lenient::object(fields, "output_config");
     let format = within.and_then(|config| lenient::object(&config, "format"));
-    // `output_format` is the field's earlier name.
+    // `output_format` is the earlier name of this field.
     let format = format.or_else(|| lenient::object(fields, "output_format"))?;
     let schema = RawJson::of(&format, "schema")?;
     let json_schema = NamedSchema {
@@ -94,7 +94,8 @@ fn tools(fields: &Fields<'_>, dropped: &mut DroppedContent) -> Vec<FunctionTool>
         let kind = lenient::text(&tool, "type").unwrap_or_else(|| "custom".to_owned());
         let name = lenient::text(&tool, "name").unwrap_or_default();
         let parameters = RawJson::of(&tool, "input_schema");
-        // Tools that Anthropic runs, or whose schema it knows, have no schema.
+        // A tool has no schema if Anthropic runs it, or if Anthropic defines its schema. Such a tool cannot be
+        // translated.
         if kind != "custom" && parameters.is_none() {
             dropped.note("tool", if name.is_empty() { &kind } else { &name });
             continue;
@@ -137,14 +138,14 @@ fn translate_message(
     }
 }
 
-/// Returns the blocks of a content, each with its type. If the content is a string, there are none.
+/// Returns the blocks of a message's content, each with its type. Returns an empty list if the content is a string.
 fn blocks(content: &str) -> Vec<(String, Fields<'_>)> {
     let items = json::items(content).unwrap_or_default().into_iter();
     let blocks = items.filter_map(|raw| Fields::read(raw.get()));
     blocks.map(|block| (lenient::text(&block, "type").unwrap_or_default(), block)).collect()
 }
 
-/// Returns the text of a content, and drops everything else.
+/// Returns the text of a message's content. Everything else is dropped.
 fn texts(content: &str, dropped: &mut DroppedContent) -> String {
     if let Some(text) = lenient::string(content) {
         return text;
@@ -162,8 +163,8 @@ fn texts(content: &str, dropped: &mut DroppedContent) -> String {
 fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<RequestMessage> {
     let mut text = lenient::string(content).unwrap_or_default();
     let mut tool_calls = Vec::new();
-    // Consecutive text blocks are one text that was split at citations. Texts with another block between them
-    // are separate texts.
+    // Consecutive text blocks are one text that was split at citations. Text blocks with another block between them are
+    // separate texts.
     let mut apart = false;
     for (kind, block) in blocks(content) {
         match kind.as_str() {
@@ -192,7 +193,8 @@ fn assistant(content: &str, dropped: &mut DroppedContent) -> Option<RequestMessa
     Some(RequestMessage::Assistant { content: (!text.is_empty()).then_some(text), tool_calls })
 }
 
-/// Adds the results of calls, and then one message with the rest of the content.
+/// Translates a user message: adds one message for each result of a call, and then one message with the rest of the
+/// content.
 fn user(content: &str, out: &mut Vec<RequestMessage>, dropped: &mut DroppedContent) {
     let mut after = Vec::new();
     let mut parts = Vec::new();
@@ -229,7 +231,7 @@ fn tool_result(block: &Fields<'_>, dropped: &mut DroppedContent) -> ChatToolResu
     result
 }
 
-/// Adds a block of a user message or a result.
+/// Translates a block of a user message or of a tool result.
 fn add_content(
     kind: &str,
     block: &Fields<'_>,
@@ -265,7 +267,7 @@ fn add_content(
     }
 }
 
-/// Adds the text and the images inside a block.
+/// Translates the text and the images inside a block.
 fn add_nested(content: Option<&str>, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     let content = content.unwrap_or_default();
     out.extend(lenient::string(content).map(|text| ContentPart::Text { text }));
@@ -277,7 +279,7 @@ fn add_nested(content: Option<&str>, out: &mut Vec<ContentPart>, dropped: &mut D
     }
 }
 
-/// Adds a note for the model that the content is missing.
+/// Adds a text that tells the model that content is missing.
 fn add_placeholder(what: &str, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     dropped.note("content", what);
     out.push(ContentPart::Text { text: format!("(The {what} cannot be shown here.)") });

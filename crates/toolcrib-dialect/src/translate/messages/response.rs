@@ -9,7 +9,7 @@ use crate::translate::chat_response::{
     self, ChatResponse, FinishReason, ResponseCall, ResponseHead,
 };
 
-/// A message, either complete or as it is at the start of a stream.
+/// A message of the Messages API, either complete or as it is at the start of a stream.
 #[derive(Debug, Serialize)]
 pub(super) struct OutputMessage<'a> {
     id: String,
@@ -22,7 +22,6 @@ pub(super) struct OutputMessage<'a> {
     usage: MessagesUsage,
 }
 
-/// A block of a message's content.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum OutputBlock<'a> {
@@ -30,7 +29,8 @@ pub(super) enum OutputBlock<'a> {
     ToolUse { id: &'a str, name: &'a str, input: RawJson },
 }
 
-/// Token counts of Messages. Each input token counts once: uncached, read from a cache, or written to it.
+/// Token counts of Messages. Each input token is counted in only one field: as uncached, read from a cache, or written
+/// to it.
 #[derive(Debug, Default, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the API's own names")]
 pub(super) struct MessagesUsage {
@@ -52,8 +52,8 @@ impl From<chat_response::ChatUsage> for MessagesUsage {
 }
 
 impl<'a> OutputMessage<'a> {
-    /// Returns a message without content, as it is at the start of a stream. `model` is the model that the
-    /// client requested, used if the backend reports none.
+    /// Returns a message without content, as it is at the start of a stream. `model` is the model that the client
+    /// requested. It is used if the backend reports none.
     pub(super) fn begin(head: &'a ResponseHead, model: &'a str) -> Self {
         Self {
             id: format!("msg_{}", head.id),
@@ -68,7 +68,7 @@ impl<'a> OutputMessage<'a> {
     }
 }
 
-/// Returns a complete response.
+/// Returns a complete response as JSON.
 pub(super) fn message(response: &ChatResponse, model: &str) -> String {
     let mut message = OutputMessage::begin(&response.head, model);
     if !response.text.is_empty() {
@@ -84,9 +84,9 @@ fn tool_use(call: &ResponseCall) -> OutputBlock<'_> {
     OutputBlock::ToolUse { id: &call.id, name: &call.name, input: input(&call.arguments) }
 }
 
-/// Returns the arguments as an object. Anything else is kept under `_raw`, so that the tool rejects it and the
-/// model sees what it wrote. Rejected: an empty object, because that would be a call the model never made, and
-/// some tools would accept it.
+/// Returns the arguments as an object. Text that is not a JSON object is put under the key `_raw`, so that the tool
+/// rejects it and the model sees what it wrote. Rejected: replacing such text with an empty object, because that would
+/// be a call that the model never made, and some tools would accept it.
 fn input(arguments: &str) -> RawJson {
     let arguments = arguments.trim();
     match arguments {
@@ -113,7 +113,7 @@ pub(super) fn stop_reason(finish: FinishReason) -> &'static str {
     }
 }
 
-/// Returns the body of an error, which is also the data of an error event.
+/// Returns an error as JSON, for a response body or for the data of an error event.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct ErrorBody<'a> {

@@ -1,4 +1,4 @@
-//! Writes streams of Messages: blocks one after the other, each with its own index.
+//! Writes the event streams of Messages. Blocks are written one after the other, each with its own index.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::translate::chunk_assembler::StreamStep;
 pub(super) struct BlockWriter {
     /// The model that the client requested.
     model: String,
-    /// The index of the current block, or of the next one.
+    /// The index of the open block or, if none is open, of the next block.
     index: usize,
     open: bool,
 }

@@ -1,10 +1,13 @@
 //! Translates the items of Responses to messages of Chat Completions.
 //!
-//! Responses has separate items for the model's text and its calls, but Chat Completions has them in one
-//! message. Images in results must not come between a call and its results, so they are sent after the last
-//! result. Collected text and calls are written before the client's next item, collected images before the
-//! model's next item, and both at the end of every request. So the translation of a longer history begins with
-//! that of the shorter one. Reasoning is left out without a note, since another model produced it.
+//! Responses has separate items for the model's text and its calls, but Chat Completions has them in one message.
+//! Images in results must not come between a call and its results, so they are sent after the last result.
+//!
+//! Therefore text, calls and images are collected first. Text and calls are written before the client's next item,
+//! images before the model's next item, and both at the end of every request. So the translation of a longer history
+//! begins with the translation of the shorter one.
+//!
+//! Reasoning is left out and not listed as dropped, because another model produced it.
 
 use serde::Serialize;
 use toolcrib_text::json::{self, Fields};
@@ -15,17 +18,17 @@ use crate::translate::chat_request::{
 };
 use crate::translate::lenient::{self, DroppedContent};
 
-/// Builds the messages.
+/// Builds the Chat Completions messages from the items.
 #[derive(Debug, Default)]
 pub(super) struct MessageBuilder {
     messages: Vec<RequestMessage>,
-    /// The system texts before the first message of any other role. They become one message, because many
-    /// backends accept only one system message.
+    /// The system texts before the first message of any other role. They become one message, because many backends
+    /// accept only one system message. `None` once this message is written.
     system: Option<Vec<String>>,
-    /// The model's text so far.
+    /// The model's text that is not written yet.
     text: String,
     calls: Vec<RequestCall>,
-    /// Images to send after the results.
+    /// Images in tool results that are not written yet. They are sent after the results.
     result_images: Vec<ContentPart>,
 }
 
@@ -52,7 +55,7 @@ impl MessageBuilder {
         self.messages.push(RequestMessage::User { content: UserContent::Text(text) });
     }
 
-    /// Adds the next item.
+    /// Translates the next item of the history.
     pub(super) fn item(
         &mut self,
         item: &Fields<'_>,
@@ -120,7 +123,8 @@ impl MessageBuilder {
         self.calls.push(RequestCall::new(id, name, arguments));
     }
 
-    /// Called before anything from the model is added: writes the images of the results that precede it.
+    /// Writes the images of earlier tool results as one message. Must be called before anything from the model is
+    /// added.
     fn flush_result_images(&mut self) {
         self.flush_system();
         let result_images = std::mem::take(&mut self.result_images);
@@ -128,7 +132,7 @@ impl MessageBuilder {
             .extend(UserContent::of(result_images).map(|content| RequestMessage::User { content }));
     }
 
-    /// Called before anything from the client is added: writes the model's text and calls as one message.
+    /// Writes the model's text and calls as one message. Must be called before anything from the client is added.
     fn flush_assistant(&mut self) {
         self.flush_system();
         let (text, tool_calls) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
@@ -143,7 +147,7 @@ impl MessageBuilder {
         self.flush_result_images();
     }
 
-    /// Called before the first message of any role but system is added: writes the system message.
+    /// Writes the system message. Must be called before the first message of any other role is added.
     fn flush_system(&mut self) {
         let system = self.system.take().unwrap_or_default();
         if !system.is_empty() {
@@ -165,7 +169,7 @@ fn tool_result(output: &str, dropped: &mut DroppedContent) -> ChatToolResult {
     if let Some(text) = lenient::string(output) {
         result.text(text);
     } else if json::items(output).is_none() && output != "null" {
-        // The output is neither text nor a list of parts: some clients send an object.
+        // The output is neither text nor a list of parts. Some clients send an object, for example.
         result.text(json::compact(output).into_owned());
     }
     let mut parts = Vec::new();
@@ -179,7 +183,7 @@ fn tool_result(output: &str, dropped: &mut DroppedContent) -> ChatToolResult {
     result
 }
 
-/// Adds a part of a content.
+/// Translates a part of a message's content or of a tool result.
 fn add_content(
     kind: &str,
     part: &Fields<'_>,
@@ -207,7 +211,7 @@ fn add_content(
     }
 }
 
-/// Adds a note for the model that the content is missing.
+/// Adds a text that tells the model that content is missing.
 fn add_placeholder(what: &str, out: &mut Vec<ContentPart>, dropped: &mut DroppedContent) {
     dropped.note("content", what);
     out.push(ContentPart::Text { text: format!("(The {what} cannot be shown here.)") });

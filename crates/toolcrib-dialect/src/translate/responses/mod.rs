@@ -1,4 +1,4 @@
-//! Clients of OpenAI Responses.
+//! Translates between clients of OpenAI Responses and a Chat Completions backend.
 
 mod history;
 mod request;
@@ -13,7 +13,7 @@ use crate::translate::chunk_assembler::StreamStep;
 use crate::translate::lenient::DroppedContent;
 use crate::translate::{ClientApi, Untranslatable};
 
-/// Responses over Chat Completions.
+/// Translates Responses to and from Chat Completions.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesOverChat {
     items: ItemWriter,

@@ -11,7 +11,7 @@ use crate::translate::chat_request::{
 };
 use crate::translate::lenient::{self, DroppedContent};
 
-/// The fields that are translated.
+/// The fields of the client's request that are translated. All others are dropped.
 const TRANSLATED_FIELDS: [&str; 13] = [
     "model",
     "input",
@@ -28,10 +28,10 @@ const TRANSLATED_FIELDS: [&str; 13] = [
     "parallel_tool_calls",
 ];
 
-/// Fields that refer to state on OpenAI's servers. A request cannot be answered without that state.
+/// Fields that refer to state on OpenAI's servers. A request with such a field cannot be answered without that state.
 const STATEFUL_FIELDS: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-/// Returns the parts of the request that the response repeats, and the translated request.
+/// Translates a request. Also returns the parts of the request that the response must repeat.
 pub(super) fn translate(
     body: &str,
     dropped: &mut DroppedContent,
@@ -97,8 +97,7 @@ fn response_format(format: &Fields<'_>) -> Option<ChatResponseFormat> {
     }
 }
 
-/// Returns the tools as functions. Names of custom tools, which take text instead of JSON, are added to
-/// `custom`.
+/// Returns the tools as functions. Custom tools take text instead of JSON; their names are added to `custom`.
 fn tools(
     fields: &Fields<'_>,
     custom: &mut Vec<String>,
@@ -135,8 +134,8 @@ fn tools(
 /// The schema of the function that replaces a custom tool. Its only argument is the input of the custom tool.
 const INPUT_SCHEMA: &str = r#"{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}"#;
 
-/// Returns the description of a custom tool. It includes the grammar, which no backend enforces, so that the
-/// model can follow it.
+/// Returns the description of the function that replaces a custom tool. It includes the tool's grammar. No backend
+/// enforces the grammar, but the model can follow it.
 fn custom_description(description: Option<String>, tool: &Fields<'_>) -> String {
     let mut texts: Vec<String> = description.into_iter().collect();
     if let Some(format) = lenient::object(tool, "format")

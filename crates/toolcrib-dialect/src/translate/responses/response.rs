@@ -10,7 +10,7 @@ use crate::translate::chat_response::{
 };
 use crate::translate::lenient;
 
-/// The parts of a request that its response repeats, and the names of the custom tools.
+/// The parts of a request that its response repeats, and the names of the request's custom tools.
 #[derive(Debug, Default)]
 pub(super) struct RequestEcho {
     model: String,
@@ -18,7 +18,7 @@ pub(super) struct RequestEcho {
     fields: EchoedFields,
 }
 
-/// The repeated fields, with the client's values or OpenAI's defaults.
+/// The fields of the request that the response repeats, with the client's values or OpenAI's defaults.
 #[derive(Debug, Default, Serialize)]
 struct EchoedFields {
     instructions: Option<RawJson>,
@@ -84,7 +84,7 @@ impl RequestEcho {
     }
 }
 
-/// A response object, at any stage.
+/// The response object of the API: at the start of a stream, complete, or failed.
 #[derive(Serialize)]
 pub(super) struct ResponseObject<'a> {
     id: String,
@@ -96,8 +96,8 @@ pub(super) struct ResponseObject<'a> {
     model: &'a str,
     pub(super) output: &'a [ResponsesItem],
     previous_response_id: Option<&'static str>,
-    /// Always `false`: nothing is stored, even if the client asked for it, so a client that continues from this
-    /// id must be told.
+    /// Always `false`, because nothing is stored, even if the client requested it. The client must be told, because it
+    /// might try to continue from this id.
     store: bool,
     truncation: &'static str,
     pub(super) usage: Option<ResponsesUsage>,
@@ -116,7 +116,7 @@ pub(super) struct IncompleteDetails {
     reason: &'static str,
 }
 
-/// An item of the output.
+/// An item in the output of a response.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ResponsesItem {
@@ -142,7 +142,7 @@ pub(super) enum ResponsesItem {
     },
 }
 
-/// A part of a message.
+/// A part of a message item's content.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum TextPart {
@@ -217,7 +217,7 @@ impl<'a> ResponseObject<'a> {
         }
     }
 
-    /// Returns the response as it is at the end, complete or truncated.
+    /// Returns the response as it is at the end, whether complete or truncated.
     pub(super) fn end(
         self,
         output: &'a [ResponsesItem],
@@ -253,7 +253,7 @@ pub(super) fn item_status(truncated: bool) -> &'static str {
     if truncated { "incomplete" } else { "completed" }
 }
 
-/// Returns a complete response.
+/// Returns a complete response as JSON.
 pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     let mut output = Vec::new();
     let last = usize::from(!reply.text.is_empty()) + reply.calls.len();
@@ -273,8 +273,8 @@ pub(super) fn response(reply: &ChatResponse, echo: &RequestEcho) -> String {
     serde_json::to_string(&response).unwrap_or_default()
 }
 
-/// Returns the input of a custom tool from the arguments of its function. If these are not the expected object,
-/// the model probably wrote the input directly.
+/// Returns the input of a custom tool. `arguments` are those of the function that replaces it. If they are not the
+/// expected object, the model probably wrote the input directly, so they are returned unchanged.
 pub(super) fn input(arguments: &str) -> String {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -287,8 +287,8 @@ pub(super) fn input(arguments: &str) -> String {
     }
 }
 
-/// Returns the body of an error. OpenAI's APIs share its shape, so an error of that shape is passed on
-/// unchanged.
+/// Returns an error as JSON. All of OpenAI's APIs have the same error format, so a backend's error in this format is
+/// forwarded unchanged.
 pub(super) fn error(error: &BackendError) -> String {
     #[derive(Serialize)]
     struct ErrorBody {

@@ -1,4 +1,5 @@
-//! Writes streams of the Responses API: items one after the other, and every event numbered.
+//! Writes the event streams of the Responses API. Items are written one after the other, and every event has a sequence
+//! number.
 
 use serde::Serialize;
 
@@ -16,7 +17,8 @@ pub(super) struct ItemWriter {
     sequence_number: u64,
     done: Vec<ResponsesItem>,
     open: Option<OpenItem>,
-    /// Size of text and arguments so far, in bytes. They are held because the last event repeats all of them.
+    /// The total size of all text and arguments so far, in bytes. They are held in memory because the last event
+    /// repeats them.
     held: usize,
 }
 
@@ -53,7 +55,7 @@ enum EventBody<'a> {
     },
 }
 
-/// An event within an item.
+/// The fields of an event that belongs to an item.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ItemEvent<'a> {
@@ -92,7 +94,8 @@ impl ItemWriter {
                 let Some(OpenItem::Call(call)) = &mut self.open else { return };
                 self.held += piece.len();
                 call.arguments.push_str(&piece);
-                // The input of a custom tool is wrapped in JSON, so it can be sent only when it is complete.
+                // The input of a custom tool arrives inside a JSON object, so it can be sent only when the object is
+                // complete.
                 if !self.echo.is_custom(&call.name) {
                     let event = ItemEvent::Delta { delta: &piece };
                     self.write_item_event(
@@ -179,7 +182,7 @@ impl ItemWriter {
         self.done.push(item);
     }
 
-    /// Returns the id of the current item, without the prefix for its kind.
+    /// Returns the id of the current item, without the prefix that shows its kind.
     fn id(&self) -> String {
         let id = self.head.as_ref().map_or("", |head| &head.id);
         format!("{id}_{}", self.done.len())

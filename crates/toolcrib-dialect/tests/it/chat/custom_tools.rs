@@ -1,4 +1,4 @@
-//! Custom tools: their input is not JSON, and their calls are always forwarded.
+//! Tests of custom tools: their input is not JSON, and calls of them are always forwarded.
 
 use serde_json::{Value, json};
 

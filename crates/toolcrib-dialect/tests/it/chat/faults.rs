@@ -1,4 +1,4 @@
-//! Forced calls, responses that are cut off or fail, and arbitrary bytes in arbitrary pieces.
+//! Tests of forced calls, of responses that are cut off or fail, and of arbitrary bytes in arbitrary pieces.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn play(rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     feed(new_conversation().turn(TARGET, &body), rounds, pieces)
 }
 
-/// Model output in undocumented shapes.
+/// Generates model output in undocumented shapes.
 fn unusual_json() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec![
         json!(null),

@@ -1,4 +1,4 @@
-//! Chat Completions.
+//! Tests of Chat Completions.
 
 mod custom_tools;
 mod faults;
@@ -31,7 +31,7 @@ fn request(messages: &Value, stream: bool) -> Value {
         "temperature": 0.25, "metadata": {"trace": "t-1"}})
 }
 
-/// The model's output in one round.
+/// The model's output in one round of a turn.
 struct ModelOutput<'a> {
     text: &'a str,
     /// Id, name and arguments of each call.
@@ -161,7 +161,7 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
 }
 
 impl ReceivedMessage {
-    /// Checks all fields. The usage must be the sum over this number of rounds.
+    /// Checks all fields of the response. The usage must be the sum over `rounds` rounds.
     fn assert_is(&self, text: &str, calls: &[(&str, &str, &str)], finish: &str, rounds: u32) {
         let mut message = json!({"role": "assistant", "content": text, "refusal": null});
         if text.is_empty() {
@@ -205,8 +205,8 @@ impl ChatConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request, with the message that it received and its new messages. Checks that the
-    /// history sent upstream begins with the previous one, and returns the entries after that.
+    /// Sends the client's next request, which contains the message that it received and its new messages. Checks that
+    /// the history sent upstream begins with the history of the previous request, and returns the entries after that.
     fn reply(&mut self, received: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
         let before = self.inner.sent.last().unwrap().clone();
         self.messages.push(received.message.clone());

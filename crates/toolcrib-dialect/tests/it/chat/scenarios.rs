@@ -1,4 +1,5 @@
-//! The nine scenarios, streamed and not.
+//! Tests of whole turns, each streamed and not streamed: without a search, with one search, with several hidden rounds
+//! and so on. The tests of the other APIs have the same scenarios.
 
 use serde_json::{Value, json};
 
@@ -76,7 +77,8 @@ fn one_search() {
         assert_eq!(hidden[2]["tool_call_id"], "call_search00001");
         assert!(hidden[2]["content"].as_str().unwrap().contains("crm__find_customer"));
 
-        // The client sends back what it received, and the history sent upstream begins with the previous one.
+        // The client sends back what it received. The history sent upstream begins with the history of the previous
+        // request.
         messages.as_array_mut().unwrap().push(client.message.clone());
         messages
             .as_array_mut()
@@ -150,7 +152,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let is_last = |answer: &Value| {
             answer["content"].as_str().unwrap().contains("last search of this turn")
         };
-        // The last search result of a turn says that it is the last; the next turn may search again.
+        // Only the last search result of the first turn says that it is the last, because the next turn may search
+        // again.
         assert!(is_last(&conversation.inner.sent[2]["messages"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [json!({"role": "user", "content": "Go on."})]);
     }
@@ -187,7 +190,7 @@ fn a_search_and_a_real_call_in_one_turn() {
     }
 }
 
-/// A call to a tool that is never deferred is forwarded live, but still waits for an earlier call that is held.
+/// A call to a tool that is never deferred is forwarded while it arrives, unless an earlier call is still held back.
 #[test]
 fn calls_keep_their_order() {
     const READ: (&str, &str, &str) = ("call_read0000001", "read_file", r#"{"path":"a"}"#);
@@ -258,7 +261,7 @@ fn a_call_in_a_truncated_round_is_dropped() {
         };
         let received = conversation.send(&[calls("", &[SEARCH]), cut]);
         received.assert_is("I will", &[], "length", 2);
-        // No call without a result is sent upstream.
+        // The truncated call is not sent upstream, because it has no result.
         let tail = conversation.reply(&received, &[json!({"role": "user", "content": "Go on."})]);
         assert_eq!((tail.len(), &tail[0]["content"]), (2, &json!("I will")));
         assert_eq!(tail[0].get("tool_calls"), None);
@@ -298,7 +301,8 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
     }
 }
 
-/// Another conversation of the same caller may have begun with the same text and the same call.
+/// Another conversation of the same caller may have begun with the same text and the same call, so the call's id
+/// decides which records are used.
 #[test]
 fn a_call_with_another_id_belongs_to_another_conversation() {
     for stream in BOTH {

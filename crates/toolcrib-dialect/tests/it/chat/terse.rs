@@ -1,5 +1,5 @@
-//! Tools without their descriptions: they can be called, but arguments are checked until the model was shown the
-//! description.
+//! Tests of tools that are sent without their descriptions. They can be called, but their arguments are checked until
+//! the model was shown the description.
 
 use serde_json::json;
 use toolcrib_dialect::{Api, Mode};
@@ -39,7 +39,7 @@ fn says<'a>(calls: &'a [(&'a str, &'a str, &'a str)]) -> ModelOutput<'a> {
     ModelOutput { text: "", calls, finish: "tool_calls" }
 }
 
-/// Calls to tools whose description was shown are streamed; all others are held until they are complete.
+/// Calls to tools whose description was shown are streamed. All other calls are held back until they are complete.
 #[test]
 fn calls_are_streamed_once_the_description_was_shown() {
     let pieces = |rounds: &[String]| {

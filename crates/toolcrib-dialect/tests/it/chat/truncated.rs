@@ -1,4 +1,4 @@
-//! Truncated rounds: calls in them that would be held are dropped.
+//! Tests of truncated rounds: incomplete calls that the proxy holds back are dropped.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Servers that deviate from the specification.
+//! Tests with servers that deviate from the specification.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -36,7 +36,7 @@ fn call(index: usize, id: &str, name: &str, arguments: &str) -> Value {
 const WRAPPED: &str = r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#;
 const SEARCH: &str = r#"{"query":"find customer"}"#;
 
-/// Plays these responses. The first one gets a chunk with the role at its start.
+/// Plays these responses. A chunk with the role is added at the start of the first response.
 fn send(conversation: &mut TestConversation, answers: &[String]) -> ClientResponse {
     let mut answers = answers.to_vec();
     answers[0].insert_str(0, &role());

@@ -1,4 +1,4 @@
-//! Errors, and unreachable upstreams.
+//! Tests of error responses and of unreachable upstreams.
 
 use super::*;
 
@@ -19,8 +19,8 @@ fn the_upstream_becomes_unreachable() {
     assert_eq!((cut, status), (Ending::CutOff, Some(200)));
     assert!(text.starts_with("event: ping"));
     assert_eq!(ending(vec![half()], false), (Ending::CutOff, None, none()));
-    // If a hidden round fails, the client already has part of a stream, so the stream ends with the API's error
-    // event.
+    // If a hidden round of a stream fails, the client has already received a part of the stream. So the stream ends
+    // with an error event of the API.
     let (failed, status, text) = ending(vec![searches(true), UpstreamAnswer::Unreachable], true);
     assert_eq!((failed, status), (Ending::Failed, Some(200)));
     assert!(text.ends_with("\n\n") && text.contains("event: error"), "{text}");
@@ -57,7 +57,7 @@ fn an_error_sent_as_events_is_only_translated() {
             (1, Some((Ending::Complete, 429)))
         );
         assert!(String::from_utf8(text).unwrap().contains("slow down"));
-        // Nothing after the end is processed.
+        // After the exchange has ended, further events are ignored.
         exchange.response_started(200, true);
         exchange.upstream_unreachable();
         exchange.response_bytes("x".into());

@@ -1,4 +1,4 @@
-//! Requests that are passed through, and the reasons.
+//! Tests of requests that are passed through, and of the reasons.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Features that the upstream does not support: the request is sent again in another mode.
+//! Tests of features that the upstream does not support: the request is sent again in another mode.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_rejected_feature_a_fallback_and_a_hidden_round() {
         assert_eq!(played.fell_back, [ModeFallback { from: native, unsupported: missing }]);
         assert!(played.sent[0].to_string().contains("defer_loading"));
         assert!(!played.sent[1].to_string().contains("defer_loading"));
-        // The search result was sent, and the client got only the call to the real tool.
+        // The search result was sent to the upstream, and the client got only the call to the real tool.
         assert_eq!(played.sent[2]["messages"].as_array().unwrap().len(), 3);
         assert!(played.sent[2]["messages"][2].to_string().contains("crm__find_customer"));
         assert!(played.text().contains("crm__find_customer"), "{}", played.text());

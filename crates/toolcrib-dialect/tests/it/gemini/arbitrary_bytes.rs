@@ -1,4 +1,4 @@
-//! Arbitrary bytes in arbitrary pieces.
+//! Property tests with arbitrary bytes in arbitrary pieces.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn rounds() -> Vec<Vec<u8>> {
     outputs.iter().zip(1..).map(|(parts, n)| answer(n, parts, "STOP", true).into_bytes()).collect()
 }
 
-/// Bytes that mostly look like events.
+/// Generates bytes that mostly look like events.
 fn event_like_bytes() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(vec![
         "{",
@@ -64,7 +64,7 @@ fn event_like_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![worded, prop::collection::vec(any::<u8>(), 0..200)]
 }
 
-/// Model output in undocumented shapes.
+/// Generates model output in undocumented shapes.
 fn unusual_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!(null)),

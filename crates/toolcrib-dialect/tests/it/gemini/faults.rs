@@ -1,4 +1,4 @@
-//! Responses that are cut off, fail, or have unexpected shapes.
+//! Tests of responses that are cut off, fail, or have unexpected shapes.
 
 use crate::conversation::NextStep;
 use serde_json::json;
@@ -27,7 +27,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
         assert_eq!(got.text, whole[..cut], "unchanged");
         assert!(got.done.records.is_empty());
     }
-    // A complete search is not answered if its round did not end.
+    // A complete search is neither answered nor recorded if its round has no finish reason.
     let unended = whole.replace(r#""finishReason":"STOP","#, "");
     let got = send(&[unended]);
     assert!(got.done.records.is_empty());
@@ -36,7 +36,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
         "{}",
         got.text
     );
-    // The same for a later round that is cut off.
+    // Nothing is recorded either if a later round is cut off.
     let later = answer(2, &json!([{"text": "Now then"}]), "STOP", true);
     let first = later.split_inclusive("\r\n\r\n").next().unwrap();
     let got = send(&[searched(), first.to_owned()]);
@@ -98,15 +98,15 @@ fn a_truncated_round_is_the_last() {
             );
             let received = read_as_client(&got, stream);
             assert_eq!(received, expected(&json!([{"text": "Let me"}]), finish, 1));
-            // The call arrived complete, so it is kept. It is also answered, because a history must not have a
-            // call without a result.
+            // The search arrived complete, so it is kept in the history. It is also answered, because a history must
+            // not contain a call without a result.
             let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
             assert_eq!(tail[0]["parts"], json!([{"text": "Let me"}, search()]));
             assert!(outputs(&tail[1])[0].contains("crm__find_customer"));
             assert_eq!(tail[2..], [user("Go on.")]);
         }
     }
-    // An event that has only a finish reason.
+    // A round whose only event has a finish reason and no content.
     let bare =
         event(&json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0,
         "finishMessage": "Malformed function call: print("}], "responseId": "resp-1"}));
@@ -153,7 +153,7 @@ fn unknown_events_are_forwarded_unchanged() {
     let end = answer(1, &json!([{"text": "Done."}]), "STOP", true);
     let upstream = strange.clone() + &end;
     assert_eq!(send(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
-    // After a search, events that are not responses are still forwarded.
+    // After a search, events that are not responses are still forwarded to the client.
     let got = send(&[searched(), upstream]).text;
     for frame in [": a comment\n\n", "event: note\ndata: {\"note\": 1.00}\n\n", "data: [DONE]\n\n"]
     {
@@ -164,7 +164,7 @@ fn unknown_events_are_forwarded_unchanged() {
 
 #[test]
 fn a_finish_reason_in_every_event_and_usage_after_it() {
-    // Older models send a finish reason in every event; usage may come in a separate event.
+    // Older models send a finish reason in every event, and the usage may arrive in a separate event.
     let piece = |text: &str| {
         event(&json!({"candidates": [{"content": {"parts": [{"text": text}], "role": "model"},
             "finishReason": "STOP", "groundingMetadata": {"q": 1}}], "responseId": "resp-2"}))

@@ -1,4 +1,4 @@
-//! Gemini `generateContent`.
+//! Tests of Gemini's `generateContent`.
 
 mod arbitrary_bytes;
 mod faults;
@@ -44,13 +44,13 @@ fn response(name: &str, output: &str) -> Value {
     json!({"functionResponse": {"name": name, "response": {"output": output}}})
 }
 
-/// The search that most tests begin with, signed as by Gemini 3.
+/// The search that most tests begin with. It has a signature, as calls of Gemini 3 do.
 fn search() -> Value {
     json!({"functionCall": {"name": "tool_search", "args": {"query": "find customer"}},
         "thoughtSignature": "c2ln"})
 }
 
-/// A call to a deferred tool: `bridged` is the call through the bridge, `real` is what the client gets.
+/// A call to a deferred tool through the bridge. `real` is the same call as the client gets it.
 fn bridged() -> Value {
     call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
@@ -59,7 +59,8 @@ fn real() -> Value {
     call("crm__find_customer", &json!({"q": "ada"}))
 }
 
-/// The upstream's response in round `n`, complete or as events: text word by word, a call in one event.
+/// The upstream's response in round `n`, complete or as events. Text is streamed word by word, and each call is one
+/// event.
 fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
     let usage = |part: u32| {
         json!({"promptTokenCount": 100 * n, "candidatesTokenCount": part, "totalTokenCount": 100 * n + part,
@@ -102,13 +103,13 @@ fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
 #[derive(Debug, Clone, PartialEq)]
 struct ReceivedTurn {
     id: String,
-    /// What the client sends back in its next request.
+    /// The content that the client sends back in its next request.
     content: Value,
     finish: String,
     usage: Value,
 }
 
-/// Reads a response as a client SDK does: pieces of text are joined.
+/// Reads a response as a client SDK does, and joins the pieces of text.
 fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
     let events = if stream { got.events() } else { vec![got.json()] };
     let (mut id, mut finish, mut usage) = (String::new(), String::new(), Value::Null);
@@ -152,7 +153,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
     ReceivedTurn { id, content: json!({"role": "model", "parts": parts}), finish, usage }
 }
 
-/// Returns what the client should get for a turn with this number of rounds, whose usage is added up.
+/// Returns what the client should get for a turn with this number of rounds. The usage is the sum over all rounds.
 fn expected(parts: &Value, finish: &str, rounds: u32) -> ReceivedTurn {
     let prompt: u32 = (1..=rounds).map(|n| 100 * n).sum();
     ReceivedTurn {
@@ -194,8 +195,8 @@ impl GeminiConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request, with the content that it received and its new parts. Checks that the
-    /// history sent upstream begins with the previous one, and returns the entries after that.
+    /// Sends the client's next request, which contains the content that it received and its new parts. Checks that the
+    /// history sent upstream begins with the history of the previous request, and returns the entries after that.
     fn reply(&mut self, received: &ReceivedTurn, parts: &Value) -> Vec<Value> {
         let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
         self.contents.push(received.content.clone());
@@ -212,7 +213,7 @@ impl GeminiConversation {
     }
 }
 
-/// Returns the texts of our search results in a content that was sent.
+/// Returns the texts of Toolcrib's search results in a content that was sent upstream.
 fn outputs(content: &Value) -> Vec<&str> {
     let parts = content["parts"].as_array().unwrap();
     parts

@@ -1,10 +1,10 @@
-//! The client's next requests: with records, without them, and shortened.
+//! Tests of the client's next requests: with records, without them, and with a shortened history.
 
 use serde_json::json;
 
 use super::*;
 
-/// One search and one call with ids; both were answered.
+/// A conversation with one search and one call, which has an id. Both have results.
 fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
     let mut conversation = GeminiConversation::new(stream);
     let id = "call-0123456789ab";
@@ -33,7 +33,7 @@ fn without_its_record_a_turn_loses_only_the_search() {
         wrapped["thoughtSignature"] = json!("dHdv");
         assert_eq!(sent[1], json!({"role": "model", "parts": [{"text": "Let me look."}, wrapped]}));
         assert_eq!(sent[2]["parts"][0]["functionResponse"]["name"], "tool_call");
-        // From here on, the history stays unchanged.
+        // From here on, the history that is sent upstream only grows.
         let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(
             tail,
@@ -51,7 +51,7 @@ fn parallel_calls_without_ids_and_without_a_record() {
         let received = conversation.send(&[json!([bridged(), second])]);
         conversation.inner.records.clear();
         conversation.contents.push(received.content);
-        // The results have another order than the calls, and are in separate contents.
+        // The results are not in the order of the calls, and each is in a separate content.
         for name in ["crm__update_customer", "crm__find_customer"] {
             conversation
                 .contents
@@ -59,7 +59,7 @@ fn parallel_calls_without_ids_and_without_a_record() {
         }
         conversation.send(&[json!([{"text": "Done."}])]);
         let sent = &conversation.last()["contents"];
-        // The signature is lost, so the API's placeholder is used.
+        // The signature was lost with the record, so the placeholder that the API accepts is sent.
         let mut first = bridged();
         first["thoughtSignature"] = json!("skip_thought_signature_validator");
         assert_eq!(sent[1]["parts"], json!([first, second]));
@@ -86,7 +86,7 @@ fn records_of_a_shortened_history_are_found_by_call_ids() {
     }
 }
 
-/// Changes the conversation of [`two_turns`] as a client does that omits ids.
+/// Removes the ids from the conversation of [`two_turns`], as some clients do.
 fn without_ids(contents: &mut [Value]) {
     for part in contents.iter_mut().flat_map(|content| content["parts"].as_array_mut().unwrap()) {
         for key in ["functionCall", "functionResponse"] {
@@ -116,8 +116,8 @@ fn a_client_may_omit_the_ids_it_received() {
     }
 }
 
-/// Changes a history as a client does that requires an id and a signature on every call. Gemini CLI invents an
-/// id or a signature that is missing, and prefixes an existing id with the tool's name.
+/// Changes a history like a client that requires an id and a signature on every call. Gemini CLI invents an id or a
+/// signature that is missing, and prefixes an existing id with the tool's name.
 fn with_other_ids(contents: &mut [Value]) {
     let mut count = 0;
     for content in contents {
@@ -172,7 +172,8 @@ fn a_client_may_invent_ids_and_signatures() {
         let results = json!([
             response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
         assert_eq!(sent[known + 1]["parts"], results);
-        // The search is also restored in a turn without calls that follows a turn whose ids the client invented.
+        // The second turn has no calls, and the client invented the ids of the turn before it. Its search is still
+        // restored.
         let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
     }
@@ -231,7 +232,7 @@ fn a_turn_that_the_client_serialised_differently_is_recognised() {
         json!([{"text": "I  do\nit."}, call("tool_call", &args)]),
     ]);
     let before = conversation.last()["contents"].clone();
-    // The client's copy has snake case, other whitespace, keys in another order, no thoughts, and no role for
+    // The client's copy uses snake case, different whitespace, a different order of keys, no thoughts, and no role for
     // the user.
     let echo = r#"{"role":"model","parts":[{"text":"I do it."},
         {"function_call":{"args":{"name":"Ada", "id":7},"name":"crm__update_customer"}}]}"#;

@@ -1,4 +1,4 @@
-//! How requests are read, which of them are passed through, and how their tools are rewritten.
+//! Tests of how requests are read, which requests are passed through, and how tools are rewritten.
 
 use serde_json::json;
 use toolcrib_dialect::request::ToolChoice;
@@ -33,7 +33,7 @@ fn the_path_selects_model_and_streaming() {
     ] {
         assert_eq!(model_and_stream(target), Ok((model.to_owned(), stream)));
     }
-    // This endpoint returns one JSON array in pieces, without events to edit.
+    // Without `alt=sse`, this endpoint returns one JSON array in pieces, so there are no events that could be edited.
     assert_eq!(
         model_and_stream("/v1beta/models/m:streamGenerateContent"),
         Err(PassthroughReason::JsonArrayStream)
@@ -156,7 +156,7 @@ fn names(group: &Value, key: &str) -> Vec<String> {
 fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
     let ours = ["tool_search", "tool_describe", "tool_call"];
     let all = request(&json!([]))["tools"][0]["functionDeclarations"].clone();
-    // One provider tool is next to the declarations, and one is in a separate entry.
+    // One provider tool is in the same entry as the declarations, and one is in a separate entry.
     let mixed = sent_tools(
         &json!([{"functionDeclarations": all, "codeExecution": {}}, {"googleSearch": {}}]),
     );
@@ -165,7 +165,7 @@ fn provider_tools_stay_and_our_tools_join_a_remaining_group() {
     assert_eq!(names(&mixed[2], "functionDeclarations"), ours);
     assert_eq!(mixed.as_array().unwrap().len(), 3);
 
-    // A group with a tool that is never deferred, in snake case and with the older form of schemas.
+    // The first group has a tool that is never deferred. The group uses snake case and the older form of schemas.
     let kept = json!({"name": "read_file", "description": "Reads a file.",
         "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}}});
     let groups =
@@ -224,7 +224,7 @@ fn in_snake_case(value: &Value) -> Value {
     }
 }
 
-/// The same conversation in the other spelling of every key has the same searches, calls and records.
+/// If every key of a conversation is in snake case, the searches, calls and records are the same as in camel case.
 #[test]
 fn a_request_in_snake_case_is_handled_the_same() {
     for stream in BOTH {
@@ -239,7 +239,7 @@ fn a_request_in_snake_case_is_handled_the_same() {
         let mut contents = vec![user("Find Ada.")];
         let (received, sent) = send(&contents, &[json!([search()]), json!([bridged()])]);
         assert_eq!(received, expected(&json!([real()]), "STOP", 2));
-        // The search result contains the schema under the client's spelling of the key.
+        // The search result contains the schema, which the client sent under a key in snake case.
         let result = sent[1]["contents"][2].to_string();
         assert!(
             result.contains("crm__find_customer") && result.contains(r#"\"required\""#),

@@ -1,4 +1,5 @@
-//! The nine scenarios, streamed and not.
+//! Tests of whole turns, each streamed and not streamed: without a search, with one search, with several hidden rounds
+//! and so on. The tests of the other APIs have the same scenarios.
 
 use serde_json::json;
 
@@ -42,7 +43,7 @@ fn one_search() {
         let visible = json!({"functionCall": real()["functionCall"], "thoughtSignature": "dHdv"});
         assert_eq!(received, expected(&json!([{"text": "Let me look."}, visible]), "STOP", 2));
 
-        // The request of the hidden round contains the search unchanged, including the signature, and its
+        // The request of the hidden round contains the search unchanged, including its signature, and the search
         // result.
         let hidden = &conversation.last()["contents"];
         assert_eq!(hidden.as_array().unwrap().len(), 3);
@@ -54,8 +55,8 @@ fn one_search() {
         assert_eq!(hidden[2]["parts"][0]["functionResponse"]["name"], "tool_search");
         assert!(outputs(&hidden[2])[0].contains("crm__find_customer"));
 
-        // The client's result is for the tool that it knows; the upstream gets the result for the call that it
-        // made.
+        // The client sends a result for the tool that it knows. The upstream gets it as the result of the bridge call
+        // that the model made.
         let tail =
             conversation.reply(&received, &json!([response("crm__find_customer", "Ada, 7")]));
         assert_eq!(
@@ -110,11 +111,12 @@ fn the_limit_of_hidden_rounds_is_reached() {
             json!(texts.iter().map(|text| json!({"text": text})).collect::<Vec<_>>())
         };
         assert_eq!(received, expected(&parts, "STOP", 3));
-        // The search that was not answered in its turn is answered before the client's next message.
+        // The last search was not answered in its turn. Its result is sent before the client's next message.
         let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
         assert_eq!(tail[0], json!({"role": "model", "parts": look}));
         let is_last = |answer: &Value| outputs(answer)[0].contains("last search of this turn");
-        // The last search result of a turn says that it is the last; the next turn may search again.
+        // Only the last search result of the first turn says that it is the last, because the next turn may search
+        // again.
         assert!(is_last(&conversation.inner.sent[2]["contents"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [user("Go on.")]);
     }
@@ -138,7 +140,7 @@ fn a_search_and_a_real_call_in_one_turn() {
         for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
             let mut conversation = GeminiConversation::new(stream);
             let received = conversation.send(&[json!(calls)]);
-            // No extra round is needed. The signature belongs to the hidden call, and the record restores it.
+            // No hidden round is needed. The signature belongs to the hidden call, and the record restores it.
             assert_eq!(received, expected(&json!([real()]), "STOP", 1));
             let client_parts =
                 json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
@@ -214,7 +216,7 @@ fn results_without_ids_are_matched_by_position() {
         let bad = call("tool_call", &json!({"name": "crm__find_customer", "arguments": {}}));
         for (calls, at) in [([bad.clone(), bridged()], 0), ([bridged(), bad], 1)] {
             let mut conversation = GeminiConversation::new(stream);
-            // Positions are counted per round.
+            // The search is in a round of its own, so it does not affect the positions in the second round.
             let received = conversation.send(&[json!([search()]), json!(calls)]);
             assert_eq!(received, expected(&json!([real()]), "STOP", 2));
             let tail =
@@ -226,12 +228,13 @@ fn results_without_ids_are_matched_by_position() {
     }
 }
 
-/// A client may send results in any order. If there is a hidden answer, all are put in the order of the calls.
+/// A client may send results in any order. If the turn has a hidden result, all results are put in the order of the
+/// calls.
 #[test]
 fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});
     let update = call("tool_call", &update);
-    // Results that are matched by name.
+    // The client's results have no ids, so they are matched by name.
     let mut conversation = GeminiConversation::new(false);
     let received = conversation.send(&[json!([bridged(), search(), update])]);
     let result =
@@ -240,7 +243,7 @@ fn results_are_in_the_order_of_their_calls() {
     assert_eq!(tail[1]["parts"][0], response("tool_call", "Ada, 7"));
     assert_eq!(tail[1]["parts"][1]["functionResponse"]["name"], "tool_search");
     assert_eq!(tail[1]["parts"][2], response("tool_call", "new"));
-    // Results that are matched by id, in separate contents.
+    // The client's results are matched by id, and each is in a separate content.
     let with_id = |mut part: Value, key: &str, id: &str| {
         part[key]["id"] = json!(id);
         part
@@ -262,7 +265,8 @@ fn results_are_in_the_order_of_their_calls() {
     }
 }
 
-/// Models misspell the name inside a bridge call. The result then belongs to the next bridge call.
+/// Models sometimes misspell the keys inside a bridge call. The client's result is then matched to the next bridge
+/// call.
 #[test]
 fn a_result_for_a_bridge_call_with_a_misspelled_name() {
     let odd = json!({"tool_name": "crm__find_customer", "args": {"q": "ada"}});

@@ -1,4 +1,4 @@
-//! The client's cache breakpoints.
+//! Tests of the cache breakpoints that a client sets.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;

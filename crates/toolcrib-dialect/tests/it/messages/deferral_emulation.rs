@@ -1,4 +1,4 @@
-//! Clients that defer tools themselves.
+//! Tests with clients that defer tools themselves.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::messages::deferral_emulation::without_deferral;
@@ -29,7 +29,7 @@ fn translated(body: &str) -> Value {
     serde_json::from_str(&without_deferral(body).unwrap()).unwrap()
 }
 
-/// A search by the client itself, as it appears in the client's history.
+/// A search that the client itself ran, as it appears in the client's history.
 fn searched(id: &str, names: &[&str]) -> [Value; 2] {
     let references: Vec<Value> =
         names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect();

@@ -1,4 +1,4 @@
-//! Upstreams that are cut off, fail, or send unexpected data.
+//! Tests of upstreams that are cut off, fail, or send unexpected data.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn a_stream_that_is_cut_off_ends_there() {
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..reason]]);
     assert_eq!(got, whole[..held], "all but the call that was held");
     assert_eq!(records(&next), Some(0), "nothing is recorded");
-    // Cut in the middle of an event: the incomplete event is forwarded unchanged.
+    // The stream is cut off in the middle of an event. The incomplete event is forwarded unchanged.
     let half = whole.find("Look").unwrap();
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..half]]);
     assert_eq!(got, whole[..half]);
@@ -132,7 +132,7 @@ fn unknown_events_are_forwarded_unchanged_in_every_round() {
     assert_eq!(got.text.matches(odd).count(), 2);
 }
 
-/// Sends these events without names, and returns the events that the client gets.
+/// Plays these events without `event:` lines, and returns the events that the client gets.
 fn events(events: &[Value]) -> Vec<Value> {
     let mut body = request(&json!([user("Find Ada.")]), true);
     let bash = json!({"type": "bash_20250124", "name": "bash"});
@@ -179,7 +179,7 @@ fn a_call_waits_for_an_earlier_incomplete_one() {
         ends(4),
         input(3, r#""arguments":{"id":7}}"#),
         ends(3),
-        // This call comes in one piece.
+        // The arguments of this call arrive complete with its start.
         begins(5, third),
         ends(5),
         reason.clone(),
@@ -323,7 +323,7 @@ fn bodies_that_are_not_requests_are_left_unchanged() {
     }
 }
 
-/// Pieces of streams, some of them malformed.
+/// Generates pieces of streams, some of them malformed.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     let output = vec![
         thinking("s"),

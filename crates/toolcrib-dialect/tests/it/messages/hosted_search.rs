@@ -1,4 +1,4 @@
-//! The hosted search: hidden from the client, restored for the upstream.
+//! Tests of the hosted search, which is hidden from the client and restored for the upstream.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -119,7 +119,7 @@ fn a_paused_turn_is_continued_without_the_client() {
         let mut conversation = hosted();
         let paused = vec![text("Looking."), asks("srvtoolu_1"), finds("srvtoolu_1", &[])];
         let body = request(&json!([user("Find Ada.")]), stream);
-        // A paused turn is also continued if nothing was hidden.
+        // A paused turn is continued even if nothing in it was hidden from the client.
         let again = vec![text("Still looking.")];
         let rounds = [
             (again.clone(), "pause_turn"),

@@ -1,4 +1,4 @@
-//! Anthropic Messages.
+//! Tests of Anthropic's Messages API.
 // Passing a literal by value reads better than passing a reference to it.
 #![allow(clippy::needless_pass_by_value)]
 
@@ -66,7 +66,7 @@ fn result(id: &str, content: &str) -> Value {
     json!({"type": "tool_result", "tool_use_id": id, "content": content})
 }
 
-/// The model's output in one round, and its stop reason.
+/// The blocks of the model's output in one round, and the stop reason.
 type ModelOutput = (Vec<Value>, &'static str);
 
 /// The upstream's response in round `n`, complete or as events.
@@ -105,7 +105,7 @@ fn answer(n: u32, (blocks, stop): &ModelOutput, stream: bool) -> String {
     out
 }
 
-/// Returns the start of a block, and its deltas.
+/// Splits a block into its start and its deltas.
 fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     let mut begun = block.clone();
     let halves = |text: &str| {
@@ -201,7 +201,7 @@ fn play(conversation: &mut TestConversation, body: &Value, rounds: &[ModelOutput
     read_as_client(&conversation.send(TARGET, body, &answers), stream)
 }
 
-/// The tools and the history of a body that was sent, as text.
+/// The tools and the history of a body that was sent upstream, as text.
 #[derive(Deserialize)]
 struct SentBody<'a> {
     #[serde(borrow)]
@@ -210,8 +210,8 @@ struct SentBody<'a> {
     messages: &'a RawValue,
 }
 
-/// Checks that the history of the `n`th body begins with that of the previous body, byte for byte, and that the
-/// tools are identical.
+/// Checks that the history of body `n` begins with the history of the previous body, byte for byte, and that the tools
+/// of both are identical.
 fn assert_extends_previous(conversation: &TestConversation, n: usize) {
     let read =
         |n: usize| serde_json::from_str::<SentBody<'_>>(&conversation.sent_bodies[n]).unwrap();

@@ -1,4 +1,4 @@
-//! The client's next request, with a record, without one, or with a shortened history.
+//! Tests of the client's next request: with a record, without one, and with a shortened history.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -17,8 +17,8 @@ fn wrapped(id: &str) -> Value {
     call(id, "tool_call", json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
 
-/// Plays a turn with a thought, a search, another thought and a call. Also returns the client's history after
-/// it.
+/// Plays a turn with a thought, a search, another thought and a call. Returns the conversation and the client's history
+/// after the turn.
 fn begun(stream: bool) -> (TestConversation, Vec<Value>) {
     let mut conversation = new_conversation(Mode::Bridge);
     let client = play(
@@ -213,7 +213,7 @@ fn a_record_belongs_to_the_results_before_it() {
         (vec![text("Done.")], "end_turn"),
     ];
     play(&mut conversation, &body, &rounds);
-    // The same call with another id belongs to another conversation.
+    // The record is used only if the call before it has the same id. A different id belongs to another conversation.
     for (id, command, entries) in
         [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 5), ("toolu_other001", "pwd", 5)]
     {

@@ -1,4 +1,5 @@
-//! The nine scenarios through the bridge, streamed and not.
+//! Tests of whole turns through the bridge, each streamed and not streamed: without a search, with one search, with
+//! several hidden rounds and so on. The tests of the other APIs have the same scenarios.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -16,7 +17,7 @@ fn bridge_call(id: &str, name: &str, arguments: Value) -> Value {
     call(id, "tool_call", json!({"name": name, "arguments": arguments}))
 }
 
-/// The summed usage of this number of rounds.
+/// The total usage of this number of rounds.
 fn usage(rounds: u64) -> Value {
     json!({"input_tokens": 50 * rounds * (rounds + 1), "cache_creation_input_tokens": 7 * rounds,
         "cache_read_input_tokens": 20 * rounds, "output_tokens": 10 * rounds,
@@ -74,7 +75,7 @@ fn one_search() {
         assert_eq!(hidden[2]["content"][0]["tool_use_id"], "toolu_search01");
         assert!(hidden[2].to_string().contains("crm__find_customer"));
 
-        // The client answers the call; the history sent upstream contains the wrapped call again.
+        // The client sends a result for the call. The history sent upstream contains the bridge call again.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
@@ -136,7 +137,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
         assert_eq!(client["content"], json!([text("Again.")]));
         assert_eq!(client["stop_reason"], "end_turn", "a hidden call does not count");
 
-        // The hidden answer that waited for this request is put before the client's new message.
+        // The result of the last search was held back until this request. It is put before the client's new message.
         let messages = json!([user("Find Ada."),
             {"role": "assistant", "content": client["content"]}, user("Go on.")]);
         play(&mut conversation, &request(&messages, stream), &[(vec![text("Yes?")], DONE)]);
@@ -147,7 +148,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let is_last = |answer: &Value| {
             answer["content"][0]["content"].as_str().unwrap().contains("last search")
         };
-        // The last search result of that turn says that it is the last; this turn may search again.
+        // Only the last search result of the first turn says that it is the last, because the second turn may search
+        // again.
         assert!(is_last(&conversation.sent[1]["messages"][2]) && !is_last(&sent[4]));
         assert_eq!(sent[4]["content"][1], text("Go on."));
     }
@@ -311,7 +313,7 @@ fn calls_of_a_truncated_round_are_dropped() {
         assert_valid_history(&conversation.sent[2]["messages"]);
         (1..3).for_each(|n| assert_extends_previous(&conversation, n));
 
-        // The same truncated round, but with nothing hidden before it.
+        // The truncated round is now the first one, so nothing was hidden before it.
         let mut conversation = super::new_conversation(Mode::Bridge);
         let client = play(&mut conversation, &body, &rounds[1..]);
         assert_eq!(client["content"], json!([text("I will")]));

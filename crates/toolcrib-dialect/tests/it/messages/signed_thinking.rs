@@ -1,6 +1,6 @@
-//! Thinking whose signature covers everything before it.
+//! Tests of thinking whose signature covers everything before it.
 //!
-//! The upstream here signs each thought with a hash of the tools, the system prompt and all blocks before it,
+//! The upstream in these tests signs each thought with a hash of the tools, the system prompt and all blocks before it,
 //! and rejects a request with an invalid signature, as newer models do.
 
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::conversation::{ClientResponse, NextStep, TestConversation};
 
-/// Returns the blocks of a history with their roles, however they are distributed over messages.
+/// Returns the blocks of a history with their roles. How the blocks are distributed over messages makes no difference.
 fn blocks(messages: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for message in messages.as_array().unwrap() {
@@ -41,8 +41,8 @@ fn refuse(body: &Value) -> Option<usize> {
     (0..all.len()).find(|at| all[*at].1["type"] == "thinking" && !holds(*at))
 }
 
-/// Plays one request; each round begins with a thought that the upstream signed. `Err` if the upstream rejected
-/// the request.
+/// Plays one request. Each round begins with a thought that the upstream signed. Returns an error if the upstream
+/// rejects the request.
 fn send(
     conversation: &mut TestConversation,
     body: &Value,
@@ -87,8 +87,8 @@ fn find(mode: Mode, id: &str) -> Value {
     }
 }
 
-/// Plays four requests of one conversation: hidden rounds, hidden answers that wait for the next request, plain
-/// turns.
+/// Plays four requests of one conversation. It has hidden rounds, search results that are held back until the next
+/// request, and plain turns.
 fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
     let mut conversation = new_conversation(mode);
     let mut messages = vec![user("Find Ada.")];

@@ -1,4 +1,4 @@
-//! Tool choice, and requests that only count tokens.
+//! Tests of the tool choice, and of requests that only count tokens.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Mode;
@@ -72,7 +72,7 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
     };
     assert_eq!(counted(Mode::Bridge, &body), requested(Mode::Bridge, &body));
     let hosted = Mode::Hosted(HostedSearch::Regex);
-    // All of the client's tools are deferred. The API rejects that, so one more tool is added.
+    // All of the client's tools are deferred. The API rejects a request without any other tool, so one is added.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 41);
     assert!(tools.iter().all(|tool| tool.get("type").is_none()));
@@ -85,7 +85,7 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
         requested(hosted, &body)["tools"][41],
         json!({"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"})
     );
-    // The response is not a message and is forwarded unchanged.
+    // The response is a token count instead of a message, so it is forwarded unchanged.
     let mut turn = new_conversation(hosted).turn("/v1/messages/count_tokens", &body.to_string());
     assert!(turn.complete_response(br#"{"input_tokens": 2095}"#).is_none());
 }

@@ -1,4 +1,4 @@
-//! Our own search, whose results are references: tests of what differs from the bridge.
+//! Tests of Toolcrib's own search if its results are tool references. Only what differs from the bridge is tested.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
@@ -20,7 +20,8 @@ fn find(id: &str) -> Value {
     call(id, "crm__find_customer", json!({"q": "ada"}))
 }
 
-/// Plays a search by name and then the call. Also returns the client's history, with its result for the call.
+/// Plays a search by name and then the call. Returns the conversation and the client's history, including its result
+/// for the call.
 fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
     let mut conversation = new_conversation(MODE);
     let client = play(
@@ -168,7 +169,7 @@ fn a_reference_without_a_record_is_added_once_at_the_end() {
         );
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[1]["tools"]);
 
-        // From here on, the history stays unchanged.
+        // From here on, the history that is sent upstream only grows.
         let list = messages.as_array_mut().unwrap();
         list.push(json!({"role": "assistant", "content": client["content"]}));
         list.push(user("Once more."));
@@ -266,7 +267,7 @@ fn a_tool_called_without_a_search_does_not_change_the_prefix() {
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut conversation, &body(&messages), &[(vec![text("Found.")], "end_turn")]);
-        // The tool is loaded at the end of the history, if that is possible; `tools` is unchanged.
+        // If possible, the tool is loaded at the end of the history. `tools` is unchanged.
         let sent = conversation.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;

@@ -1,4 +1,4 @@
-//! Codex with a backend that supports only functions.
+//! Tests of Codex with a backend that supports only functions.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;
@@ -90,7 +90,7 @@ fn loaded_tools_are_only_appended() {
     let mut later = body();
     let input = later["input"].as_array_mut().unwrap();
     input.push(json!({"type": "additional_tools", "role": "developer", "tools": [function("find"), function("late")]}));
-    // The history repeats the same search result, and contains an empty one.
+    // The history contains the same search result again, and an empty search result.
     for (id, tools) in [("call_s2", searched()[2]["tools"].clone()), ("call_s3", json!([]))] {
         input.push(json!({"type": "tool_search_call", "execution": "client", "call_id": id, "arguments": {}}));
         input.push(json!({"type": "tool_search_output", "execution": "client", "call_id": id, "tools": tools}));
@@ -106,7 +106,8 @@ fn loaded_tools_are_only_appended() {
     );
 }
 
-/// What the backend returns: a search, a call to a tool in a namespace, and a call to a tool without one.
+/// The output of the backend: a message, a search, a call to a tool in a namespace, and a call to a tool without a
+/// namespace.
 fn backend_items() -> [Value; 4] {
     [
         message(1, "Let me look."),
@@ -116,7 +117,7 @@ fn backend_items() -> [Value; 4] {
     ]
 }
 
-/// The same items as the client expects them.
+/// The items of `backend_items`, in the format that the client expects.
 fn client_items() -> [Value; 4] {
     let [text, _, _, shell] = backend_items();
     let mut push = call("call_f9", "push", "{}");

@@ -1,4 +1,4 @@
-//! Input that is valid but extreme.
+//! Tests of input that is valid but extreme.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;

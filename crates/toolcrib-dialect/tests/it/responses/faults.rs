@@ -1,4 +1,4 @@
-//! Streams that are cut off, and undocumented shapes.
+//! Tests of streams that are cut off, and of undocumented shapes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn rounds() -> Vec<String> {
     answers(&[&first, &second], true)
 }
 
-/// Replaces the tools that the upstream repeats by those of the client.
+/// Replaces the tools that the upstream repeats in its response by the client's own tools.
 fn with_client_tools(text: &str) -> String {
     text.replace(r#"[{"type":"function","name":"sent_upstream"}]"#, &client_tools().to_string())
 }
@@ -67,7 +67,7 @@ fn a_stream_that_is_cut_off_ends_there() {
     let (got, next) = play(std::slice::from_ref(&half), &[7]);
     assert_eq!(got, with_client_tools(&half));
     assert_eq!(records(next), 0);
-    // If the stream is cut off, a held call is neither forwarded nor answered.
+    // If the stream is cut off, a call that is held back is neither forwarded nor answered.
     let upstream = answer(1, &[search("call_search00001", "find customer")], true);
     let events: Vec<&str> = upstream.split_inclusive("\n\n").collect();
     for count in 2..events.len() - 1 {
@@ -160,7 +160,7 @@ fn unknown_events_are_forwarded_unchanged() {
     assert_eq!(records(next), 0);
 }
 
-/// Whatever the order of the events, the client gets the call and then the message.
+/// Checks that the client gets the call before the message.
 fn the_call_comes_before_the_message(events: EventBuilder) {
     let mut conversation = new_conversation();
     let got =
@@ -196,14 +196,14 @@ fn an_item_waits_while_another_is_held() {
 
 #[test]
 fn the_output_is_assembled_if_the_last_event_omits_it() {
-    // Some servers that store nothing send items only in events.
+    // Some servers that do not store responses send items only in events, and leave them out of the last event.
     let found = bridge("call_find0000001", "crm__find_customer", &json!({"q": "ada"}));
     let begun = response(1, "in_progress", &[], &Value::Null);
     let whole = response(1, "completed", &[], &Value::Null);
     let mut events = EventBuilder::default();
     events.add("response.created", &json!({"response": begun}));
     events.item(0, &found);
-    // A call that never ends, and a message that waited for it.
+    // A call that never ends, followed by a message that is held back because of it.
     let mut half = search("call_search00001", "find");
     half["arguments"] = json!("");
     events.add("response.output_item.added", &json!({"output_index": 1, "item": half}));

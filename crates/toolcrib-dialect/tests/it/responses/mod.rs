@@ -1,4 +1,4 @@
-//! OpenAI Responses.
+//! Tests of OpenAI's Responses API.
 
 mod deferral_emulation;
 mod extreme_input;
@@ -65,7 +65,7 @@ fn bridge(id: &str, name: &str, arguments: &Value) -> Value {
     call(id, "tool_call", &json!({"name": name, "arguments": arguments}).to_string())
 }
 
-/// The upstream's response in round `n`: a response with these items, or its events.
+/// The upstream's response in round `n`, with these items: complete, or as events.
 fn answer(n: u32, items: &[Value], stream: bool) -> String {
     response_with_status(n, items, "completed", stream)
 }
@@ -117,7 +117,8 @@ impl EventBuilder {
             "function_call" => begun["arguments"] = json!(""),
             "message" => begun["content"] = json!([]),
             "tool_search_call" => {
-                // In recorded streams, the item has another `call_id` at its start than at its end.
+                // In recorded streams, the `call_id` in the first event of such an item differs from that in the last
+                // event.
                 begun["arguments"] = json!({});
                 if begun["call_id"].is_string() {
                     begun["call_id"] = json!("call_of_the_beginning");
@@ -164,12 +165,12 @@ impl EventBuilder {
 struct ReceivedResponse {
     id: String,
     status: String,
-    /// What the client adds to its next request.
+    /// The items that the client adds to its next request.
     output: Vec<Value>,
     usage: Value,
 }
 
-/// Checks that a response repeats the client's own tools; a test may have added some.
+/// Checks that a response repeats the client's own tools. A test may have added more tools after them.
 fn assert_client_tools(tools: &Value) {
     let (tools, own) = (tools.as_array().unwrap(), client_tools());
     assert!(tools.starts_with(own.as_array().unwrap()), "the client's own tools");
@@ -246,7 +247,7 @@ fn list(items: &[Value]) -> Value {
     json!(items)
 }
 
-/// The client's next input: what it sent, what it received, and its new items.
+/// The client's next input: the input that it sent before, the output that it received, and its new items.
 fn next_input(input: &Value, received: &ReceivedResponse, more: &[Value]) -> Value {
     let mut all = input.as_array().unwrap().clone();
     all.extend(received.output.iter().cloned());

@@ -1,4 +1,4 @@
-//! Native deferral of the API: two kinds of references, and the hosted search.
+//! Tests of the API's native deferral: two kinds of references, and the hosted search.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
@@ -24,7 +24,7 @@ fn native_search(id: &str, query: &str) -> Value {
         "status": "completed", "arguments": {"query": query}})
 }
 
-/// A call to a tool that an item loaded, as the API returns it.
+/// A call to a tool that a search result or an `additional_tools` item loaded. The API adds a namespace to such calls.
 fn namespaced_call(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
     let mut call = call(id, name, arguments);
     call["namespace"] = json!(namespace);
@@ -96,7 +96,7 @@ fn a_tool_search_call_is_answered_with_definitions() {
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
         assert_eq!(input_of(&conversation, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
 
-        // A turn of one round in which only the namespace was changed is restored too.
+        // A turn with a single round is also restored, even though only the namespace was changed for the client.
         let input = next_input(
             &input,
             &read_as_client(&got, stream),
@@ -161,7 +161,7 @@ fn a_search_function_is_answered_with_additional_tools() {
         let plain = call("call_find0000001", "crm__find_customer", r#"{"q":"ada"}"#);
         assert_eq!(client.output, [plain]);
 
-        // A tool that was declared before is not declared again.
+        // A tool that was already declared is not declared again.
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         let rounds: [&[Value]; 2] = [
             &[search("call_search00003", "select:crm__find_customer")],
@@ -311,7 +311,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         );
         assert!(conversation.sent[1]["tools"] == conversation.sent[0]["tools"]);
 
-        // Without records, the tool is sent in full from now on.
+        // If the records are lost, the tool is sent in full from then on.
         conversation.records.clear();
         let got = conversation.send(
             TARGET,

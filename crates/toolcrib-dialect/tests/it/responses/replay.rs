@@ -1,4 +1,4 @@
-//! The client's next request: unchanged, shortened, or without records.
+//! Tests of the client's next request: unchanged, shortened, or without records.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::conversation::{TestConversation, begins_with};
 
-/// A turn with a hidden search and a call to the tool that it found.
+/// Plays a turn with a hidden search and a call to the tool that was found.
 fn searched(conversation: &mut TestConversation, input: &Value, stream: bool) -> ReceivedResponse {
     let rounds: [&[Value]; 2] = [
         &[reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")],

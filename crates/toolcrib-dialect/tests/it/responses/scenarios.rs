@@ -1,4 +1,5 @@
-//! The nine scenarios, streamed and not.
+//! Tests of whole turns, each streamed and not streamed: without a search, with one search, with several hidden rounds
+//! and so on. The tests of the other APIs have the same scenarios.
 
 use serde_json::{Value, json};
 
@@ -144,7 +145,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let got = conversation.send(TARGET, &request(&input, stream), &answers(&rounds, stream));
         let client = read_as_client(&got, stream);
         assert_eq!(client.output, [message(2, "Still looking.")]);
-        // The result of the unanswered search waits for the client's next request.
+        // The second search was not answered in its turn. Its result is sent with the client's next request.
         let input = next_input(&input, &client, &[user("Go on.")]);
         conversation.send(
             TARGET,
@@ -159,7 +160,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         );
         let is_last =
             |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
-        // The last search result of that turn says that it is the last; this turn may search again.
+        // Only the last search result of the first turn says that it is the last, because the second turn may search
+        // again.
         assert!(is_last(&input_of(&conversation, 1)[2]) && !is_last(&sent[5]));
         assert_eq!(sent[6], user("Go on."));
     }

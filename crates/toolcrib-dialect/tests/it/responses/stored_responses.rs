@@ -1,4 +1,4 @@
-//! Stored responses, tool choices, and requests that are passed through.
+//! Tests of stored responses, of tool choices, and of requests that are passed through.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::mode::ReferenceKind;
@@ -43,8 +43,8 @@ fn a_client_continues_a_stored_response() {
             &stored(&input, Some(&client.id), stream),
             &[answer(3, &[message(3, "Seven.")], stream)],
         );
-        // Whichever response the client names, the request continues from the last one, which has everything but
-        // the result that waited.
+        // The client continues from the response that it knows, and the proxy from the last response of the hidden
+        // rounds. That response lacks only the result of the second search, which was held back until this request.
         assert_eq!(conversation.sent[2]["previous_response_id"], "resp_2");
         let sent = input_of(&conversation, 2);
         assert_eq!(
@@ -54,7 +54,7 @@ fn a_client_continues_a_stored_response() {
         assert_eq!(sent[1..], [output("call_find0000001", "Ada, 7")]);
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
 
-        // The response repeats the client's fields.
+        // The response repeats the `previous_response_id` that the client sent.
         let repeated: Vec<Value> = if stream {
             next.events().iter().filter_map(|event| event.get("response").cloned()).collect()
         } else {

@@ -1,8 +1,8 @@
-//! Arbitrary bytes as the response to a caller with a limited scope: no call to a tool outside the scope reaches
-//! the client.
+//! Sends arbitrary bytes as the response to a caller with a limited scope. No call to a tool outside the scope may
+//! reach the client.
 //!
-//! The caller has the tool `show_tool`. The client's response is read by a second, simpler reader: it must be
-//! JSON, or events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this file.
+//! The caller has the tool `show_tool`. A second, simpler reader checks what the client gets: it must be JSON, or
+//! events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this file.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use toolcrib_dialect::exchange::action::{ExchangeConfig, ResponseBody};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-/// Responses with calls to a hidden tool, each with the byte that selects its API and form. Tests and the fuzzer
-/// mutate them.
+/// Responses with calls to a hidden tool. The byte selects the API, and whether the request and the response are
+/// streams. Tests and the fuzzer mutate these responses.
 #[cfg(test)]
 pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (
@@ -113,7 +113,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
             }
             Some(Action::Send(_)) => {
                 exchange.response_started(200, is_events);
-                // The response is fed in two pieces, since events may be split anywhere.
+                // The response is fed in two pieces, because events may be split anywhere.
                 let (first, rest) = response.split_at(response.len() / 2);
                 exchange.response_bytes(first.to_vec().into());
                 exchange.response_bytes(rest.to_vec().into());
@@ -151,7 +151,7 @@ fn calls_hidden(value: &Value) -> bool {
             is_call && is_hidden(fields.get("name"))
                 || legacy.chain(calls).any(is_hidden_call)
                 || fields.iter().any(|(key, value)| {
-                    // Arguments may contain anything.
+                    // Arguments are not searched, because they may contain anything.
                     !["arguments", "args", "input"].contains(&key.as_str()) && calls_hidden(value)
                 })
         }

@@ -1,7 +1,7 @@
-//! Requests in unusual forms, for callers whose scope has only `tools` or only `hidden`.
+//! Tests of requests in unusual forms, for callers whose scope has only `tools` or only `hidden`.
 //!
-//! A caller with `tools` may use only the names that match; a caller with `hidden` may use all names that do not
-//! match. To the second caller, keywords of an API such as `name` or `web_search` are visible.
+//! A caller with `tools` may use only the names that match. A caller with `hidden` may use all names that do not match,
+//! so keywords of an API such as `name` or `web_search` are visible to it.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::{Api, ReadResult, Request, ScopeViolation};
@@ -20,7 +20,7 @@ fn read(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<ReadResult
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// Returns what is left of a body after the caller's scope was applied.
+/// Applies the caller's scope to a body and returns the result.
 fn narrowed(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value, ScopeViolation> {
     let text = match read(api, body, visible)? {
         Ok(request) => request.text,
@@ -29,7 +29,7 @@ fn narrowed(api: Api, body: &str, visible: fn(&[&str]) -> bool) -> Result<Value,
     Ok(serde_json::from_str(&text).unwrap())
 }
 
-/// Checks that both callers get the same tools out of a list.
+/// Checks that the scopes of both callers reduce the list `before` to `after`.
 fn tools_become(api: Api, before: &Value, after: &Value) {
     for visible in [only_shown, not_hidden] {
         let body = narrowed(api, &json!({"model": "m", "tools": before}).to_string(), visible);
@@ -37,7 +37,7 @@ fn tools_become(api: Api, before: &Value, after: &Value) {
     }
 }
 
-/// Checks that both callers are refused.
+/// Checks that the requests are refused for both callers.
 fn are_refused(rows: &[(Api, &str)]) {
     for (api, body) in rows {
         for visible in [only_shown as fn(&[&str]) -> bool, not_hidden] {
@@ -94,7 +94,8 @@ fn hosted_servers_are_narrowed_in_every_api() {
     tools_become(Api::Chat, &plain, &none);
     tools_become(Api::Responses, &server(json!({"tools": [{"name": "hide__a"}]})), &none);
     let names = |names: Value| json!({"tool_names": names});
-    // To the caller with `tools`, every tool of the server `show` is visible.
+    // Only the caller with `hidden` is tested, because every tool of the server `show` is visible to the caller with
+    // `tools`.
     let before =
         json!({"always": names(json!(["hide__a"])), "never": names(json!(["a", "hide__a"]))});
     let body = json!({"tools": server(json!({"require_approval": before}))}).to_string();
@@ -116,7 +117,7 @@ fn the_type_of_a_server_tool_counts_in_addition_to_its_name() {
     assert_eq!(narrowed(Api::Messages, bash, only_shown).unwrap()["tools"], json!([]));
     let kept = json!([{"type": "show__bash_20250124", "name": "show__bash"}]);
     tools_become(Api::Messages, &kept, &kept);
-    // A toolset's configuration has the names of tools as its keys.
+    // The keys of a toolset's `configs` are names of tools.
     let toolset = json!([{"type": "mcp_toolset", "mcp_server_name": "show",
         "default_config": {"enabled": false}, "configs": {"list_tools": {"enabled": true}}}]);
     tools_become(Api::Messages, &toolset, &toolset);

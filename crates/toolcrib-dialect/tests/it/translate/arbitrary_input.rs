@@ -1,4 +1,4 @@
-//! Input that is not a conversation.
+//! Property tests of translation with input that is not a conversation.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,7 @@ use toolcrib_dialect::translate::adapter;
 
 use super::{CLIENTS, events, stream_bytes};
 
-/// JSON that is almost valid input.
+/// Generates JSON that is almost valid input.
 fn almost_valid_json() -> impl Strategy<Value = Value> {
     let keys = select(vec![
         "type",

@@ -1,4 +1,4 @@
-//! A hidden search with a client of one API and a backend of another.
+//! Tests of a hidden search if the client and the backend use different APIs.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::translate::adapter;

@@ -1,4 +1,4 @@
-//! Messages over Chat Completions: requests, complete responses, errors.
+//! Tests of Messages clients with a backend that uses Chat Completions: requests, complete responses, and errors.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::Messages;
@@ -140,7 +140,7 @@ fn every_tool_choice_is_translated() {
         translated_choice(json!({"type": "tool", "name": "t"})),
         json!({"type": "function", "function": {"name": "t"}})
     );
-    // Without tools there is nothing to choose from, and backends reject the field.
+    // Without tools, the tool choice is left out, because backends reject it.
     let body = json!({"model": "m", "messages": [],
         "tool_choice": {"type": "none", "disable_parallel_tool_use": true}});
     assert_eq!(translated(Messages, &body).1, json!({"model": "m", "messages": []}));
@@ -208,7 +208,7 @@ fn finish_reasons_are_translated() {
     assert_eq!(stop("length", &call), "max_tokens");
     assert_eq!(stop("content_filter", &json!(null)), "refusal");
     assert_eq!(stop("tool_calls", &call), "tool_use");
-    // Some servers send `stop` for a message with calls.
+    // Some servers send the finish reason `stop` for a message with calls.
     assert_eq!(stop("stop", &call), "tool_use");
 }
 

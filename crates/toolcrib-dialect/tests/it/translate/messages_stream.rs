@@ -1,4 +1,4 @@
-//! Messages over Chat Completions: streams.
+//! Tests of Messages clients with a backend that uses Chat Completions: streams.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::Messages;
@@ -109,7 +109,7 @@ fn servers_with_wrong_call_indices_are_supported() {
     for chunks in [
         vec![missing, finish.clone()],
         one_by_one.into_iter().chain([finish]).collect(),
-        // The name is repeated in every piece, both in a call that is streamed and in a call that waits.
+        // The name is repeated in every piece, both in a call that is streamed and in a call that is held back.
         vec![
             call_chunk(&[piece(0, Some("a"), Some("x"), "")]),
             call_chunk(&[piece(0, Some("a"), Some("x"), "{")]),
@@ -118,7 +118,7 @@ fn servers_with_wrong_call_indices_are_supported() {
             call_chunk(&[piece(0, Some("a"), Some("x"), "}")]),
             json!("[DONE]"),
         ],
-        // After its first piece, a call has neither an index nor an id.
+        // The second piece of a call has neither an index nor an id.
         vec![
             call_chunk(&[piece(0, Some("a"), Some("x"), "{")]),
             call_chunk(&[json!({"function": {"arguments": "}"}})]),
@@ -178,7 +178,7 @@ fn a_stream_that_is_cut_off_is_an_error() {
         assert_eq!(client_events(chunks), std::slice::from_ref(&broken));
     }
 
-    // A stream is complete if it has a finish reason or `[DONE]`; it need not have both.
+    // A stream is complete if it has either a finish reason or `[DONE]`.
     let [delta, over] = end("end_turn", [0; 4]);
     let rest = vec![stop(0), delta, over];
     let whole = [opened, rest].concat();

@@ -1,4 +1,4 @@
-//! Clients of one API with a backend of another.
+//! Tests of translation: the client uses one API and the backend another.
 
 mod arbitrary_input;
 mod hidden_search;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::translate::{Adapter, adapter};
 
-/// The client APIs that are supported.
+/// The APIs of clients whose requests can be translated.
 const CLIENTS: [Api; 2] = [Api::Messages, Api::Responses];
 
-/// Returns an adapter that has translated a request, and the translated request.
+/// Translates a request. Returns the adapter, which can then translate the response, and the translated request.
 fn translated(from: Api, body: &Value) -> (Adapter, Value) {
     let mut adapter = adapter(from, Api::Chat).unwrap();
     let adapted = adapter.request(&body.to_string()).unwrap();
@@ -29,7 +29,7 @@ fn whole(adapter: &mut Adapter, status: u16, body: &str) -> (u16, Value) {
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
 }
 
-/// Returns the bytes of a stream of these chunks; a string is written as it is.
+/// Returns the bytes of a stream of these chunks. A chunk that is a string is written as it is.
 fn stream_bytes(chunks: &[Value]) -> String {
     chunks
         .iter()
@@ -64,13 +64,13 @@ fn events(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// A chunk of the response `chatcmpl-1`.
+/// A chunk of the streamed response `chatcmpl-1`.
 fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
 
-/// The chunk with the usage.
+/// The chunk that contains the token counts.
 fn usage_chunk() -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [], "usage": usage()})
@@ -82,7 +82,7 @@ fn usage() -> Value {
         "completion_tokens_details": {"reasoning_tokens": 8}})
 }
 
-/// A piece of a call.
+/// A piece of a streamed call.
 fn piece(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> Value {
     let mut function = json!({"arguments": arguments});
     if let Some(name) = name {
@@ -100,7 +100,7 @@ fn call_chunk(pieces: &[Value]) -> Value {
     chunk(&json!({"tool_calls": pieces}), None)
 }
 
-/// Text and two calls, the second of which begins before the first has ended.
+/// A stream with text and two calls, the second of which begins before the first has ended.
 fn two_calls() -> Vec<Value> {
     vec![
         chunk(&json!({"role": "assistant", "content": "", "reasoning_content": "Hm."}), None),
@@ -117,7 +117,7 @@ fn two_calls() -> Vec<Value> {
     ]
 }
 
-/// The same text and calls as a complete response.
+/// The text and the calls of [`two_calls`] as a complete response.
 fn two_calls_complete() -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "finish_reason": "tool_calls",

@@ -1,4 +1,4 @@
-//! Properties of every conversation.
+//! Property tests with generated conversations.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -52,7 +52,7 @@ fn result() -> impl Strategy<Value = ToolOutput> {
     })
 }
 
-/// A user message and what follows it: alternating outputs of the model and of the tools.
+/// A user message and what follows: the model's outputs, each with the outputs of the tools that it called.
 type UserTurn = (String, Vec<(ModelOutput, Vec<ToolOutput>)>);
 
 fn exchange() -> impl Strategy<Value = UserTurn> {
@@ -172,7 +172,7 @@ fn read(api: Api, response: &Value) -> (String, Vec<(String, String, Value)>) {
     (text, calls)
 }
 
-/// Assembles the message of a stream as the SDKs do.
+/// Assembles the events of a stream into a message, as the SDKs do.
 pub(super) fn gather(api: Api, events: &[Value]) -> Value {
     if api == Api::Responses {
         let mut output = Vec::new();

@@ -1,4 +1,4 @@
-//! Responses over Chat Completions: requests, complete responses, errors.
+//! Tests of Responses clients with a backend that uses Chat Completions: requests, complete responses, and errors.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::{Chat, Responses};
@@ -149,7 +149,7 @@ fn requests_that_need_server_state_are_rejected() {
     }
 }
 
-/// Returns a response that repeats the request `{"model": "gpt-5.4", "tools": …}`.
+/// Returns the expected response to [`request`], some of whose fields it repeats.
 pub(super) fn response(status: &str, output: &Value, usage: &Value) -> Value {
     json!({"id": "resp_chatcmpl-1", "object": "response", "created_at": 1_700_000_000, "status": status,
         "error": null, "incomplete_details": null, "model": "qwen3-32b", "output": output,
@@ -184,7 +184,8 @@ fn a_complete_response() {
             "content": [{"type": "output_text", "text": "Looking.", "annotations": [], "logprobs": []}]},
         {"type": "function_call", "id": "fc_chatcmpl-1_1", "status": "completed", "call_id": "call_a",
             "name": "read", "arguments": "{\"path\": \"a\"}"},
-        // The arguments do not have the expected form, so the text is probably the input itself.
+        // The arguments of this call do not have the form that the adapter asked for, so their text is used as the
+        // custom tool's input.
         {"type": "custom_tool_call", "id": "ctc_chatcmpl-1_2", "status": "completed",
             "call_id": "call_b", "name": "write", "input": "{\"path\": \"b\"}"}]);
     assert_eq!(

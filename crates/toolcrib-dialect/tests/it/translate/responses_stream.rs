@@ -1,4 +1,4 @@
-//! Responses over Chat Completions: streams.
+//! Tests of Responses clients with a backend that uses Chat Completions: streams.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api::Responses;
@@ -6,7 +6,7 @@ use toolcrib_dialect::Api::Responses;
 use super::responses::{counts, request, response};
 use super::{chunk, streamed, translated, two_calls, usage_chunk};
 
-/// Returns the events without their sequence numbers, after checking that these are contiguous.
+/// Returns the events without their sequence numbers, after checking that the numbers are contiguous.
 fn client_events(chunks: &[Value]) -> Vec<Value> {
     let mut received = streamed(&mut translated(Responses, &request()).0, chunks);
     for (n, event) in received.iter_mut().enumerate() {

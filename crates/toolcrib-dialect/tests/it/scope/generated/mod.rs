@@ -1,9 +1,9 @@
-//! Requests generated from bytes, with tools in every place that an API has for them.
+//! Requests that are generated from bytes, with tools in every part of a body where an API allows them.
 //!
-//! The caller may use only tools with `show` in their names. Tools with `hide` in their names are hidden, and
-//! all others are not allowed either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is
-//! either refused or sent without any `hide`, in every mode and every round, translated or not. A valid request
-//! keeps all tools of the caller. The fuzz targets include this module.
+//! The caller may use only tools with `show` in their names. Tools with `hide` in their names are hidden, and all
+//! others are not allowed either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is either
+//! refused or sent without any `hide`, in every mode and every round, translated or not. A valid request keeps all
+//! tools of the caller. The fuzz targets include this module.
 
 mod request;
 
@@ -20,13 +20,12 @@ use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
 use self::request::{Choices, RequestGenerator};
 
-/// The caller's scope.
+/// The caller's scope: whether a tool with these names is visible.
 pub(crate) fn visible(names: &[&str]) -> bool {
     let any = |part: &str| names.iter().any(|name| name.contains(part));
     any("show") && !any("hide")
 }
 
-/// The path of a request.
 pub(crate) fn target(api: Api) -> &'static str {
     match api {
         Api::Chat => "/v1/chat/completions",
@@ -36,7 +35,8 @@ pub(crate) fn target(api: Api) -> &'static str {
     }
 }
 
-/// Returns what the upstream gets for a request, in each round.
+/// Returns the bodies that the upstream receives for a request, one for each round. The flag says whether tool search
+/// was off and the request was not translated.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
     let read = Request::read_in_scope(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -138,7 +138,7 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Generates a request from bytes and checks what the upstream gets. Returns whether it got anything.
+/// Generates a request from bytes and checks what the upstream receives. Returns whether it received anything.
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut choices = Choices { bytes: data.iter() };
     let api = Api::ALL[choices.below(4)];

@@ -1,5 +1,4 @@
-//! Generates a request from bytes: a body of one of the four APIs, with tools in every place that it has for
-//! them.
+//! Generates a request from bytes: a body of one of the four APIs, with tools in every part where the API allows them.
 
 use toolcrib_dialect::Api;
 
@@ -27,7 +26,7 @@ pub(super) struct RequestGenerator<'a> {
     api: Api,
     pub(super) choices: Choices<'a>,
     names: usize,
-    /// Names that must reach the upstream if the request is sent.
+    /// Names of tools that must reach the upstream if the request is sent.
     pub(super) shown: Vec<String>,
     /// Whether anything in the request deviates from the API.
     pub(super) is_odd: bool,
@@ -40,7 +39,7 @@ impl<'a> RequestGenerator<'a> {
 }
 
 impl RequestGenerator<'_> {
-    /// A name that the caller may use, or a hidden one.
+    /// Returns either a name that the caller may use or a hidden name.
     fn name(&mut self) -> String {
         self.names += 1;
         let number = self.names;
@@ -59,19 +58,19 @@ impl RequestGenerator<'_> {
         name
     }
 
-    /// A hidden name, for places where no name is allowed.
+    /// Returns a name that is always hidden, for parts of a request that must never reach the upstream.
     fn hidden(&mut self) -> String {
         self.names += 1;
         format!("hide_{}q", self.names)
     }
 
-    /// A key, sometimes in another spelling.
+    /// A key, sometimes in an unusual spelling.
     fn key(&mut self, key: &str) -> String {
         if !self.choices.rarely() {
             return format!("\"{key}\"");
         }
         match self.choices.below(6) {
-            // An escaped character, which every parser reads as the same key.
+            // A character of the key is escaped. Every parser reads this as the same key.
             0 => format!("\"\\u{:04x}{}\"", u32::from(key.as_bytes()[0]), &key[1..]),
             other => {
                 self.is_odd = true;
@@ -220,7 +219,7 @@ impl RequestGenerator<'_> {
                 format!(r#"{{"type":"{kind}","x":"{}"}}"#, self.hidden())
             }
             (_, 6) => {
-                // A function with two names: a hidden one, and one that the caller may use.
+                // A function with two names: a hidden name, and a name that the caller may use.
                 self.is_odd = true;
                 let (name, other) = (self.hidden(), "show_odd");
                 format!(r#"{{"type":"function","name":"{name}","function":{{"name":"{other}"}}}}"#)
@@ -311,7 +310,7 @@ impl RequestGenerator<'_> {
         }
     }
 
-    /// A tool choice.
+    /// The key and the value of a tool choice, if the request has one.
     fn choice(&mut self) -> Option<(&'static str, String)> {
         let pick = self.choices.below(6);
         let name = if pick > 1 { self.kept_name() } else { String::new() };
@@ -348,7 +347,7 @@ impl RequestGenerator<'_> {
         })
     }
 
-    /// Another field of the body.
+    /// A further field of the body, in addition to the tools, the tool choice and the history.
     fn field(&mut self) -> String {
         let name = self.hidden();
         let pick = self.choices.below(8);
@@ -389,8 +388,8 @@ impl RequestGenerator<'_> {
                     "tool_definitions",
                     "local_functions",
                 ]);
-                // Some of these are keys of the API, which recognises only one spelling, so they are written in
-                // upper case.
+                // Some of these keys are defined by the API. They are written in upper case, so that they are keys that
+                // the API does not recognise.
                 let key = if key.contains('_') && key != "mcp_servers" {
                     key.to_owned()
                 } else {

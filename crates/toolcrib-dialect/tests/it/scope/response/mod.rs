@@ -1,4 +1,4 @@
-//! The parts of a response that reach a caller with a limited scope: only calls to tools that its request
+//! Tests of which parts of a response reach a caller with a limited scope: only calls to tools that its request
 //! declares, and nothing that cannot be checked. `unusual_calls` has the calls that only this check finds.
 
 mod unusual_calls;
@@ -21,7 +21,7 @@ struct UpstreamAnswer {
     body: Vec<u8>,
 }
 
-/// What the client gets.
+/// The response that the client gets.
 #[derive(Debug, PartialEq, Eq)]
 struct ClientResponse {
     body: String,
@@ -75,7 +75,7 @@ fn play(api: Api, body: &Value, answers: Vec<UpstreamAnswer>) -> ClientResponse 
     play_at(None, api, body, answers)
 }
 
-/// Like `play`, with an upstream that may use another API.
+/// Like `play`, but the upstream may use a different API.
 fn play_at(
     speaks: Option<Api>,
     api: Api,
@@ -125,7 +125,7 @@ fn play_at(
     }
 }
 
-/// Checks that the client gets only the part of a response before the refused event.
+/// Checks that the client gets only the part of a response before the event that is withheld.
 fn is_refused(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReason) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);
@@ -287,14 +287,14 @@ fn a_response_that_cannot_be_read_is_refused() {
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
         is_refused(api, &request(api), whole(&nested), WithheldReason::TooComplex);
     }
-    // A response is read according to its own content type, whatever the client requested.
+    // A response is read according to its own content type, even if the client requested a different one.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
     is_refused(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
     passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
-    // A byte order mark does not make a response unreadable.
+    // A response with a byte order mark can be read.
     let hi = format!("\u{feff}{}", chat(&[json!({"role": "assistant", "content": "Hi"})]));
     passes(Api::Chat, &request(Api::Chat), bytes(hi.as_bytes(), false));
-    // Clients do not read calls in an error response.
+    // Error responses are not checked, because clients do not read calls in them.
     let error = UpstreamAnswer { status: 500, is_events: false, body: b"no JSON".to_vec() };
     passes(Api::Chat, &request(Api::Chat), error);
 }

@@ -1,4 +1,4 @@
-//! Calls in forms that hidden rounds do not answer, in each of the four APIs.
+//! Tests of calls that have such unusual forms that hidden rounds do not answer them, in each of the four APIs.
 
 use std::slice;
 
@@ -62,17 +62,17 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
     ] {
         is_refused(Api::Chat, &streamed(Api::Chat), events(&events_of), undeclared);
     }
-    // Two declared names must not be concatenated into the name of one call.
+    // A client might concatenate two declared names into the name of one call, which is not declared.
     let mut two = streamed(Api::Chat);
     two["tools"][1]["function"]["name"] = json!("show_b");
     let joined = [chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("show_b")];
     is_refused(Api::Chat, &two, events(&joined), undeclared);
-    // The legacy form has no index.
+    // Calls in the legacy form have no index, so a client might concatenate their names as well.
     let legacy = |name: &str| chunk(&json!({"function_call": {"name": name}}));
     is_refused(Api::Chat, &two, events(&[legacy("show_a"), legacy("show_b")]), undeclared);
 }
 
-/// A client may read each line of an event on its own, and skip lines that are not JSON.
+/// Each line is checked, because a client may read each line of an event separately and skip lines that are not JSON.
 #[test]
 fn each_line_of_an_event_is_checked() {
     let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [chat_call("hide_a")]}}]});
@@ -132,7 +132,8 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
         (item["id"], item["call_id"]) = (json!("i"), json!("c"));
         item
     };
-    // Without tools, there are no hidden rounds, which would answer some of these calls.
+    // The requests have no tools, because with tools there would be hidden rounds, which would answer some of these
+    // calls.
     let without = |mut body: Value| {
         body["tools"] = json!([]);
         body
@@ -148,7 +149,7 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
             is_refused(Api::Responses, &without(streamed(Api::Responses)), events(&[event]), *why);
         }
     }
-    // A tool of the same name in another namespace is another tool.
+    // A tool with the same name in another namespace is a different tool, so it is not declared.
     let item = call_id(&rows[1].0);
     let body = whole(&response(slice::from_ref(&item)));
     is_refused(Api::Responses, &request(Api::Responses), body, undeclared);
