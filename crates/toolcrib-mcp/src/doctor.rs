@@ -18,50 +18,51 @@ const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The health of one server.
 #[derive(Debug, Clone)]
 pub struct ServerHealth {
-    /// Its name in the config.
+    /// The server's name in the config.
     pub name: String,
-    /// Its status.
+    /// The server's status.
     pub status: ServerStatus,
-    /// `stdio` or `http`.
+    /// The transport, which is `stdio` or `http`.
     pub transport: &'static str,
-    /// The number of its tools that clients may use.
+    /// The number of the server's tools that clients may use.
     pub tools: usize,
-    /// The size of those tools' definitions, in tokens.
+    /// The size of the definitions of the server's tools, in tokens.
     pub tokens: usize,
-    /// The number of its prompts.
+    /// The number of the server's prompts.
     pub prompts: usize,
-    /// The number of its resources and resource templates.
+    /// The number of the server's resources and resource templates.
     pub resources: usize,
     /// Problems that are not errors.
     pub notes: Vec<String>,
 }
 
 impl Gateway {
-    /// Waits until every server has answered or failed once. Each has its own timeout for that.
+    /// Waits until every server has answered or failed once. The start timeout of each server limits this.
     pub async fn wait_until_settled(&self) {
         for upstream in self.hub().upstreams() {
             let mut status = upstream.watch();
             let _ = status.wait_for(|status| !status.is_first_attempt()).await;
         }
-        // The lists of the last server may not be in the snapshot yet.
+        // The lists of the last server may not be in the snapshot yet, so this also waits for the snapshot.
         let mut snapshot = self.hub().subscribe();
         let rebuilt = snapshot.wait_for(|snapshot| snapshot.awaited_servers().next().is_none());
         let _ = tokio::time::timeout(REBUILD_TIMEOUT, rebuilt).await;
     }
 
-    /// The number of tokens in all tool definitions, and in the tool list and instructions that clients get instead.
+    /// The number of tokens in all tool definitions, and the number in the tool list and the instructions that clients
+    /// get instead.
     pub fn token_cost(&self) -> Option<(usize, usize)> {
         let snapshot = self.hub().snapshot();
         let view = snapshot.view(None, SessionKind::Stateful)?;
         let sizes = snapshot.crib.definition_tokens();
         let full: usize = view.scope.ids().map(|id| sizes[id.index()]).sum();
-        // The list as it is sent, including the output schemas of our own tools.
+        // The list is counted as it is sent, including the output schemas of our own tools.
         let count = |text: &str| snapshot.crib.counter().count(text);
         let list = view.list.get("tools").map_or(0, |tools| count(&tools.to_string()));
         Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
-    /// Whether tools are deferred, the kind of disclosure, and the reason.
+    /// Returns whether tools are deferred, the kind of disclosure, and the reason.
     pub fn deferral_decision(&self) -> Option<(bool, &'static str, String)> {
         let view = self.hub().snapshot().view(None, SessionKind::Stateful)?;
         let defers = view.decision.deferral != Deferral::Nothing;
@@ -70,7 +71,7 @@ impl Gateway {
     }
 
     /// Warnings about configured disclosures that the gateway replaces, and about patterns in the config that match no
-    /// tool or server. A typo in such a pattern causes no other error.
+    /// tool or server. Nothing else would reveal a typo in such a pattern.
     pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
@@ -96,7 +97,8 @@ impl Gateway {
             }
         }
         let rules = &snapshot.crib.settings().rules;
-        // A preset may name tools that its system does not have, so its patterns are not typos if they match nothing.
+        // A preset contains patterns for tools that may not exist here, so a pattern that comes from a preset is not
+        // reported if it matches nothing.
         let presets: Vec<Glob> =
             Preset::ALL.iter().flat_map(|preset| preset.settings().rules.never).collect();
         for (key, globs) in [("defer.never", &rules.never), ("defer.always", &rules.always)] {
@@ -110,7 +112,7 @@ impl Gateway {
         warnings
     }
 
-    /// The health of every server, in the order of their names.
+    /// The health of every server, sorted by name.
     pub fn server_health(&self) -> Vec<ServerHealth> {
         let snapshot = self.hub().snapshot();
         let (catalog, sizes) = (snapshot.crib.catalog(), snapshot.crib.definition_tokens());
@@ -119,7 +121,7 @@ impl Gateway {
             let ids = entry.map(|(_, ids)| ids.as_slice()).unwrap_or_default();
             let lists = upstream.lists().unwrap_or_default();
             let (mut status, config) = (upstream.status(), upstream.config());
-            // A server that failed may be reconnecting by now, so the result of its last attempt is reported.
+            // A server that failed may be reconnecting by now, so the result of its last attempt is reported instead.
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
             notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());

@@ -1,8 +1,8 @@
-//! Removes or finds hidden characters in texts that servers control, before a model or a person reads them.
+//! Finds or removes hidden characters in texts that servers control, before a model or a person reads them.
 //!
-//! [`toolcrib_text::clean`] defines which characters are hidden. Here it is applied to JSON: to servers'
-//! descriptions, questions, log messages and errors. Results of calls are only checked, since a gateway must not
-//! change what a tool returned unless it is configured to.
+//! [`toolcrib_text::clean`] defines which characters are hidden. Here it is applied to JSON: to servers' descriptions,
+//! questions, log messages and errors. Results of calls are only checked, because a gateway must not change what a tool
+//! returned unless it is configured to.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -14,10 +14,11 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a name in a log line, in characters.
 const MAX_NAME_CHARS: usize = 80;
-/// Maximum number of sources that are recorded as logged.
+/// Maximum number of sources for which hidden characters are logged.
 const MAX_SOURCES: usize = 4_096;
 
-/// Removes hidden characters from every string of a value, including keys. Returns their classes.
+/// Removes hidden characters from every string of a value, including keys. Returns the classes of the characters that
+/// were removed.
 pub(crate) fn clean_value(value: &mut Value) -> Vec<Hidden> {
     let mut removed = Vec::new();
     clean_into(value, &mut removed);
@@ -30,7 +31,7 @@ fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
     match value {
         Value::String(text) => {
             let (cleaned, classes) = clean(text);
-            // If no hidden characters were found, only line endings can differ, and the original ones are kept.
+            // Cleaning also changes line endings. If no hidden characters were found, the original text is kept.
             if !classes.is_empty() {
                 removed.extend(classes);
                 *text = cleaned.into_owned();
@@ -74,8 +75,8 @@ fn find_into(value: &Value, found: &mut Vec<Hidden>) {
     }
 }
 
-/// Whether a key of a value has hidden characters. A key cannot be cleaned, because its server would not recognise
-/// it.
+/// Whether a key of a value has hidden characters. A key cannot be cleaned, because the server would not recognise the
+/// changed key.
 pub(crate) fn has_hidden_key(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_hidden_key),
@@ -103,17 +104,18 @@ pub(crate) fn clean_error(mut error: ErrorData) -> ErrorData {
     error
 }
 
-/// Shortens a name to one line of limited length, for the log.
+/// Reduces a name to one line of limited length, for the log.
 pub(crate) fn loggable_name(name: &str) -> String {
     shorten(&one_line(name), MAX_NAME_CHARS).into_owned()
 }
 
-/// The names of the classes, for people.
+/// The names of classes of hidden characters, as text for people.
 pub(crate) fn class_names(found: &[Hidden]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The sources of hidden text that were already logged. Each is logged once, so that a server cannot fill the log.
+/// The sources of hidden text that were already logged. Each source is logged once, so that a server cannot fill the
+/// log.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedOnce(Mutex<HashSet<String>>);
 

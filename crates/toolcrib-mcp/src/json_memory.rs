@@ -6,14 +6,15 @@
 
 use serde_json::Value;
 
-/// Memory of an object with up to three entries, in bytes: its index and its first block of entries, as measured.
+/// Memory of an object with up to three entries, in bytes, as measured. It consists of the object's index and its first
+/// block of entries.
 const OBJECT_BYTES: usize = 400;
 
 /// Maximum memory of a message, as a multiple of the limit on its text. Ordinary messages are mostly text and take
-/// little more memory than their text; lists of small records take up to twelve times their text.
+/// little more memory than their text. Lists of small records take up to twelve times their text.
 const MAX_FACTOR: usize = 16;
 
-/// Texts up to this size, in bytes, are not checked: they cannot take more than a few megabytes.
+/// Texts up to this size, in bytes, are not checked, because they cannot take more than a few megabytes of memory.
 const MIN_CHECKED_BYTES: usize = 64 << 10;
 
 /// The error for a server's message whose text is within the limit, but which would take too much memory once it is

@@ -7,18 +7,18 @@
 
 use memchr::memchr;
 
-/// Default for the maximum length of a line, in bytes: 8 MiB, as in codex. rmcp allows 16 MiB.
+/// Default for the maximum length of a line, in bytes. It is 8 MiB, as in Codex. rmcp allows 16 MiB.
 pub const DEFAULT_LIMIT: usize = 8 << 20;
 
-/// How many bytes of a line that is too long are returned: enough to find an `id` near its start.
+/// How many bytes of a line that is too long are returned. This is enough to find an `id` near its start.
 pub const START_BYTES: usize = 512;
 
 /// The bytes that may surround the content of a line: a byte order mark before it and a carriage return after it.
 const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Maximum size of a buffer that is kept after its line, in bytes. It keeps one long line from taking up memory for
-/// ever.
+/// Maximum size of the buffer that is kept for the next line, in bytes. Without it, one long line would take up memory
+/// for ever.
 const MAX_RETAINED_BYTES: usize = 64 << 10;
 
 /// An event of [`LineSplitter`].
@@ -26,10 +26,10 @@ const MAX_RETAINED_BYTES: usize = 64 << 10;
 pub enum LineEvent<'a> {
     /// A line that is not empty, without its line ending and without a byte order mark.
     Line(&'a [u8]),
-    /// A line longer than the limit. It is reported once, as soon as the limit is exceeded; the rest of the line is
+    /// A line longer than the limit. It is reported once, as soon as the limit is exceeded, and the rest of the line is
     /// skipped.
     TooLong {
-        /// Its first [`START_BYTES`] bytes, or `limit + 1` bytes if that is less.
+        /// The first [`START_BYTES`] bytes of the line, or `limit + 1` bytes if that is less.
         start: &'a [u8],
     },
 }
@@ -49,7 +49,7 @@ pub enum LineEvent<'a> {
 #[derive(Debug)]
 pub struct LineSplitter {
     limit: usize,
-    /// The line so far, if it began in an earlier chunk.
+    /// The beginning of the current line, if it was in an earlier chunk.
     buffer: Vec<u8>,
     /// Whether the last event borrowed from `buffer`. If so, the buffer can be cleared at the next call.
     is_event_in_buffer: bool,
@@ -64,12 +64,12 @@ impl Default for LineSplitter {
 }
 
 impl LineSplitter {
-    /// Splits into lines of at most `limit` bytes, not counting the line ending and the byte order mark.
+    /// Creates a splitter for lines of at most `limit` bytes, not counting the line ending and the byte order mark.
     pub fn new(limit: usize) -> Self {
         Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
 
-    /// The size of the buffer, in bytes: at most one byte more than the limit and the frame of a line.
+    /// The size of the buffer, in bytes. It is at most one byte more than the limit plus [`FRAME_BYTES`].
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {
         self.buffer.capacity()
@@ -77,7 +77,8 @@ impl LineSplitter {
 
     /// Consumes `input` up to the next event, or all of it if there is none.
     ///
-    /// Call it until it returns `None`, then with the next chunk. A line that lies within one chunk is not copied.
+    /// Call this until it returns `None`, then call it with the next chunk. A line that lies within one chunk is not
+    /// copied.
     pub fn next_event<'a, 'b: 'a>(&'a mut self, input: &mut &'b [u8]) -> Option<LineEvent<'a>> {
         self.clear_event();
         while !input.is_empty() {
@@ -119,13 +120,14 @@ impl LineSplitter {
         if content(&self.buffer).is_empty() { None } else { Some(self.event(&self.buffer)) }
     }
 
-    /// The maximum length of a line including its frame, in bytes. A longer line is certainly over the limit.
+    /// The maximum length of a line in bytes, including a byte order mark and a carriage return. A longer line is
+    /// certainly over the limit.
     fn max_raw_bytes(&self) -> usize {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How many bytes of a line that is too long are returned: at most as many as were read when the limit was
-    /// exceeded.
+    /// How many bytes of a line that is too long are returned. No more than `limit + 1` are certain to have been read
+    /// when the line is reported.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }
@@ -139,7 +141,7 @@ impl LineSplitter {
         }
     }
 
-    /// Appends to the buffer. Its capacity is capped, because doubling it could reach twice the limit.
+    /// Appends to the buffer. The buffer's capacity is capped, because doubling it could reach twice the limit.
     fn append(&mut self, part: &[u8]) {
         let needed = self.buffer.len() + part.len();
         if needed > self.buffer.capacity() {
@@ -158,7 +160,8 @@ impl LineSplitter {
     }
 }
 
-/// Removes the first line from `input`, or all of it, and returns whether a newline was found.
+/// Removes the first line from `input`, or all of `input` if it has no newline. Also returns whether there was a
+/// newline.
 fn split_line<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
     if let Some(end) = memchr(b'\n', input) {
         let part = &input[..end];
@@ -194,7 +197,7 @@ mod tests {
         }
     }
 
-    /// All events, and the maximum size of the buffer.
+    /// Returns all events, and the maximum size that the buffer reached.
     fn events<'a>(limit: usize, chunks: impl Iterator<Item = &'a [u8]>) -> (Vec<Owned>, usize) {
         let mut lines = LineSplitter::new(limit);
         let (mut out, mut max_buffer) = (Vec::new(), 0);
@@ -212,7 +215,7 @@ mod tests {
         Owned::Line(text.into())
     }
 
-    /// The expected events, computed without regard to memory.
+    /// The expected events, computed in the simplest way, with all bytes in memory.
     fn expected(limit: usize, bytes: &[u8]) -> Vec<Owned> {
         bytes
             .split(|b| *b == b'\n')

@@ -1,19 +1,19 @@
 //! A limit on the log lines about one server.
 //!
-//! A server can cause the same warnings again and again, for example with lists that change every second or with
-//! lines that are too long. So that it cannot fill the disk, there is a maximum number of lines a minute, and the
-//! next line that is written says how many were left out.
+//! A server can cause the same warnings again and again, for example with lists that change every second or with lines
+//! that are too long. So that it cannot fill the disk, there is a maximum number of log lines per minute. The next line
+//! that is written reports how many were left out.
 
 use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of lines in a period.
+/// Maximum number of log lines in one period.
 const MAX_LINES: usize = 30;
 const PERIOD: Duration = Duration::from_mins(1);
 
-/// Limits the number of lines in a period.
+/// Limits the number of log lines in one period.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimit(Mutex<LineCounts>);
 
@@ -25,7 +25,7 @@ struct LineCounts {
 }
 
 impl LogLimit {
-    /// Counts a line. Returns how many were left out before it, or `None` if this one must be left out too.
+    /// Counts a line. Returns how many lines were left out before it, or `None` if this line must be left out too.
     pub(crate) fn admit(&self) -> Option<usize> {
         let mut counts = self.0.lock();
         let now = Instant::now();

@@ -1,11 +1,11 @@
 //! The arguments of a call, exactly as the client wrote them.
 //!
-//! The SDK parses arguments into a map, which changes `1.00` to `1.0` and a large integer to a float. So the text of
-//! `params.arguments` is taken from the message before the SDK parses it, stored in the extensions of the request,
-//! and replaces the map in the message to the server. The SDK keeps its map, because for newer servers over HTTP it
-//! copies some arguments into headers.
+//! The SDK parses arguments into a map, which changes `1.00` to `1.0` and a large integer to a float. Therefore the
+//! text of `params.arguments` is taken from the message before the SDK parses it, and is stored in the extensions of
+//! the request. It then replaces the map in the message to the server. The SDK keeps its map, because for servers of
+//! the newer protocol it copies some arguments into HTTP headers.
 //!
-//! Arguments are not checked here: the engine does that (`call` in `toolcrib-core`).
+//! Arguments are not checked here. The engine does that (`call` in `toolcrib-core`).
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use toolcrib_text::json::Fields;
 
 use crate::request_id::request_id;
 
-/// The arguments of a call, as JSON text. Clones share it.
+/// The arguments of a call, as JSON text. Clones share the text.
 #[derive(Debug, Clone)]
 pub(crate) struct RawArguments(Arc<RawValue>);
 
@@ -32,7 +32,7 @@ impl From<Box<RawValue>> for RawArguments {
     }
 }
 
-/// The fields of a message that are needed here.
+/// The fields of a message that are needed to find the arguments of a call.
 #[derive(Deserialize)]
 struct CallMessage<'a> {
     #[serde(default)]
@@ -49,17 +49,17 @@ struct CallParams<'a> {
 }
 
 impl RawArguments {
-    /// The arguments in a client's message, and its id; `None` unless it is a call with arguments.
+    /// Returns the id and the arguments of a call. Returns `None` if the message is not a call with arguments.
     pub(crate) fn from_message(message: &[u8]) -> Option<(RequestId, Self)> {
         memmem::find(message, b"\"arguments\"")?;
         let message: CallMessage<'_> = serde_json::from_slice(message).ok()?;
         let (id, arguments) = (request_id(&message.id)?, message.params.arguments);
-        // `null` means the same as no arguments, and some servers reject it.
+        // `null` means the same as no arguments. It is left out, because some servers reject it.
         let is_call = message.method == "tools/call" && arguments.get() != "null";
         is_call.then(|| (id, arguments.to_owned().into()))
     }
 
-    /// The arguments that a transport stored with a request; if there are none, the SDK's map as text.
+    /// The arguments that the transport stored with a request. If there are none, the SDK's map is converted to text.
     pub(crate) fn from_request(
         extensions: &Extensions,
         parsed: Option<&JsonObject>,

@@ -1,4 +1,4 @@
-//! The ids of JSON-RPC messages, complete or truncated.
+//! Reads the ids of JSON-RPC messages, even if a message is truncated or malformed.
 //!
 //! A line that is too long or not JSON may be a request or an answer that a peer waits for, and that peer must get an
 //! error. Most peers write the id first, so it is looked for at the start of the line.
@@ -23,9 +23,9 @@ pub(crate) fn request_id(value: &Value) -> Option<RequestId> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageHead {
     pub(crate) id: Option<RequestId>,
-    /// Whether it is a request or a notification.
+    /// Whether the message is a request or a notification.
     pub(crate) has_method: bool,
-    /// Whether it is the answer to a request.
+    /// Whether the message is the answer to a request.
     pub(crate) is_answer: bool,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn id_in_head(start: &[u8]) -> Option<RequestId> {
     MessageHead::read(start).id
 }
 
-/// Reads an id that is complete in the text: a truncated number would be a different number.
+/// Reads an id, but only if it is complete in the text, because a truncated number would be a different number.
 fn complete_id(rest: &[u8]) -> Option<RequestId> {
     let rest = rest.trim_ascii_start();
     let end = if rest.first() == Some(&b'"') {

@@ -1,9 +1,9 @@
 //! The lists of each server, saved between runs.
 //!
 //! There is one file for each server, named by a hash of the server's name and its transport, so a server whose
-//! transport was changed in the config counts as a new one. Saved lists only make the first list available sooner. A
-//! file that cannot be read, or was written by another version, is ignored, and a failed write is only logged. A
-//! folder that other users can change is not used at all.
+//! transport was changed in the config counts as a new one. Saved lists only make a server's first list available
+//! sooner. A file that cannot be read, or was written by another version, is ignored, and a failed write is only
+//! logged. A folder that other users can change is not used at all.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use crate::upstream::ServerLists;
 
 /// Version of the file format.
 const VERSION: u32 = 1;
-/// Maximum size of a file that is read, in bytes. Two thousand tools of the maximum size take less.
+/// Maximum size of a file that is read, in bytes. Even two thousand tools of the maximum size take less.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The folder with the saved lists.
 #[derive(Debug, Clone)]
 pub(crate) struct SavedLists {
-    /// `None` if nothing is saved between runs.
+    /// The folder, or `None` if nothing is saved between runs.
     folder: Option<PrivateFolder>,
 }
 
@@ -38,11 +38,11 @@ struct SavedFile<K> {
 }
 
 impl SavedLists {
-    /// Uses a subfolder of the state folder, if there is one.
+    /// Uses a subfolder of the state folder. Without a state folder, nothing is saved.
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
         let folder = state.map(|state| state.subfolder("servers"));
         let folder = folder.filter(|folder| match folder.check() {
-            // Reading or creating the folder may succeed later, and is tried again for every list.
+            // An I/O error may be temporary, so reading or creating the folder is tried again for every list.
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,
             Err(error) => {
                 let hint = error.hint();
@@ -63,7 +63,8 @@ impl SavedLists {
         add(name);
         match &server.transport {
             Transport::Stdio { command, args, env, cwd } => {
-                // Environment variables may select an account, and each account may have different tools.
+                // The file's name also depends on the environment variables, because they may select an account, and
+                // each account may have different tools.
                 for (name, value) in env {
                     add(name);
                     add(value.expose());

@@ -12,7 +12,8 @@ use super::{ConfigError, Server, Transport, check};
 use crate::Secret;
 
 impl Server {
-    /// Returns the server with every reference expanded, and checks it again, since its URL is complete only now.
+    /// Expands every reference in the server's config. The result is checked again, because only now is the URL
+    /// complete.
     pub fn expanded(
         &self,
         name: &str,
@@ -52,7 +53,8 @@ impl Server {
             let problem = format!("server `{name}`: `{}` {}", fault.path.join("."), fault.problem);
             ConfigError::new(problem, fault.hint)
         })?;
-        // `check::server` does not check a URL that contains `${`, so the URL is checked here in any case.
+        // `check::server` skips a URL that contains `${`. The expanded URL may still contain it, so the URL is checked
+        // here in any case.
         if let Transport::Http { url, .. } = &server.transport
             && let Some(problem) = url::problem(url)
         {

@@ -12,47 +12,47 @@ use crate::Secret;
 /// The config of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// How to reach it.
+    /// How to reach the server.
     pub transport: Transport,
-    /// Whether it is used.
+    /// Whether the gateway uses the server.
     pub enabled: bool,
-    /// The prefix of its tools' names. If `None`, the server's name; if empty, there is no prefix.
+    /// The prefix of the server's tool names. If `None`, the prefix is the server's name. If empty, there is no prefix.
     pub prefix: Option<String>,
-    /// Patterns for the tools that may be used. If empty, all tools.
+    /// Patterns for the tools that may be used. If empty, all tools may be used.
     pub allow: Vec<String>,
     /// Patterns for the tools that may not be used. Takes precedence over `allow`.
     pub deny: Vec<String>,
-    /// Whether its tools are deferred.
+    /// Whether the server's tools are deferred.
     pub defer: Option<DeferPolicy>,
     /// Patterns for the tools that are never deferred.
     pub always_load: Vec<String>,
-    /// Timeout for connecting to it and fetching its lists, in seconds.
+    /// Timeout for connecting to the server and fetching its lists, in seconds.
     pub start_timeout: f64,
     /// Timeout of a call, in seconds.
     pub call_timeout: f64,
     /// Timeouts of individual tools, by pattern, in seconds. The first matching pattern applies.
     pub timeouts: Vec<(String, f64)>,
-    /// Whether it may receive several calls at the same time.
+    /// Whether the server may receive several calls at the same time.
     pub parallel: bool,
 }
 
 /// How to reach a server.
 #[derive(Clone, PartialEq)]
 pub enum Transport {
-    /// A child process, over its stdin and stdout.
+    /// A child process that communicates over its stdin and stdout.
     Stdio {
         /// The program: a path, or a name that is looked up in `PATH`.
         command: String,
-        /// Its arguments, passed without a shell.
+        /// The program's arguments, passed without a shell.
         args: Vec<Secret>,
-        /// Its environment variables, in addition to the few that every server inherits.
+        /// The program's environment variables, in addition to the few that every server inherits.
         env: BTreeMap<String, Secret>,
-        /// Its working folder.
+        /// The program's working folder.
         cwd: Option<PathBuf>,
     },
-    /// Streamable HTTP.
+    /// A server that is reached over Streamable HTTP.
     Http {
-        /// The URL of its MCP endpoint.
+        /// The URL of the server's MCP endpoint.
         url: String,
         /// Headers that are sent with every request.
         headers: BTreeMap<String, Secret>,
@@ -61,7 +61,7 @@ pub enum Transport {
     },
 }
 
-/// Shows the URL without the parts that may contain keys.
+/// Shows the URL without the parts that may contain secrets.
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,18 +86,18 @@ impl fmt::Debug for Transport {
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OAuth {
-    /// A client id that was registered by hand.
+    /// The id of an OAuth client that was registered manually.
     pub client_id: Option<String>,
-    /// The secret of that client, if it has one.
+    /// The secret that belongs to `client_id`, if there is one.
     pub client_secret: Option<Secret>,
     /// Scopes to request. If empty, those the server advertises.
     pub scopes: Vec<String>,
-    /// Hosts that the sign-in may use even if they have private addresses, in addition to the server's own.
+    /// Hosts that the sign-in may use even if they have private addresses. The server's own host is always allowed.
     pub trusted_hosts: Vec<String>,
 }
 
 impl Server {
-    /// A server with defaults for everything but its transport.
+    /// Creates a server with defaults for everything except its transport.
     pub fn new(transport: Transport) -> Self {
         Self {
             transport,

@@ -1,7 +1,7 @@
 //! Writes a server as a table of `toolcrib.toml`. Only values that differ from the defaults are written.
 //!
-//! It does not use serde's derive, because `Secret` does not implement `Serialize` (so that no secret is written by
-//! accident), and because the keys should be in the order in which people read them.
+//! This does not use serde's derive, for two reasons. `Secret` does not implement `Serialize`, so that no secret is
+//! written by accident, and the keys should be in the order in which people read them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::{Server, Transport};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
-/// The table of one server, **with its secrets**. Parsing it returns the same server.
+/// Writes the table of one server, **with its secrets**. Parsing the table returns the same server.
 pub fn server_toml(name: &str, server: &Server) -> String {
     let mut out = format!("[servers.{}]\n", key(name));
     // Writing to a string cannot fail.

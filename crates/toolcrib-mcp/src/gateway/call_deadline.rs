@@ -1,4 +1,4 @@
-//! The deadline of a call: its timeout, extended by progress and paused while a person answers.
+//! The deadline of a call. It is the call's timeout, extended by progress and paused while a person answers a question.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ const MAX_TIMEOUT_FACTOR: u32 = 30;
 /// How long a person may take to answer a question.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// The deadline of one call.
 #[derive(Debug)]
 pub(super) struct CallDeadline {
     timeout: Duration,
     deadline: Instant,
-    /// Progress cannot extend the deadline beyond this.
+    /// Progress cannot extend the deadline beyond this time.
     latest: Instant,
-    /// When the first of the questions that are open now was asked.
+    /// When the oldest question that is still open was asked.
     asked_at: Instant,
 }
 
@@ -31,7 +30,7 @@ impl CallDeadline {
         }
     }
 
-    /// Waits until the deadline.
+    /// Completes when the deadline has passed.
     pub(super) async fn passed(&self) {
         tokio::time::sleep_until(self.deadline).await;
     }
@@ -49,13 +48,14 @@ impl CallDeadline {
         self.deadline = Instant::now() + ANSWER_TIMEOUT;
     }
 
-    /// Resumes the timeout after all questions were answered. The time that the answers took does not count.
+    /// Resumes the timeout after all questions were answered. The time that the answers took does not count towards the
+    /// maximum total time.
     pub(super) fn resume(&mut self) {
         self.latest += self.asked_at.elapsed();
         self.restart();
     }
 
-    /// Restarts the timeout.
+    /// Sets the deadline to one full timeout from now.
     pub(super) fn restart(&mut self) {
         self.deadline = Instant::now() + self.timeout;
     }

@@ -1,5 +1,5 @@
-//! Notifications about changes: to clients about their lists and the resources they subscribed to, to servers about
-//! their client's roots.
+//! Notifications about changes. Clients are notified about their lists and about the resources that they subscribed to.
+//! Servers are notified about their client's roots.
 //!
 //! A list counts as changed only if its bytes have changed. A server that disconnects and returns with the same tools
 //! causes no notification.
@@ -33,8 +33,8 @@ pub(super) async fn forward_resource_updates(
     }
 }
 
-/// Forwards messages that belong to no call (servers' questions and log messages) to an older client, until its session
-/// is closed.
+/// Forwards servers' messages that belong to no call to a client of the older protocol, until its session is closed.
+/// These messages are questions and log messages.
 pub(super) async fn forward_server_messages(
     client: Client,
     mut messages: mpsc::Receiver<ServerMessage>,
@@ -55,7 +55,7 @@ pub(super) async fn forward_server_messages(
     }
 }
 
-/// Notifies older servers that their client's roots changed, so that they request the roots again.
+/// Notifies servers of the older protocol that their client's roots changed, so that they request the roots again.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
     let clients = gateway.hub().connected_clients();
@@ -64,7 +64,7 @@ pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str
             && visible.view.can_see_server(&upstream.name)
     };
     let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_notified).collect();
-    // The servers are notified concurrently, so that one that does not read cannot delay the others.
+    // The servers are notified concurrently, so that a server that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
 
@@ -80,12 +80,12 @@ struct ChangeWatcher<'a> {
     profile: Option<&'a str>,
     subscriptions: &'a ClientSubscriptions,
     session_kind: SessionKind,
-    /// The tool list of an older client's session; `None` for newer clients, which have no session.
+    /// The tool list of the client's session, or `None` for a client of the newer protocol, which has no session.
     list: Option<&'a SessionToolList>,
     snapshot: tokio::sync::watch::Receiver<Arc<crate::snapshot::Snapshot>>,
     updates: broadcast::Receiver<ResourceKey>,
-    /// The hashes of the lists that the client may have: at first those when it connected, then those of its last
-    /// notification.
+    /// The hashes of the lists that the client may have. Initially these are the lists at the time when it connected,
+    /// and later the lists at the time of its last notification.
     list_hashes: Option<ListHashes>,
 }
 
@@ -101,7 +101,8 @@ impl<'a> ChangeWatcher<'a> {
             if list.is_some() { SessionKind::Stateful } else { SessionKind::Stateless };
         let mut snapshot = gateway.hub().subscribe();
         if list.is_some() {
-            // The session may have been sent lists before this watcher was created.
+            // The lists may have changed after they were sent to the session and before this watcher was created, so
+            // they are compared once at the start.
             snapshot.mark_changed();
         }
         let updates = gateway.subscriptions.updates();
@@ -134,7 +135,8 @@ impl<'a> ChangeWatcher<'a> {
                 }
                 updated = self.updates.recv() => match updated {
                     Ok(resource) => {
-                        // A config reload may have hidden the resource's server from this client.
+                        // A config reload may have hidden the resource's server from this client, so this is checked
+                        // again.
                         let visible = self.gateway.visible_in_session(self.profile);
                         let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
@@ -149,7 +151,7 @@ impl<'a> ChangeWatcher<'a> {
     }
 }
 
-/// Notifies an older client of changes, until its session is closed.
+/// Notifies a client of the older protocol of changes, until its session is closed.
 pub(super) async fn notify_session(
     gateway: Arc<Gateway>,
     profile: Option<String>,
@@ -198,7 +200,7 @@ pub(super) async fn notify_session(
     }
 }
 
-/// Notifies a newer client of the changes that it subscribed to, until it ends the subscription.
+/// Notifies a client of the newer protocol of the changes that it subscribed to, until it ends the subscription.
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
@@ -212,7 +214,8 @@ pub(super) async fn notify_subscription(
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
             if let Ok(located) = gateway.locate_resource(&visible, uri) {
-                // If the client disconnects, the whole future is dropped.
+                // This future is dropped if the client disconnects, so `add` needs no signal that the request was
+                // abandoned.
                 let closed = std::future::pending();
                 let _ = subscriptions.add(&located.upstream, &located.uri, uri, closed).await;
             }
@@ -228,7 +231,7 @@ pub(super) async fn notify_subscription(
             change = watcher.next() => change,
             () = context.cancelled() => None,
         };
-        // The sink sends nothing that the client has not requested.
+        // The sink drops notifications that the client has not requested.
         let sent = match change {
             None => return,
             Some(NotifiedChange::Resource(uri)) => sink.notify_resource_updated(uri).await,

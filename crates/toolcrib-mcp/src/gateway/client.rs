@@ -22,24 +22,24 @@ use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
 use crate::upstream::{RawRequest, severity};
 
-/// Keys of `_meta` that concern only the connection between two peers (one hop), so they are not forwarded.
+/// Keys of `_meta` that concern only the connection between two peers, so they are not forwarded.
 const HOP_KEYS: [&str; 3] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientInfo",
 ];
 
-/// Cancelled when a client has disconnected. The SDK lets that client's calls continue for some seconds, in case it
-/// still reads, but servers should not work for a client that is gone.
+/// Cancelled when a client has disconnected. The SDK lets that client's calls continue for some seconds, in case the
+/// client still reads, but servers should not work for a client that has disconnected.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientDisconnected(pub(crate) CancellationToken);
 
-/// Completes when nobody waits for the answer to a request any more.
+/// Tells when nobody waits for the answer to a request any more.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestAbandoned {
     /// Cancelled if the request is cancelled or its stream is closed.
     request: CancellationToken,
-    /// Cancelled if its client disconnects.
+    /// Cancelled if the client that sent the request disconnects.
     client: ClientDisconnected,
 }
 
@@ -53,34 +53,35 @@ impl RequestAbandoned {
     }
 }
 
-/// Sends the answer to a server's question back to the task that waits for it.
+/// Sends the answer to a server's question to the task that waits for it.
 pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 
 /// The client that sent a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
-    /// The same for all requests of one connection.
+    /// Identifies the connection. All requests of one connection have the same id.
     pub(crate) id: u64,
-    /// The same for all clients with the same name in the same profile.
+    /// Identifies the client across requests. In the newer protocol, all clients with the same name in the same profile
+    /// share it. In the older protocol it is the connection's `id`.
     pub(crate) group: u64,
-    /// Whether it uses the newer protocol, which has no handshake. Such a client can be asked questions only in
-    /// results.
+    /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
+    /// the results of its requests.
     pub(crate) is_modern: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
-    /// The stream for log messages. Without it, they are sent with the session's other messages.
+    /// The stream for log messages about this request. Without it, they are sent with the session's other messages.
     stream: Option<RequestStream>,
     /// The memory of the request's body, if the request came over HTTP.
     pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
 }
 
-/// A request's share of the total memory for request bodies, in the extensions of the request. The SDK keeps the
-/// extensions until the request is answered, even if its client has disconnected, so the share counts for as long as
-/// the body or its values are in memory.
+/// A request's share of the total memory for request bodies. It is stored in the extensions of the request. The SDK
+/// keeps the extensions until the request is answered, even if the client has disconnected, so the share counts for as
+/// long as the body or its values are in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory {
     _permit: Arc<BodyPermit>,
@@ -104,7 +105,7 @@ impl Client {
         disconnected: &ClientDisconnected,
         profile: Option<&str>,
     ) -> Self {
-        // Over HTTP, a request's session can end before its connection does.
+        // Over HTTP, a request's session can end before its connection does, so the session's own signal is used.
         let parts = context.extensions.get::<axum::http::request::Parts>();
         let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
         let client = session.unwrap_or(disconnected).clone();
@@ -112,7 +113,7 @@ impl Client {
         let name = context.client_info().map(|info| info.name).unwrap_or_default();
         Self {
             id,
-            // An older client is identified by its connection.
+            // A client of the older protocol is identified by its connection.
             group: if is_modern { group_id(&name, profile) } else { id },
             is_modern,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
@@ -126,7 +127,7 @@ impl Client {
         }
     }
 
-    /// An older client, outside of any request.
+    /// Creates a client of the older protocol for messages that belong to none of its requests.
     pub(crate) fn outside_requests(
         id: u64,
         peer: &Peer<RoleServer>,
@@ -148,17 +149,16 @@ impl Client {
         }
     }
 
-    /// Whether its requests belong to a session.
+    /// Whether the client's requests belong to a session.
     pub(crate) fn session_kind(&self) -> SessionKind {
         if self.is_modern { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
-    /// Whether it supports roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.capabilities.roots.is_some()
     }
 
-    /// The part of its `_meta` that is forwarded to a server.
+    /// The part of the request's `_meta` that is forwarded to a server.
     pub(crate) fn meta_for(&self, is_modern_server: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let is_forwarded = |key: &str| {
@@ -169,9 +169,10 @@ impl Client {
             meta.0.0.insert(key.clone(), value.clone());
         }
         if is_modern_server {
-            // The server may use only what this client supports, not everything that the gateway supports.
+            // The server may use only the capabilities of this client, not all those that the gateway supports.
             meta.set_client_capabilities(self.capabilities.clone());
-            // An older client sets the level once, but a newer server expects it in each request.
+            // A client of the older protocol sets the level once, but a server of the newer protocol expects it in each
+            // request.
             if let Some(level) = self.log_level {
                 meta.set_log_level(level);
             }
@@ -179,7 +180,7 @@ impl Client {
         meta
     }
 
-    /// Sends it a progress notification, if it requested them.
+    /// Sends a progress notification to the client, if the client requested progress.
     pub(crate) async fn progress(&self, mut params: Value) {
         let Some(token) = self.meta.get_progress_token() else { return };
         let Some(fields) = params.as_object_mut() else { return };
@@ -196,7 +197,8 @@ impl Client {
         }
     }
 
-    /// Sends it a server's log message, if the message is at least as severe as the level that the client requested.
+    /// Sends a server's log message to the client, if the message is at least as severe as the level that the client
+    /// requested.
     pub(crate) async fn log(&self, mut line: LoggingMessageNotificationParam) {
         if self.log_level.is_some_and(|level| severity(line.level) >= severity(level)) {
             limit_log(&mut line);
@@ -204,14 +206,14 @@ impl Client {
             let notification = LoggingMessageNotification::new(line);
             let notification = ServerNotification::LoggingMessageNotification(notification);
             match &self.stream {
-                // Fails if the client has closed the stream.
+                // Sending fails if the client has closed the stream. The message is then dropped.
                 Some(RequestStream(stream)) => drop(stream.send(notification).await),
                 None => drop(self.peer.send_notification(notification).await),
             }
         }
     }
 
-    /// Whether it supports this kind of question.
+    /// Whether the client supports this kind of question.
     pub(crate) fn can_answer(&self, question: &RawRequest) -> bool {
         match &*question.method {
             "elicitation/create" => self.capabilities.elicitation.is_some(),
@@ -221,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Asks it a question on a server's behalf.
+    /// Asks the client a question on a server's behalf.
     pub(crate) async fn ask(&self, question: RawRequest) -> Result<Value, ErrorData> {
         if !self.can_answer(&question) {
             let problem = "the client does not support this kind of question";
@@ -229,7 +231,7 @@ impl Client {
         }
         let request = CustomRequest::new(question.method, question.params);
         let mut request = ServerRequest::CustomRequest(request);
-        // Over HTTP, the question must be sent on the stream of the request that it belongs to.
+        // Over HTTP, the question must be sent on the stream of the client's request that caused it.
         if let Some(id) = &self.request {
             rmcp::model::GetExtensions::extensions_mut(&mut request)
                 .insert(OriginatingRequestId(id.clone()));
@@ -244,7 +246,8 @@ impl Client {
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// Asks it a server's question and passes on the answer, unless the server withdraws the question first.
+    /// Asks the client a server's question and passes the answer to the server, unless the server withdraws the
+    /// question first.
     pub(crate) async fn forward_question(&self, question: RawRequest, mut answer: AnswerSender) {
         let result = tokio::select! {
             result = self.ask(question) => result,
@@ -253,7 +256,7 @@ impl Client {
         let _ = answer.send(result);
     }
 
-    /// Asks it several questions. Returns the answers by the keys of the questions.
+    /// Asks the client several questions. Returns the answers by the keys of the questions.
     pub(crate) async fn ask_all(
         &self,
         requests: &Value,
@@ -269,7 +272,7 @@ impl Client {
     }
 }
 
-/// A question that was sent to a client. If it is dropped before the answer, the question is cancelled.
+/// A question that was sent to a client. Dropping this value before the answer arrives cancels the question.
 struct OpenQuestion(Option<RequestHandle<RoleServer>>);
 
 impl OpenQuestion {

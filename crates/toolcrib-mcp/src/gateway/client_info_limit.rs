@@ -1,22 +1,22 @@
 //! A limit on what a client sends about itself: its name, its capabilities and its `_meta`.
 //!
-//! These values are stored for as long as a session or a subscription lasts, and there can be thousands of those, so
-//! the limit is far below that of other requests. It applies to the memory that the values take, because many small
-//! objects take much more than their text.
+//! These values are stored for as long as a session or a subscription lasts, and there can be thousands of sessions and
+//! subscriptions, so the limit is far below that of other requests. It applies to the memory that the values take,
+//! because many small objects take much more memory than their text.
 
 use rmcp::model::ErrorData;
 use serde::Serialize;
 
 use crate::json_memory::parsed_bytes;
 
-/// Maximum memory of these values, in bytes. Clients usually send 1 to 4 kB; an inline icon fits as well.
+/// Maximum memory of these values, in bytes. Clients usually send 1 to 4 kB, and even an inline icon fits.
 const MAX_BYTES: usize = 64 << 10;
 
 /// What a client can do if its values are too large.
 pub(crate) const HINT: &str =
     "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
 
-/// Returns the problem if a message that begins a session is too large.
+/// Describes the problem if a message that begins a session is too large.
 pub(crate) fn excess(text: &[u8]) -> Option<String> {
     let memory = parsed_bytes(text);
     let problem = || {

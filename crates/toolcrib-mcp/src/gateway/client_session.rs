@@ -1,7 +1,7 @@
-//! The session of one client: the SDK's server, with our answers.
+//! The session of one client. It answers the requests that the SDK's server receives.
 //!
 //! The SDK implements handshakes, version negotiation and subscriptions. Results from servers do not use the SDK's
-//! types over stdio, and bypass them over HTTP (see [`super::unknown_fields`]).
+//! types over stdio. Over HTTP they must, and [`super::unknown_fields`] restores the fields that those types drop.
 
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
@@ -24,15 +24,14 @@ use crate::metrics;
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::{ListHashes, SessionKind};
 
-/// Clients with a tool search of their own. If they also used ours, their models would have to search twice.
+/// Clients that have their own tool search. If they also used ours, their models would have to search twice.
 const CLIENTS_WITH_TOOL_SEARCH: [&str; 2] = ["claude-code", "codex-mcp-client"];
 
-/// Whether a client has a tool search of its own.
 pub(super) fn has_own_tool_search(client: &Implementation) -> bool {
     CLIENTS_WITH_TOOL_SEARCH.contains(&&*client.name)
 }
 
-/// The session of one client. Clones share it.
+/// The session of one client. Clones share the session.
 #[derive(Clone)]
 pub(crate) struct ClientSession {
     pub(super) state: Arc<SessionState>,
@@ -47,7 +46,7 @@ pub(super) struct SessionState {
     pub(super) tool_list: Arc<SessionToolList>,
     /// The hashes of the lists when the client connected.
     pub(super) list_hashes: Option<ListHashes>,
-    /// Counts the session while it is open.
+    /// Counts the session in the metrics while it is open.
     pub(super) session: OnceLock<metrics::OpenSession>,
     pub(super) closed: CancellationToken,
     _closed: DropGuard,
@@ -95,13 +94,13 @@ impl ClientSession {
         context: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let gateway = &self.state.gateway;
-        // A newer client has no session, so any of its requests may be its first. The gateway waits only once for each
-        // server, however many requests there are.
+        // A client of the newer protocol has no session, so any of its requests may be its first. The gateway waits
+        // only once for each server, however many requests there are.
         if client.is_modern || !self.state.tool_list.is_sent() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
         let look = || gateway.visible_to(self.profile(), client.session_kind());
-        // In the newer protocol, a list must not depend on the connection.
+        // In the newer protocol, a list must not depend on the connection, so found tools are not added to it.
         if client.is_modern {
             let view = look()?.view;
             gateway.hub().metrics().saved(view.saved_tokens as u64);
@@ -117,7 +116,7 @@ impl ClientSession {
         Ok(list)
     }
 
-    /// Records the tools that a session found, and notifies the client if its list changed as a result.
+    /// Records the tools that the client's search found, and notifies the client if its tool list changed as a result.
     async fn add_found_tools(
         &self,
         names: &[String],
@@ -185,7 +184,7 @@ impl ClientSession {
         Ok(adapt_result(result, client.is_modern, cache_policy))
     }
 
-    /// Answers a request in the SDK's type, for HTTP.
+    /// Answers a request over HTTP, where the SDK requires its own result types.
     pub(super) async fn answer_typed<T>(
         &self,
         request: ClientRequest,
@@ -198,7 +197,8 @@ impl ClientSession {
         self.to_sdk_type(self.answer(request, &context).await?, list)
     }
 
-    /// Answers a request in the SDK's type; the server may also answer with a question.
+    /// Answers a request over HTTP, where the SDK requires its own result types. The result may also be a server's
+    /// question.
     pub(super) async fn answer_or_ask<T, R>(
         &self,
         request: ClientRequest,
@@ -210,7 +210,8 @@ impl ClientSession {
         R: From<T> + From<InputRequiredResult>,
     {
         let answer = self.answer(request, &context).await?;
-        // A question in a form that the SDK does not know gets a mark and is restored later, like any other result.
+        // Like any other result, a question that the SDK cannot parse completely is marked, and its original is
+        // restored later.
         if answer.get("resultType").is_some_and(|kind| kind == "input_required")
             && let Ok(asks) =
                 self.to_sdk_type::<InputRequiredResult>(answer.clone(), "inputRequests")
@@ -229,12 +230,12 @@ impl ClientSession {
     }
 }
 
-/// Checks that a request has the `_meta` fields that its protocol version requires. The SDK checks that only for the
+/// Checks that a request has the `_meta` fields that its protocol version requires. The SDK checks this only for the
 /// requests that it answers itself.
 fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
     let supported = ProtocolVersion::KNOWN_VERSIONS;
     let Some(version) = context.meta.protocol_version() else {
-        // Without a handshake, every request must name its version.
+        // Without a handshake, every request must name its protocol version.
         return match context.peer.peer_info() {
             Some(_) => Ok(()),
             None => Err(missing_meta(context)),

@@ -1,4 +1,4 @@
-//! Why a forwarded request has no result.
+//! Errors of requests that are forwarded to a server.
 
 use rmcp::model::{ErrorCode, ErrorData};
 
@@ -8,7 +8,7 @@ use crate::upstream::{PermitError, Upstream, UpstreamError};
 /// Why a forwarded request has no result.
 #[derive(Debug)]
 pub(crate) enum ForwardError {
-    /// A JSON-RPC error for the client: the server's own, or the gateway's.
+    /// A JSON-RPC error for the client, either from the server or from the gateway.
     Rpc(ErrorData),
     /// The server is unavailable, disconnected, or took too long. The text is for the model.
     Failed(String),
@@ -29,8 +29,8 @@ impl ForwardError {
         })
     }
 
-    /// The error for a request that the server did not answer with a result. After a disconnect or a timeout, the
-    /// connection is checked.
+    /// The error for a request that the server did not answer with a result. After a disconnect or a timeout, this also
+    /// requests a health check of the server.
     pub(super) fn from_upstream(upstream: &Upstream, error: &UpstreamError) -> Self {
         let name = &upstream.name;
         match error {
@@ -54,7 +54,7 @@ impl ForwardError {
         }
     }
 
-    /// The error for the client, in the form of its protocol version.
+    /// Converts this to an error for the client, in the form that its protocol version requires.
     pub(super) fn into_error_data(self, is_modern: bool) -> ErrorData {
         match self {
             Self::Rpc(error) => adapt_error(error, is_modern),
@@ -63,12 +63,12 @@ impl ForwardError {
     }
 }
 
-/// The error for a server whose question is not forwarded.
+/// The error that a server gets if its question is not forwarded to the client.
 pub(super) fn question_rejected(error: &QuestionError) -> ErrorData {
     ErrorData::invalid_params(format!("the question was not forwarded: {error}"), None)
 }
 
-/// Adapts an error to the client's protocol version: only the older protocol has a code for missing resources.
+/// Adapts an error to the client's protocol version. Only the older protocol has an error code for missing resources.
 pub(super) fn adapt_error(mut error: ErrorData, is_modern: bool) -> ErrorData {
     if is_modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {
         error.code = ErrorCode::INVALID_PARAMS;

@@ -1,9 +1,10 @@
 //! One request, forwarded from one client to one server.
 //!
-//! The result is passed on unchanged. Meanwhile, progress is forwarded to the client, cancellation to the server, and
-//! the server's questions to the client, in a way that both support:
+//! The result is passed on unchanged. Until it arrives, progress and the server's questions are forwarded to the
+//! client, and a cancellation is forwarded to the server. How a question is asked depends on the protocol, older or
+//! newer, of the server and of the client:
 //!
-//! | server | client | how it is asked |
+//! | server | client | how the question is asked |
 //! |---|---|---|
 //! | older | older | the question and its answer are forwarded |
 //! | newer | newer | `input_required` and the retry are forwarded unchanged |
@@ -31,18 +32,18 @@ use crate::upstream::{
 
 /// Maximum number of times that a server may ask for input in one request.
 const MAX_INPUT_ROUNDS: usize = 8;
-/// The key of an older server's question in `inputRequests`.
+/// The key in `inputRequests` for a question from a server of the older protocol, which has no keys of its own.
 pub(super) const QUESTION_KEY: &str = "question";
 
-/// What a forwarded request leads to.
+/// The outcome of a forwarded request.
 pub(crate) enum ForwardOutcome {
     /// The server's result.
     Result(Value),
-    /// An older server asks a question, and this client can be asked only in a result.
+    /// A server of the older protocol asks a question, and this client can be asked only in a result.
     InputRequired(Box<PausedRequest>),
 }
 
-/// A request that waits for its client to answer a question.
+/// A forwarded request that is paused until its client answers a question.
 pub(crate) struct PausedRequest {
     pub(crate) forwarded: ForwardedRequest,
     pub(crate) question: RawRequest,
@@ -60,9 +61,9 @@ pub(crate) struct ForwardedRequest {
     timeout: Duration,
     metric: Option<metrics::InFlightCall>,
     permit: CallPermit,
-    /// Whether a question from its server was already rejected.
+    /// Whether a question from the server was already rejected.
     has_rejected_question: bool,
-    /// The arguments refer to the request body, so its memory counts until the request ends.
+    /// The arguments refer to the body of the client's request, so the body's memory counts until this request ends.
     _body: Option<BodyMemory>,
 }
 
@@ -88,13 +89,13 @@ impl ForwardedRequest {
                 return Err(ForwardError::Failed(problem));
             }
         };
-        // Older servers send no `requestState`, so this one is the gateway's, and its call has already ended. Sending
-        // the request again would execute it twice.
+        // Servers of the older protocol send no `requestState`, so this one was created by the gateway, and the call
+        // that it belonged to has already ended. Sending the request again would execute it twice.
         if inputs.state.is_some() && !permit.connection.is_modern() {
             let problem = "unknown `requestState`: it was already used, has expired, or belongs to another request";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
-        // A config reload may have hidden the operation from this client while the request waited.
+        // While the request waited for its permit, a config reload may have hidden the operation from this client.
         if !is_allowed() {
             return Err(ForwardError::Failed(format!(
                 "`{}` is no longer available",
@@ -130,23 +131,24 @@ impl ForwardedRequest {
         })
     }
 
-    /// Releases its permit for calls to all servers, so that another call can be sent while this one waits for its
-    /// client.
+    /// Releases the permit that limits the calls to all servers, so that another call can be sent while this one waits
+    /// for its client.
     pub(super) fn release_global_permit(&mut self) {
         self.permit.release_shared_permit();
     }
 
-    /// Maximum number of calls to its server that may wait for their clients: half of those that may run concurrently.
+    /// Maximum number of calls to this request's server that may wait for their clients. It is half of the calls that
+    /// may run concurrently.
     pub(super) fn max_pending_inputs(&self) -> usize {
         (self.upstream.max_concurrent_calls() / 2).max(1)
     }
 
-    /// The name of its server.
+    /// The name of the server that the request was sent to.
     pub(super) fn server(&self) -> &str {
         &self.upstream.name
     }
 
-    /// Whether a request for this operation on this server is a retry of this one.
+    /// Whether a new request, for `operation` on `upstream`, is a retry of this request.
     pub(crate) fn is_retry_of(&self, upstream: &Upstream, operation: &Operation) -> bool {
         self.upstream.name == upstream.name && self.operation.has_same_target(operation)
     }
@@ -248,12 +250,13 @@ impl ForwardedRequest {
         }
     }
 
-    /// Whether the client must be asked in the result of its request.
+    /// Whether the question must be asked in the result of the client's request.
     fn must_ask_in_result(&self, client: &Client, question: &RawRequest) -> bool {
         client.is_modern && self.operation.can_be_retried() && client.can_answer(question)
     }
 
-    /// Asks an older client the questions of a newer server, and sends the request again with the answers.
+    /// Asks a client of the older protocol the questions of a server of the newer protocol, and sends the request again
+    /// with the answers.
     async fn retry_with_input(
         &mut self,
         client: &Client,
@@ -276,8 +279,8 @@ impl ForwardedRequest {
         Ok(())
     }
 
-    /// Logs a rejected question. Only the first one in each request is a warning, because a server may ask any number
-    /// of times.
+    /// Logs a rejected question. Only the first rejection in each request is logged as a warning, because a server may
+    /// ask any number of times.
     fn log_rejected_question(&mut self, error: &QuestionError) {
         if std::mem::replace(&mut self.has_rejected_question, true) {
             tracing::debug!(server = self.server(), "question rejected: {error}");
@@ -298,7 +301,7 @@ fn is_input_required(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// A result that asks a newer client a question.
+/// A result that asks a question, for a client of the newer protocol.
 pub(super) fn input_required(question: &RawRequest, state: &str) -> Value {
     json!({
         "resultType": "input_required",

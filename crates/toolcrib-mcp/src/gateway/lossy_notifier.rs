@@ -7,11 +7,11 @@ use futures::future::BoxFuture;
 
 use crate::upstream::MessageCharge;
 
-/// How long a request waits for a message to be written before it goes on.
+/// How long a request waits for a message to its client to be written. After that, it continues without waiting.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends progress and log messages to a client. A client that does not read them delays nobody: at most one message
-/// waits, and further ones are dropped until it is written.
+/// Sends progress and log messages to a client. A client that does not read them cannot block the request: at most one
+/// message waits, and further messages are dropped until it is written.
 #[derive(Default)]
 pub(super) struct LossyNotifier {
     /// The message that waits to be written.
@@ -19,7 +19,7 @@ pub(super) struct LossyNotifier {
 }
 
 impl LossyNotifier {
-    /// Sends a message. Its memory stays charged until it is written.
+    /// Sends a message. The message's memory stays charged until it is written.
     pub(super) async fn notify(
         &mut self,
         message: impl Future<Output = ()> + Send + 'static,

@@ -1,8 +1,8 @@
 //! Maximum sizes of the progress and log messages that are forwarded to a client.
 //!
-//! Over HTTP the SDK keeps the last messages of each stream, so that a client can read them again after a disconnect.
-//! A server could make each of them megabytes long, so long texts are visibly cut, and other large fields are
-//! removed.
+//! Over HTTP the SDK keeps the last messages of each stream, so that a client can read them again after a disconnect. A
+//! server could make each of them megabytes long. Therefore long texts are truncated, with a note at the end, and other
+//! large fields are removed.
 
 use rmcp::model::{LoggingMessageNotificationParam, NotificationMetaObject};
 use serde_json::{Map, Value};
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::hidden_text::loggable_name;
 use crate::upstream::memory_of;
 
-/// Maximum size of a message's text, its data or its `_meta`, each in bytes.
+/// Maximum size of each of a message's text, data and `_meta`, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Cuts the message of a progress notification, and removes other fields that are too large.
+/// Truncates the message of a progress notification, and removes other fields that are too large.
 pub(super) fn limit_progress(fields: &mut Map<String, Value>) {
     if let Some(Value::String(message)) = fields.get_mut("message") {
         cut(message);
@@ -21,7 +21,7 @@ pub(super) fn limit_progress(fields: &mut Map<String, Value>) {
     fields.retain(|key, value| key == "message" || memory_of(value) <= MAX_BYTES);
 }
 
-/// Cuts the data of a log message. Data that is not a string is replaced by the beginning of its JSON.
+/// Truncates the data of a log message. Large data that is not a string is replaced by the beginning of its JSON.
 pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
     log.logger = log.logger.take().map(|logger| loggable_name(&logger));
     let fits = |meta: &NotificationMetaObject| {
@@ -39,11 +39,11 @@ pub(super) fn limit_log(log: &mut LoggingMessageNotificationParam) {
     log.data = Value::String(text);
 }
 
-/// Cuts a text that is too long, and adds a note about that at its end.
+/// Truncates a text that is too long, and adds a note about this at its end.
 fn cut(text: &mut String) {
     let bytes = text.len();
     if bytes > MAX_BYTES {
-        // This creates a new string, because truncating the old one would not free its memory.
+        // This creates a new string, because truncating the old string would not free its memory.
         *text = format!("{}… [cut: {bytes} bytes]", &text[..text.floor_char_boundary(MAX_BYTES)]);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct RetryInputs {
 }
 
 impl Operation {
-    /// The request to the server.
+    /// Builds the request that is sent to the server.
     pub(super) fn request(&self, inputs: RetryInputs) -> ClientRequest {
         let RetryInputs { responses, state } = inputs;
         match self.clone() {
@@ -70,12 +70,12 @@ impl Operation {
         }
     }
 
-    /// Whether a newer client can answer a question by retrying this operation's request.
+    /// Whether a client of the newer protocol can answer a question by retrying this operation's request.
     pub(super) fn can_be_retried(&self) -> bool {
         !matches!(self, Self::Completion(_))
     }
 
-    /// Whether both use the same tool, prompt or resource, regardless of the arguments.
+    /// Whether both operations use the same tool, prompt or resource, regardless of the arguments.
     pub(super) fn has_same_target(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Tool { name, .. }, Self::Tool { name: other, .. })

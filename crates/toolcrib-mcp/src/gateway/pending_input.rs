@@ -1,7 +1,7 @@
-//! Calls that wait for a newer client to answer a question by retrying its request.
+//! Calls that wait for a client of the newer protocol to answer a question by retrying its request.
 //!
-//! Each is stored under a `requestState` that cannot be guessed and can be used once. Their number is limited, they
-//! expire, and an expired call is cancelled at its server.
+//! Each call is stored under a `requestState` that cannot be guessed and can be used once. The number of waiting calls
+//! is limited. A call that waits too long expires and is cancelled at its server.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -13,22 +13,22 @@ use tokio::sync::oneshot;
 
 use super::forwarded_request::ForwardedRequest;
 
-/// Maximum number of waiting calls; the oldest is dropped first.
+/// Maximum number of waiting calls. At the maximum, a new call replaces the oldest.
 const MAX_PENDING: usize = 1_024;
-/// How long a call waits.
+/// How long a call waits for an answer before it expires.
 const MAX_WAIT: Duration = Duration::from_mins(10);
 
 /// A call that waits for an answer.
 pub(crate) struct PendingInput {
     pub(crate) forwarded: ForwardedRequest,
     pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
-    /// The profile of its client. A client of another profile cannot continue the call.
+    /// The profile of the client that sent the call. A client of another profile cannot continue the call.
     pub(crate) profile: Option<String>,
     added_at: Instant,
 }
 
 impl PendingInput {
-    /// Whether both are calls to the same server.
+    /// Whether this call and `forwarded` are calls to the same server.
     fn has_same_server(&self, forwarded: &ForwardedRequest) -> bool {
         self.forwarded.server() == forwarded.server()
     }
@@ -54,7 +54,7 @@ impl PendingInputs {
         self.drop_expired();
         let mut calls = self.lock();
         forwarded.release_global_permit();
-        // The unanswered questions of one server must leave room for its other calls.
+        // The calls to one server that wait for answers must leave room for its other calls.
         let of_server =
             calls.values().filter(|pending| pending.has_same_server(&forwarded)).count();
         if calls.len() >= MAX_PENDING || of_server >= forwarded.max_pending_inputs() {

@@ -1,4 +1,5 @@
-//! Prompts, resources and completions: listed for all servers, and forwarded to the server that has them.
+//! Prompts, resources and completions. Lists contain the entries of all servers, and other requests are forwarded to
+//! the server that has the prompt or resource.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::{Gateway, VisibleSnapshot};
 use crate::snapshot::{ResourceOwner, strip_uri_prefix};
 use crate::upstream::Upstream;
 
-/// The server of a resource, and the resource's URI there.
+/// The server that has a resource, and the resource's URI on that server.
 pub(super) struct ResourceLocation {
     pub(super) upstream: Arc<Upstream>,
     pub(super) uri: String,
@@ -87,7 +88,7 @@ impl Gateway {
         Ok(result)
     }
 
-    /// Finds the server of a resource: by the URI that clients use, otherwise by the server's own URI.
+    /// Finds the server of a resource, first by the URI that clients use, then by the server's own URI.
     pub(super) fn locate_resource(
         &self,
         visible: &VisibleSnapshot,
@@ -157,7 +158,7 @@ impl Gateway {
     }
 }
 
-/// Replaces the server's own URI with the URI that the client used.
+/// Replaces the server's own URI in a result with the URI that the client used.
 fn replace_uri(result: &mut Value, own_uri: &str, client_uri: &str) {
     let contents = result.get_mut("contents").and_then(Value::as_array_mut);
     for part in contents.into_iter().flatten() {

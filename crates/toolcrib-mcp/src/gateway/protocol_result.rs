@@ -5,27 +5,29 @@ use std::sync::Arc;
 use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 
-/// How long a client may cache a list, in milliseconds. Clients are also notified of changes.
+/// How long a client may cache a list, in milliseconds. Clients are notified if a list changes earlier.
 const LIST_TTL_MS: u64 = 60_000;
 
 /// Whether a client may cache a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CachePolicy {
-    /// A list: for a limited time.
+    /// The result is a list, which may be cached for a limited time.
     List,
-    /// The contents of a resource: as its server allows, or not at all if the server does not say.
+    /// The result is the contents of a resource. It may be cached as the server specifies, and not at all if the server
+    /// specifies nothing.
     Resource,
-    /// Not at all.
+    /// The result must not be cached.
     NoStore,
 }
 
-/// The key of `_meta` that names the server.
+/// The key of `_meta` under which a result names the server that sent it.
 const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Adapts a result to the client's protocol version.
 pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePolicy) -> Value {
     if let Some(fields) = result.as_object_mut() {
-        // This field names the server that the gateway is connected to, but for the client, the gateway is the server.
+        // This field names the server that the gateway is connected to. It is removed, because for the client the
+        // gateway is the server.
         if let Some(meta) = fields.get_mut("_meta").and_then(Value::as_object_mut)
             && meta.shift_remove(SERVER_INFO_KEY).is_some()
             && meta.is_empty()
@@ -55,7 +57,7 @@ pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePoli
     result
 }
 
-/// A result that tells the model what went wrong.
+/// A tool result that tells the model what went wrong.
 pub(super) fn tool_error(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": true})
 }

@@ -1,4 +1,5 @@
-//! [`ClientSession`] as a server for the SDK: typed over HTTP, untyped over stdio.
+//! Implements the SDK's server traits for [`ClientSession`]. Results have the SDK's types over HTTP, and are plain JSON
+//! over stdio.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -102,8 +103,8 @@ impl ServerHandler for ClientSession {
         info
     }
 
-    /// A client with a tool search of its own gets the full list and no instructions, because the instructions are
-    /// about our search tool, which is not in that list.
+    /// A client that has its own tool search gets the full list and no instructions, because the instructions are about
+    /// our search tool, which is not in that list.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -143,7 +144,7 @@ impl ServerHandler for ClientSession {
                 visible.is_some_and(|visible| visible.view.can_see_server(server))
             }
         };
-        // A client may send the notification twice, but counts once.
+        // A client may send this notification twice. The second one is ignored, so that the session is counted once.
         if self.state.session.set(gateway.hub().metrics().session()).is_err() {
             return;
         }
@@ -160,7 +161,8 @@ impl ServerHandler for ClientSession {
             closed,
         ));
         if has_roots {
-            // Servers that started before a client connected were told that there are no roots.
+            // Servers that started before a client connected were told that there are no roots, so they must request
+            // them again.
             change_notifications::notify_roots_changed(gateway, self.profile()).await;
         }
     }
@@ -229,7 +231,7 @@ impl ServerHandler for ClientSession {
         self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
     }
 
-    /// The SDK calls this to check the headers that repeat a tool's parameters.
+    /// The SDK calls this to check the HTTP headers that repeat parameters of a tool call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let VisibleSnapshot { snapshot, view } =
             self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok()?;

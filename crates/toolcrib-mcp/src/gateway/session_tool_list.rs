@@ -1,4 +1,4 @@
-//! The tool list of one session: which tools it has found, and which list it was last sent.
+//! The tool list of one session. It records which tools the session has found, and which list it was last sent.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -9,22 +9,21 @@ use toolcrib_core::Ledger;
 use super::VisibleSnapshot;
 use crate::snapshot::ClientView;
 
-/// Maximum number of found tools in one session's list; a new one replaces the oldest.
+/// Maximum number of found tools in one session's list. At the maximum, a new one replaces the oldest.
 const MAX_FOUND_TOOLS: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
 
-/// The tool list of one session.
 #[derive(Debug)]
 pub(super) struct SessionToolList(Mutex<ListState>);
 
 #[derive(Debug)]
 struct ListState {
-    /// The found tools in the session's list, and whether the session keeps deferring.
+    /// The tools that the session has found, and whether it keeps deferring tools.
     found: Ledger,
-    /// Whether its client has a tool search of its own.
+    /// Whether the session's client has a tool search of its own.
     has_tool_search: bool,
-    /// The hash of the list that it was last sent; `None` before its first list.
+    /// The hash of the list that the session was last sent, or `None` before its first list.
     sent_hash: Option<u64>,
-    /// The hash of the list that the last notification was about, unless the session has been sent that list since.
+    /// The hash of the list that the last notification announced. `None` if the session has fetched a list since.
     notified_hash: Option<u64>,
 }
 
@@ -50,8 +49,9 @@ impl ListState {
         }
     }
 
-    /// Whether to notify the session that its list changed: once for each list that differs from the one it was sent. A
-    /// session that was not sent a list yet is not notified, and neither is one whose profile was removed.
+    /// Whether to notify the session that its list changed. It is notified once for each list that differs from the
+    /// list it was last sent. A session that was not sent a list yet is not notified, and neither is a session whose
+    /// profile was removed.
     fn should_notify(&mut self, view: Option<&ClientView>) -> bool {
         let (Some(sent_hash), Some(view)) = (self.sent_hash, view) else { return false };
         let now = self.list_hash(view);
@@ -72,8 +72,8 @@ impl SessionToolList {
         self.lock().sent_hash.is_some()
     }
 
-    /// The list to send. `look` is called while the lock is held, so that the list cannot change before its hash is
-    /// recorded.
+    /// Returns the list to send. `look` is called while the lock is held, so that the list cannot change before its
+    /// hash is recorded.
     pub(super) fn send(
         &self,
         has_tool_search: bool,
@@ -92,8 +92,8 @@ impl SessionToolList {
         Ok((visible, list))
     }
 
-    /// Records tools that the session has found. Returns whether to notify it, which is not needed if they are in its
-    /// list already.
+    /// Records tools that the session has found. Returns whether to notify the client, which is not needed if the tools
+    /// are already in its list.
     pub(super) fn add(&self, view: &ClientView, names: &[String]) -> bool {
         let mut state = self.lock();
         view.crib.reveal(&mut state.found, names);

@@ -1,4 +1,4 @@
-//! Waiting for servers that have never answered.
+//! Waits for servers that have never answered, so that a search or a first tool list can include their tools.
 
 use std::time::Duration;
 
@@ -10,15 +10,17 @@ use super::{Gateway, VisibleSnapshot};
 use crate::config::seconds;
 use crate::upstream::FirstAnswerDeadlines;
 
-/// Whether a search waits for servers that have never answered.
+/// Whether a search waits for servers that have never answered, in case they have better tools.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SearchWait {
-    /// Its hits are good enough.
+    /// The search does not wait, because its hits are good enough.
     No,
-    /// It has hits, but another system's ranker found them and does not report how good they are. A starting server may
-    /// have a better tool, but a server that hangs must not delay every search.
+    /// The search waits, but only once for each server. Its hits come from another system's ranker, which does not
+    /// report how good they are. A starting server may have a better tool, but a server that hangs must not delay every
+    /// search.
     Once,
-    /// It has no hits, a name is missing, or the hits are weak: only another server can help.
+    /// Every such search waits. It has no hits, a requested name is missing, or the hits are weak, so only another
+    /// server can help.
     EachTime,
 }
 
@@ -35,7 +37,7 @@ impl SearchWait {
 }
 
 impl Gateway {
-    /// Waits until every server without lists has answered or failed, for at most the configured time.
+    /// Waits until every server whose lists are unknown has answered or failed, for at most the configured time.
     pub(super) async fn wait_for_startup(&self, client: &Client, profile: Option<&str>) {
         let wait = seconds(self.hub().config().gateway.first_list_wait);
         let mut snapshots = self.hub().subscribe();
@@ -53,8 +55,8 @@ impl Gateway {
         }
     }
 
-    /// The latest deadline among the servers that a client may see and that have never answered; `None` if no deadline
-    /// is in the future.
+    /// The latest deadline among the servers that the client may see and that have never answered. Returns `None` if
+    /// there is no such server or the deadline has passed.
     pub(super) fn startup_deadline(
         &self,
         visible: &VisibleSnapshot,

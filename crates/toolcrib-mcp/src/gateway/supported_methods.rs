@@ -2,7 +2,7 @@
 
 use rmcp::model::{ErrorCode, ErrorData};
 
-/// Methods of both protocols.
+/// Methods that exist both in the older and in the newer protocol.
 const BOTH: [&str; 8] = [
     "tools/list",
     "tools/call",
@@ -24,7 +24,7 @@ pub(crate) fn malformed_params(method: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of `{method}` are malformed or incomplete"), None)
 }
 
-/// The error for a request that the SDK could not parse; `is_newer` says which protocol the client uses.
+/// The error for a request that the SDK could not parse. `is_newer` is whether the client uses the newer protocol.
 pub(super) fn unparsed_request_error(method: &str, is_newer: bool) -> ErrorData {
     let of_version: &[&str] = if is_newer { &NEWER } else { &OLDER };
     if BOTH.iter().chain(of_version).any(|known| *known == method) {

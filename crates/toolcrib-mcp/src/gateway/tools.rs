@@ -1,4 +1,4 @@
-//! Tools: searched, described and called.
+//! Searches, describes and calls tools.
 //!
 //! A tool that is listed in full is called directly. All other calls go through the engine, which resolves the name
 //! within the client's scope and checks the arguments against the real schema. In both cases the current scope applies,
@@ -26,7 +26,7 @@ use crate::upstream::{CONNECTING, ServerPhase};
 /// The result of `tools/call`.
 pub(super) struct ToolCallResult {
     pub(super) result: Value,
-    /// The tools whose schemas it contains.
+    /// The tools whose schemas the result contains.
     pub(super) found_tools: Vec<String>,
 }
 
@@ -69,8 +69,8 @@ impl Gateway {
                 run.map(ToolCallResult::from)
             }
             CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
-            // An unknown name in the client's own request is a protocol error. A model that used `tool_call` gets a
-            // text to read instead.
+            // If the client itself calls an unknown tool, that is a protocol error. If a model names an unknown tool in
+            // a call of `tool_call`, it gets a text to read instead.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
@@ -85,7 +85,7 @@ impl Gateway {
                         visible.snapshot.crib.catalog().tool(id).server().unwrap_or_default();
                     self.hub().metrics().refused(server);
                 }
-                // A refusal that contains a schema reveals the tool, as a search does.
+                // Like a search, a refusal that contains a tool's schema reveals the tool.
                 let found_tools = refusal.tool.clone().into_iter().collect();
                 Ok(ToolCallResult { result: self.refusal_result(&visible, refusal), found_tools })
             }
@@ -132,7 +132,7 @@ impl Gateway {
         }
     }
 
-    /// Answers a search. It may wait for servers that have never answered: see [`SearchWait`].
+    /// Answers a search. The search may wait for servers that have never answered, see [`SearchWait`].
     async fn search(
         &self,
         name: &str,
@@ -158,7 +158,7 @@ impl Gateway {
                 CallOutcome::Refused(refusal) => {
                     return Ok(self.refusal_result(&visible, refusal).into());
                 }
-                // A server's tool cannot have the name of one of our own tools.
+                // This cannot happen, because a server's tool cannot have the name of one of our own tools.
                 CallOutcome::Run(_) => {
                     return Err(ErrorData::internal_error(
                         "unexpected tool call in a search",
@@ -209,7 +209,7 @@ impl Gateway {
         }
     }
 
-    /// The result for a reply, with the state of the servers whose tools it contains.
+    /// Converts a reply to a tool result. The result also reports which servers are unavailable.
     fn reply_result(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
         let UnavailableServers { connecting, unavailable, reasons } =
             self.unavailable_servers(visible);
@@ -219,8 +219,8 @@ impl Gateway {
         (reply.connecting, reply.unavailable_servers) = (connecting, unavailable);
         let added = !reply.loaded.is_empty();
         let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
-        // Our own format has a field for the servers' state. The format of a preset must not change, so there it is a
-        // separate text.
+        // Our own format has a field for notes, which takes the hint. The format of a preset must not change, so there
+        // the hint is a separate text.
         if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
         }
@@ -228,7 +228,7 @@ impl Gateway {
         let texts = [Some(&*text), hint].into_iter().flatten();
         let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({ "content": content });
-        // `structuredContent` is the same document as the text, if the text is JSON.
+        // If the text is JSON, `structuredContent` is the same document.
         if reply.format.is_json()
             && let Ok(structured) = serde_json::from_str(&text)
         {
@@ -238,7 +238,7 @@ impl Gateway {
     }
 }
 
-/// The servers that a client may see and that are unavailable now.
+/// The servers that a client may see but that are unavailable now.
 #[derive(Default)]
 struct UnavailableServers {
     connecting: Vec<String>,
@@ -273,7 +273,8 @@ impl Gateway {
         unavailable
     }
 
-    /// The result for a refusal. If a tool is missing, its server may be unavailable.
+    /// Converts a refusal to a tool result. If the requested tool was not found, the result also reports which servers
+    /// are unavailable, because one of them may have the tool.
     fn refusal_result(&self, visible: &VisibleSnapshot, mut refusal: Refusal) -> Value {
         if refusal.tool.is_none() {
             let unavailable = self.unavailable_servers(visible);
@@ -284,7 +285,7 @@ impl Gateway {
     }
 }
 
-/// The arguments of a call as the engine's input.
+/// The arguments of a call as JSON text for the engine.
 fn input(arguments: Option<&RawArguments>) -> &str {
     arguments.map_or("{}", RawArguments::text)
 }

@@ -1,12 +1,12 @@
 //! Preserves the fields of results that the SDK does not know.
 //!
-//! Over stdio, results do not use the SDK's types. Over HTTP they must, and its types drop unknown fields. So a result
-//! that would lose fields is stored here, its typed version gets a mark in `_meta`, and the original is restored in the
-//! body of the response. Most results lose no fields and are not stored. If a client requests an event again after its
-//! result has expired, it gets the fields that the SDK knows.
+//! Over stdio, results do not use the SDK's types. Over HTTP they must, and those types drop unknown fields. Therefore
+//! a result that would lose fields is stored here, its typed version gets a mark in `_meta`, and the original is
+//! restored in the body of the response. Most results lose no fields and are not stored. If a client requests an event
+//! again after the stored result has expired, it gets only the fields that the SDK knows.
 //!
-//! Results are stored as text, because as values they can take sixteen times as much memory, and only for as long as
-//! the SDK may send them.
+//! Results are stored as text, because as values they can take sixteen times as much memory. They are stored only for
+//! as long as the SDK may send them.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -20,22 +20,23 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_text::json::Fields;
 
-/// The key of the mark in `_meta`.
+/// The key in `_meta` of the mark that identifies a stored result.
 const MARK_KEY: &str = "toolcrib/unknown-fields";
-/// Maximum number and total size of the stored results; the oldest is dropped first.
+/// Maximum number of stored results, and their maximum total size in bytes. At the maximum, the oldest result is
+/// dropped.
 const MAX_RESULTS: usize = 512;
 const MAX_BYTES: usize = 32 << 20;
-/// How long a result is stored. The SDK can send it again for a minute.
+/// How long a result is stored. The SDK can send a response again for one minute.
 const MAX_AGE: Duration = Duration::from_secs(75);
 
-/// Results whose original must be restored. Clones share them.
+/// Results whose original must be restored. Clones share the stored results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UnknownFields(Arc<Mutex<StoredResults>>);
 
 #[derive(Debug, Default)]
 struct StoredResults {
     by_mark: HashMap<String, StoredResult>,
-    /// The total length of the texts.
+    /// The total length of the stored texts.
     bytes: usize,
     /// Whether the task that drops expired results is running.
     is_expiry_running: bool,
@@ -45,7 +46,7 @@ struct StoredResults {
 struct StoredResult {
     text: Arc<str>,
     stored_at: Instant,
-    /// How many responses still need it.
+    /// How many responses still need this result.
     uses: usize,
 }
 
@@ -70,8 +71,8 @@ impl StoredResults {
         }
     }
 
-    /// The stored result for one response. It is dropped after the last response, unless the SDK may send that response
-    /// again.
+    /// Returns the stored result for one response. The result is dropped after the last response that needs it, unless
+    /// the SDK may send that response again.
     fn take(&mut self, mark: &str, may_resend: bool) -> Option<Arc<str>> {
         let stored = self.by_mark.get_mut(mark)?;
         stored.uses = stored.uses.saturating_sub(1);
@@ -82,7 +83,7 @@ impl StoredResults {
         Some(text)
     }
 
-    /// Drops expired results. Returns when the next one expires.
+    /// Drops expired results. Returns the time when the next result expires.
     fn drop_expired(&mut self, now: Instant) -> Option<Instant> {
         self.by_mark.retain(|_, stored| now < stored.stored_at + MAX_AGE);
         self.bytes = self.by_mark.values().map(|stored| stored.text.len()).sum();
@@ -95,8 +96,8 @@ impl UnknownFields {
         self.0.lock()
     }
 
-    /// Converts a result to the SDK's type, and marks it if the conversion loses something. `list` is the key of the
-    /// list that every result of this type has.
+    /// Converts a result to the SDK's type. If the conversion loses fields, the original is stored, and the converted
+    /// result is marked. `list` is the key of the list that every result of this type has.
     pub(super) fn to_sdk_type<T>(&self, result: Value, list: &str) -> Option<T>
     where
         T: DeserializeOwned + Serialize,
@@ -106,12 +107,12 @@ impl UnknownFields {
         let mut known = match (typed, known) {
             (Some(typed), Some(known)) if known == result => return Some(typed),
             (Some(_), Some(known)) => known,
-            // The SDK cannot parse the result at all, so only the mark is sent.
+            // The SDK cannot parse the result at all, so an empty result with the mark is sent.
             _ => json!({ list: [] }),
         };
         let text = serde_json::to_string(&result).ok()?;
         drop(result);
-        // A result above the total limit is sent with only the fields that the SDK knows.
+        // A result that is larger than the total limit is sent with only the fields that the SDK knows.
         if text.len() <= MAX_BYTES {
             let mark = blake3::hash(text.as_bytes()).to_hex().to_string();
             let meta = known.as_object_mut()?.entry("_meta").or_insert_with(|| json!({}));
@@ -122,8 +123,8 @@ impl UnknownFields {
         serde_json::from_value(known).ok()
     }
 
-    /// Starts the task that drops expired results, even those of clients that have disconnected. It ends when no
-    /// results are left.
+    /// Starts the task that drops expired results, including those of clients that have disconnected. The task ends
+    /// when no results are left.
     fn start_expiry_task(&self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         if std::mem::replace(&mut self.lock().is_expiry_running, true) {
@@ -144,11 +145,12 @@ impl UnknownFields {
         next
     }
 
-    /// Restores the results in a part of a body: one event, or a complete message. Returns `None` if it has no mark.
+    /// Restores the marked results in a part of a response body, which is one event or a complete message. Returns
+    /// `None` if the part has no mark.
     pub(crate) fn restore(&self, part: &[u8]) -> Option<Vec<u8>> {
         memmem::find(part, MARK_KEY.as_bytes())?;
         let text = std::str::from_utf8(part).ok()?;
-        // A client can request an event with an id again; anything else is sent once.
+        // A client can request an event that has an id again. Anything else is sent once.
         let may_resend = text.starts_with("id:") || text.contains("\nid:");
         let restored: Vec<String> =
             text.split('\n').map(|line| self.restore_line(line, may_resend)).collect();
@@ -173,7 +175,7 @@ impl UnknownFields {
         let mark = meta.string(MARK_KEY)?;
         let stored = self.lock().take(&mark, may_resend);
         let restored = if let Some(original) = &stored {
-            // The SDK has set these fields as the client's protocol version requires.
+            // The SDK has set these fields as the client's protocol version requires, so its values are kept.
             let from_sdk = ["resultType", "ttlMs", "cacheScope"]
                 .map(|key| (key, result.get(key).map(str::to_owned)));
             Fields::read(original)?.with(&from_sdk)

@@ -17,7 +17,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use toolcrib_server::metrics::Registry;
 
-/// Bucket bounds, three per decade: from a cache hit in the same process to the default timeout of a call (120 s).
+/// Upper bounds of the latency buckets, in seconds, three per decade. They range from a cache hit in the same process
+/// to the default timeout of a call (120 s).
 const LATENCY_BUCKETS: [f64; 17] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0,
@@ -54,13 +55,13 @@ impl CallStatus {
 /// The state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerState {
-    /// Connected, and its tools are known.
+    /// The server is connected, and its tools are known.
     Up,
-    /// Being started or connected to.
+    /// The server is being started or connected to.
     Connecting,
-    /// Not reachable; the gateway tries again later.
+    /// The server is not reachable. The gateway tries again later.
     Down,
-    /// Disabled in the config.
+    /// The server is disabled in the config.
     Off,
 }
 
@@ -73,7 +74,7 @@ impl ServerState {
     ];
 }
 
-/// The metrics of one gateway. Clones share them.
+/// The metrics of one gateway. Clones share the counters.
 #[derive(Debug, Clone)]
 pub(crate) struct GatewayMetrics {
     counts: Arc<Counts>,
@@ -123,12 +124,12 @@ impl GatewayMetrics {
         metrics
     }
 
-    /// Adds the metrics to a registry. The same numbers always produce the same text.
+    /// Adds the metrics to a registry. Two scrapes of the same numbers produce the same text.
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(Arc::clone(&self.counts)));
     }
 
-    /// Replaces the servers after a config reload. Servers that remain keep their numbers.
+    /// Replaces the servers after a config reload. Servers that are still in the config keep their numbers.
     pub(crate) fn set_servers<'n>(&self, servers: impl IntoIterator<Item = &'n str>) {
         let mut current = self.counts.servers.write();
         let mut before = std::mem::take(&mut *current);
@@ -148,7 +149,7 @@ impl GatewayMetrics {
         self.counts.describes.inc();
     }
 
-    /// Counts how many tokens shorter a client's `tools/list` was than all definitions in full.
+    /// Counts the tokens that a client's `tools/list` saved, compared with all definitions in full.
     pub(crate) fn saved(&self, tokens: u64) {
         self.counts.tokens_saved.inc_by(tokens);
     }
@@ -191,14 +192,14 @@ impl GatewayMetrics {
         InFlightCall { server, started: Instant::now() }
     }
 
-    /// Counts a call that was refused before it was sent. It has no latency.
+    /// Counts a call that was refused before it was sent. Such a call has no latency.
     pub(crate) fn refused(&self, server: &str) {
         if let Some(server) = self.server(server) {
             server.count_call(CallStatus::Refused);
         }
     }
 
-    /// Counts a session until the value is dropped.
+    /// Counts a session as open until the returned value is dropped.
     pub(crate) fn session(&self) -> OpenSession {
         self.counts.sessions.inc();
         OpenSession { counts: Arc::clone(&self.counts) }
@@ -219,7 +220,6 @@ impl ServerMetrics {
     }
 }
 
-/// A call in flight.
 #[must_use = "a call that is dropped counts as cancelled"]
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
@@ -255,7 +255,6 @@ impl Drop for InFlightCall {
     }
 }
 
-/// An open session.
 #[must_use = "the session counts while this value lives"]
 #[derive(Debug)]
 pub(crate) struct OpenSession {

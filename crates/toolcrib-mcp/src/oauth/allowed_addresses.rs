@@ -1,9 +1,9 @@
-//! Which addresses a sign-in may contact.
+//! Determines which addresses a sign-in may contact.
 //!
 //! The upstream server names the addresses of its sign-in, so they are untrusted input: they could point the gateway's
 //! requests at the machine itself or into the private network. The server's own host is always allowed. Any other host
 //! needs https and a public address, and the address that is checked is the one that is connected to. Redirects are not
-//! followed (the SDK follows those of discovery, within one origin).
+//! followed, except that the SDK follows redirects of discovery within one origin.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::SignInTarget;
 /// Why an address is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DisallowedAddress {
-    /// It is not a URL, or contains a user name.
+    /// The address is not a URL, or contains a user name.
     #[error("it is malformed")]
     Malformed,
-    /// It is neither http nor https.
+    /// The address is neither http nor https.
     #[error("it is neither http nor https")]
     Scheme,
-    /// It uses http, and is not on the server's own host.
+    /// The address uses http, and is not on the server's own host.
     #[error("it is not https")]
     NotHttps,
-    /// It is on this machine or in a private network, and the config does not trust its host.
+    /// The address is on this machine or in a private network, and the config does not trust its host.
     #[error("it is a private address")]
     Private,
 }
 
-/// The rule for one upstream server.
+/// Decides which addresses the sign-in of one upstream server may contact.
 #[derive(Debug, Clone)]
 pub(super) struct AddressRule {
     base: Url,
@@ -78,7 +78,8 @@ impl AddressRule {
         self.base.host().is_some_and(|host| is_loopback(&host))
     }
 
-    /// Whether the config names this host, so that its addresses may be private.
+    /// Whether the host's addresses may be private. This is so for the server's own host and for the trusted hosts in
+    /// the config.
     fn is_trusted(&self, host: &str) -> bool {
         self.base.host_str() == Some(host) || self.trusted.iter().any(|trusted| trusted == host)
     }
@@ -90,7 +91,7 @@ pub(super) fn check_endpoint(target: &SignInTarget, text: &str) -> Result<(), Di
     AddressRule::new(target).check(&url)
 }
 
-/// Resolves a host to its allowed addresses only, so the address that is connected to is one that was checked.
+/// Resolves a host only to its allowed addresses, so that the address that is connected to is one that was checked.
 impl Resolve for AddressRule {
     fn resolve(&self, name: Name) -> Resolving {
         let rule = self.clone();
@@ -135,8 +136,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast())
 }
 
-/// Whether an address is global unicast (`2000::/3`). Tunnel addresses that embed an IPv4 address do not count; for
-/// NAT64 the embedded address decides.
+/// Whether an address is global unicast (`2000::/3`). Tunnel addresses that embed an IPv4 address do not count as
+/// public. For NAT64 addresses, the embedded IPv4 address decides.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {

@@ -35,7 +35,7 @@ use crate::Secret;
 
 /// How long the user has to sign in, by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
-/// How long the browser has to fetch the last page.
+/// How long the browser has to fetch the page that ends the login.
 const LAST_PAGE_TIMEOUT: Duration = Duration::from_secs(2);
 const CALLBACK_PATH: &str = "/callback";
 
@@ -83,7 +83,7 @@ impl Login {
                 |reason| Error::DisallowedAddress { server: target.name.clone(), reason };
             check_endpoint(target, &url).map_err(disallowed)?;
             let url: Url = url.parse().map_err(|_| disallowed(DisallowedAddress::Malformed))?;
-            // The last `state` counts, because the endpoint's own query may have one too.
+            // If the endpoint's own query also has a `state`, the `state` of this login is the last one.
             let state = url.query_pairs().filter(|(name, _)| name == "state").last();
             let state = state.map(|(_, value)| Secret::from(&*value));
             let state = state.ok_or_else(|| disallowed(DisallowedAddress::Malformed))?;
@@ -104,7 +104,7 @@ impl Login {
         &self.url
     }
 
-    /// The same login with a timeout other than five minutes.
+    /// Sets a timeout other than the default of five minutes.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -124,7 +124,8 @@ impl Login {
                 source: std::io::Error::other(error),
             })?;
             let (stop, stopped) = oneshot::channel::<()>();
-            // Dropping `stop` also ends the listener, so nothing keeps running after an abandoned login.
+            // If the login is abandoned, `stop` is dropped with this future. That ends the listener, so nothing keeps
+            // running.
             let serving = axum::serve(self.listener, guard.protect(routes))
                 .with_graceful_shutdown(async move { drop(stopped.await) });
             let mut serving = tokio::spawn(serving.into_future());
@@ -146,7 +147,8 @@ impl Login {
                 state.expose(),
                 issuer.as_deref(),
             );
-            // The SDK writes the code and extra fields of the response to the debug log, so logging is off here.
+            // The SDK writes the authorization code and extra fields of the response to the debug log, so logging is
+            // disabled here.
             let exchanged = exchange.with_subscriber(NoSubscriber::default()).await;
             exchanged.map(drop).map_err(|error| match error {
                 AuthError::InternalError(_) => Error::Exchange { server: server() },
@@ -183,7 +185,8 @@ async fn register_client(
 
 fn registration_error(target: &SignInTarget, error: &AuthError) -> Error {
     let reason = match error {
-        // The server's own error may be quoted. A parser's error could quote the secret of a successful response.
+        // Only two kinds of errors are repeated: HTTP errors, which may quote the server's own error, and the SDK's error
+        // that registration is not supported. A parser's error could quote the secret in a successful response.
         AuthError::RegistrationFailed(reason) if reason.starts_with("HTTP ") => clean(reason),
         AuthError::RegistrationFailed(reason) if reason.starts_with("Dynamic") => clean(reason),
         _ => "its response is not usable".to_owned(),
@@ -225,7 +228,7 @@ async fn handle_callback(
     }
 }
 
-/// Parses the callback's query. `None` if it does not belong to this login, or has a field twice.
+/// Parses the callback's query. Returns `None` if the query does not belong to this login, or has a field twice.
 fn parse_callback(query: &str, expected: &Secret) -> Option<CallbackResult> {
     let field = |wanted: &str| {
         let mut values =

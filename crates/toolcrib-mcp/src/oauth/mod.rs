@@ -6,7 +6,8 @@
 //! where tokens are stored, which addresses may be contacted, and that no token and no untrusted text reaches a log or
 //! an error.
 //!
-//! Credentials are per upstream server and come only from here. Nothing from a client's request is forwarded.
+//! Each upstream server has its own credentials, and they come only from this module. Nothing from a client's request
+//! is forwarded.
 
 mod allowed_addresses;
 mod error;
@@ -36,26 +37,26 @@ use error::{clean, sign_in_error};
 use sign_in_http::SignInHttp;
 use token_store::TokenStore;
 
-/// Timeout of connecting.
+/// Timeout for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An upstream server that requires a sign-in.
 #[derive(Debug, Clone)]
 pub struct SignInTarget {
-    /// Its name in the config.
+    /// The server's name in the config.
     pub name: String,
-    /// Its MCP endpoint. Each URL needs its own login.
+    /// The URL of the server's MCP endpoint. Each URL needs its own login.
     pub url: Url,
     /// How the gateway identifies itself to the authorization server.
     pub client: ClientIdentity,
     /// Scopes to request. If empty, those the server advertises.
     pub scopes: Vec<String>,
-    /// Hosts that, like the server's own, may have private addresses, such as a company's sign-in.
+    /// Hosts that may have private addresses, such as a company's sign-in. The server's own host may always have them.
     pub trusted_hosts: Vec<String>,
 }
 
 impl SignInTarget {
-    /// A server from the config; `None` if the URL is invalid.
+    /// Creates the target for a server from the config. Returns `None` if the URL is invalid.
     pub fn new(name: &str, url: &str, config: &crate::config::OAuth) -> Option<Self> {
         let client = match &config.client_id {
             Some(id) => {
@@ -76,10 +77,10 @@ impl SignInTarget {
 /// How the gateway identifies itself to an authorization server.
 #[derive(Debug, Clone, Default)]
 pub enum ClientIdentity {
-    /// Registers as a new client at each login.
+    /// The gateway registers as a new client at each login.
     #[default]
     Register,
-    /// Uses a client id from the config.
+    /// The gateway uses a client id from the config.
     Configured {
         /// The client id.
         id: String,
@@ -88,11 +89,11 @@ pub enum ClientIdentity {
     },
 }
 
-/// A client that sends the stored token of `target` and refreshes it.
+/// Creates a client that sends the stored token of `target` and refreshes it.
 ///
-/// Use one per server: its clones share the token and refresh it once, even if many calls find it expired. `http` must
-/// not follow redirects, because it carries the token. A login by another process takes effect with the next
-/// `client_for`; [`needs_login`] tells whether an error requires a login.
+/// Use one client per server. Its clones share the token and refresh it once, even if many calls find it expired.
+/// `http` must not follow redirects, because its requests carry the token. A login by another process takes effect with
+/// the next `client_for`. [`needs_login`] tells whether an error requires a login.
 pub async fn client_for<C>(
     target: &SignInTarget,
     state: &PrivateFolder,
@@ -110,7 +111,7 @@ where
         return Err(needs_login().into());
     }
     let secret = match &target.client {
-        // The stored credentials belong to another client, so the server would reject them at the first refresh.
+        // The stored credentials belong to a different client id, so the server would reject them at the first refresh.
         ClientIdentity::Configured { id, .. } if *id != stored.client_id => {
             return Err(needs_login().into());
         }
@@ -122,8 +123,8 @@ where
         manager.configure_client(config.with_client_secret(secret.expose())).map_err(failed)?;
     }
     let client = AuthClient::new(http, manager);
-    // This runs in a separate task: if a refresh were dropped before its response is stored, the refresh token would be
-    // used up.
+    // This runs in a separate task, so that it completes even if this future is dropped. If a refresh were interrupted
+    // before its response is stored, the refresh token would be used up.
     let probe = client.clone();
     match tokio::spawn(async move { probe.get_access_token().await }).await {
         Ok(token) => token.map_err(failed)?,
@@ -137,7 +138,7 @@ pub fn is_signed_in(target: &SignInTarget, state: &PrivateFolder) -> bool {
     TokenStore::new(state, &target.name, &target.url).client().is_some()
 }
 
-/// A client for requests that carry tokens: it follows no redirects.
+/// An HTTP client for requests that carry tokens. It follows no redirects.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
     toolcrib_tls::client_builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -158,7 +159,7 @@ pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<Nee
         if requires_login {
             return Some(NeedsLogin { server: server.to_owned() });
         }
-        // The SDK does not expose these two errors as sources.
+        // The SDK does not expose the errors inside these two errors as their sources.
         next = match (error.downcast_ref(), error.downcast_ref()) {
             (Some(ClientInitializeError::TransportError { error, .. }), _)
             | (_, Some(ServiceError::TransportSend(error))) => Some(&*error.error),
@@ -185,7 +186,7 @@ async fn manager_for(
             .map_err(failed)?;
     manager.set_credential_store(store.clone());
     let resolved = manager.resolve_metadata().await.map_err(failed)?;
-    // Guessed endpoints have no issuer that the credentials could be bound to.
+    // If the endpoints were only guessed, there is no issuer that the credentials could be bound to.
     if !resolved.source.is_discovered() || resolved.metadata.issuer.is_none() {
         return Err(Error::NoMetadata { server: server() });
     }

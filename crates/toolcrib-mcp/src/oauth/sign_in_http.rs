@@ -1,7 +1,7 @@
-//! The HTTP client of a sign-in: contacts only allowed addresses, and filters the responses.
+//! The HTTP client of a sign-in. It contacts only allowed addresses, and filters the responses.
 //!
-//! Only the standard fields of a token response, and only the code of an error, are passed on. The SDK logs and repeats
-//! both, and a server could put anything into the rest.
+//! Of a token response, only the standard fields are passed on, and of an error, only its code. The SDK logs these
+//! responses and repeats them in errors, and a server could put anything into the other fields.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -21,16 +21,15 @@ use super::token_store::TokenStore;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response, in bytes. Metadata documents have a few kilobytes.
 const MAX_BYTES: usize = 1 << 20;
-/// How long the token from one refresh also answers further refreshes. Calls that fail together refresh within this
-/// time.
+/// How long further refreshes are answered with the token from the last refresh. Calls that fail together refresh
+/// within this time.
 const SHARED_REFRESH: Duration = Duration::from_secs(5);
 
-/// The HTTP client of one sign-in.
 pub(super) struct SignInHttp {
     http: reqwest::Client,
     rule: AddressRule,
     store: TokenStore,
-    /// Until when the stored token answers further refreshes.
+    /// Until when further refreshes are answered with the stored token.
     fresh_until: Mutex<Option<Instant>>,
 }
 
@@ -66,8 +65,8 @@ impl SignInHttp {
         Ok(response)
     }
 
-    /// The response to a refresh shortly after another one. The SDK refreshes once for each call that was answered with
-    /// 401, one after the other. All of these refreshes get the token that the first one fetched.
+    /// The response to a refresh that follows shortly after another refresh. The SDK refreshes once for each call that
+    /// was answered with 401, one after the other. All of these refreshes get the token that the first one fetched.
     fn shared_refresh(&self) -> Option<Response<Vec<u8>>> {
         let until = (*self.fresh_until.lock())?;
         if Instant::now() >= until {
@@ -111,7 +110,7 @@ async fn read_body(
     Ok(response)
 }
 
-/// The grant type of a token request; `None` for other requests.
+/// The grant type of a token request, or `None` for other requests.
 fn grant_type(request: &Request<Vec<u8>>) -> Option<String> {
     let mut fields = form_urlencoded::parse(request.body());
     fields.find(|(name, _)| name == "grant_type").map(|(_, value)| value.into_owned())
@@ -130,7 +129,7 @@ fn filter_token_response(response: &mut Response<Vec<u8>>, refreshes: bool) {
             .and_then(|code| standard_code(code, refreshes));
         code.map(|code| ("error".to_owned(), Value::from(code))).into_iter().collect()
     };
-    // The body is empty if no field is left; the SDK then reports a failure without a text.
+    // If no field is left, the body is empty, and the SDK reports a failure without a text.
     *response.body_mut() =
         if kept.is_empty() { Vec::new() } else { Value::Object(kept).to_string().into_bytes() };
 }
@@ -146,7 +145,8 @@ fn standard_code(code: &str, refreshes: bool) -> Option<&'static str> {
         "invalid_scope",
         "invalid_target",
     ];
-    // If the server no longer knows the client, a new login helps, as it does for an invalid token.
+    // If the server no longer knows the client, a new login helps, just as it does for an invalid token. Therefore both
+    // are reported with the same code.
     if refreshes && matches!(code, "invalid_client" | "unauthorized_client") {
         return Some("invalid_grant");
     }

@@ -1,8 +1,9 @@
 //! Lists the children of a process.
 //!
 //! This works only on Linux, with `/proc`. A warden that is a child subreaper becomes the parent of every orphan among
-//! its descendants, including those that left the group with `setsid`, so its children are all the processes that are
-//! left. They stay in `/proc` until the warden reaps them, so an id found here cannot belong to another process.
+//! its descendants, including those that left the process group with `setsid`. So its children are all the processes
+//! that still have to be ended. They stay in `/proc` until the warden reaps them, so an id found here cannot belong to
+//! another process.
 
 use std::io;
 
@@ -24,7 +25,7 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // The process may be gone by now.
+        // The process may have been reaped in the meantime.
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         let Some((its_parent, group)) = parse(&stat) else { continue };
         if let (Some(pid), true) = (Pid::from_raw(pid), its_parent == parent.as_raw_pid()) {
@@ -34,14 +35,14 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Ok(children)
 }
 
-/// Other systems cannot list children; only the process group is known there.
+/// On other systems children cannot be listed. Only the process group is known there.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn children_of(_parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Parses parent and group from `/proc/PID/stat`. The program's name is in parentheses and may itself contain
-/// parentheses and spaces, so parsing begins after the last `)`.
+/// Parses the parent and the process group from `/proc/PID/stat`. The program's name is in parentheses and may itself
+/// contain parentheses and spaces, so parsing begins after the last `)`.
 #[cfg(target_os = "linux")]
 fn parse(stat: &[u8]) -> Option<(i32, i32)> {
     let after = stat.iter().rposition(|b| *b == b')')? + 1;

@@ -1,8 +1,7 @@
 //! The environment variables of a server.
 //!
-//! A server is not trusted with the gateway's environment, which may contain keys for other services. So its
-//! environment has only the variables that every program needs to find its files and tools, and those that its config
-//! sets.
+//! A server is not trusted with the gateway's environment, which may contain keys for other services. Therefore a
+//! server gets only the variables that every program needs to find its files and tools, and those that its config sets.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -13,9 +12,9 @@ pub const INHERITED_VARIABLES: [&str; 8] =
 
 /// The complete environment of a server: the [`INHERITED_VARIABLES`] of `ours`, and all `configured` ones.
 ///
-/// Configured variables take precedence. Relative folders in the inherited `PATH` are left out: a server often runs in
-/// a project's folder, and would look there for the programs that it starts. The result is sorted, so that the same
-/// config gives the same environment.
+/// Configured variables take precedence. Relative folders in the inherited `PATH` are left out, because a server often
+/// runs in a project's folder, and would look there for the programs that it starts. The result is sorted, so that the
+/// same config gives the same environment.
 pub fn environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     configured: impl IntoIterator<Item = (OsString, OsString)>,
@@ -29,7 +28,7 @@ pub fn environment(
     inherited.chain(configured).collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-/// The `PATH` without its relative and empty entries; `None` if no entry is left.
+/// The `PATH` without its relative and empty entries. Returns `None` if no entry is left.
 fn absolute_folders(path: &OsStr) -> Option<OsString> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     std::env::join_paths(folders).ok().filter(|path| !path.is_empty())

@@ -1,10 +1,10 @@
 //! Finds the program of a command before anything is started.
 //!
-//! A misspelt command is the most common mistake in a config. It is detected here, with the `PATH` that the server will
-//! have and not the gateway's, and the error says how many folders were searched.
+//! A misspelt command is the most common mistake in a config. It is detected here, with the server's `PATH` and not the
+//! gateway's, and the error says how many folders were searched.
 //!
-//! The folder that Toolcrib was started in has no influence: clients start it in a project's folder, which may contain
-//! anybody's files. A relative command needs a `cwd` in the config, and relative folders in `PATH` are skipped.
+//! The folder that Toolcrib was started in has no influence, because clients start it in a project's folder, which may
+//! contain anybody's files. A relative command needs a `cwd` in the config, and relative folders in `PATH` are skipped.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -67,7 +67,7 @@ mod tests {
         };
         assert_eq!(found("sh", &path("/nowhere:/bin")), Ok("/bin/sh".into()));
         assert_eq!(found("sh", &[]), Ok("/bin/sh".into()));
-        // These folders are not even searched relative to `cwd`.
+        // Relative folders in `PATH` are not searched, not even relative to `cwd`.
         for relative in ["bin", "./bin", "bin:.", ""] {
             let missing = Err("cannot find the command `sh`".into());
             assert_eq!(found("sh", &path(relative)), missing, "{relative}");

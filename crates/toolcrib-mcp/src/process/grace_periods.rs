@@ -6,16 +6,16 @@ use std::time::Duration;
 /// starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GracePeriods {
-    /// After its stdin was closed.
+    /// The time after the server's stdin was closed.
     pub after_eof: Duration,
-    /// After SIGTERM.
+    /// The time after SIGTERM.
     pub after_sigterm: Duration,
-    /// After SIGKILL, which the kernel may take a moment to carry out.
+    /// The time after SIGKILL, which the kernel may take a moment to carry out.
     pub after_sigkill: Duration,
 }
 
 impl Default for GracePeriods {
-    /// 3.5 s in total.
+    /// The default periods, 3.5 s in total.
     fn default() -> Self {
         let ms = Duration::from_millis;
         Self { after_eof: ms(500), after_sigterm: ms(1_500), after_sigkill: ms(1_500) }
@@ -23,12 +23,12 @@ impl Default for GracePeriods {
 }
 
 impl GracePeriods {
-    /// The sum of all steps.
+    /// The sum of all periods.
     pub(super) fn total(self) -> Duration {
         self.after_eof + self.after_sigterm + self.after_sigkill
     }
 
-    /// The line that is sent to the warden, in milliseconds.
+    /// The line with the periods, in milliseconds, that is sent to the warden.
     pub(super) fn to_line(self) -> String {
         let steps = [self.after_eof, self.after_sigterm, self.after_sigkill];
         let [eof, sigterm, sigkill] = steps.map(|step| step.as_millis());

@@ -40,7 +40,7 @@ pub use spawn_error::SpawnError;
 pub use stderr_tail::StderrTail;
 use warden_socket::{WardenReport, WardenSetup, WardenSocket, send_setup};
 
-/// Timeout for starting a server through its wardens, which only execute local files.
+/// Timeout for starting a server through its wardens. This needs little time, because they only execute local files.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much longer than the sum of its [`GracePeriods`] a warden may take to end all processes.
 const SLACK: Duration = Duration::from_secs(1);
@@ -52,11 +52,11 @@ const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct Launch {
     /// The program: a path, or a name that is looked up in the `PATH` of `env`.
     pub program: OsString,
-    /// Its arguments. They are passed unchanged, without a shell.
+    /// The program's arguments. They are passed unchanged, without a shell.
     pub args: Vec<OsString>,
-    /// The complete environment of the server; see [`environment()`].
+    /// The complete environment of the server. See [`environment()`].
     pub env: Vec<(OsString, OsString)>,
-    /// The working folder of the server. If `None`, the gateway's.
+    /// The working folder of the server. If `None`, the server runs in the gateway's working folder.
     pub cwd: Option<PathBuf>,
     /// The command that calls [`warden::run`], such as `[current_exe, "warden", "--"]`. The server's command is
     /// appended. On Linux, `/proc/self/exe` still works after an update has replaced the file.
@@ -68,11 +68,11 @@ pub struct Launch {
 /// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It exited with this code.
+    /// The server exited with this code.
     Code(i32),
-    /// This signal killed it.
+    /// The server was killed by this signal.
     Signal(i32),
-    /// Its warden died first or took too long, so the server's process group was killed.
+    /// The server's warden died first or took too long, so the server's process group was killed.
     WardenLost,
 }
 
@@ -86,11 +86,11 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A running server. Dropping it ends the server and all processes that it started, in the background.
+/// A running server. Dropping this value ends the server and all processes that it started, in the background.
 #[derive(Debug)]
 pub struct Process {
-    /// The server's stdin. The server reads end-of-file when this is dropped, even if it was taken out of the option
-    /// before.
+    /// The server's stdin. When this pipe is dropped, the server reads end-of-file. That is also so if the pipe was
+    /// taken out of the option first.
     pub stdin: Option<pipe::Sender>,
     /// The server's stdout.
     pub stdout: Option<pipe::Receiver>,
@@ -103,7 +103,7 @@ pub struct Process {
 }
 
 impl Launch {
-    /// Starts the server. Needs a tokio runtime with I/O and time enabled.
+    /// Starts the server. This needs a tokio runtime with I/O and time enabled.
     pub async fn spawn(self) -> Result<Process, SpawnError> {
         match &self.cwd {
             Some(cwd) if cwd.is_relative() => {
@@ -188,7 +188,7 @@ impl Process {
 
     /// Waits until the server itself has exited. Processes that it started may take a little longer.
     ///
-    /// Cancel-safe: may be dropped and called again.
+    /// This is cancel-safe: the future may be dropped, and the method called again.
     pub async fn wait(&mut self) -> Exit {
         loop {
             if let Some(exit) = self.exit {
@@ -205,14 +205,14 @@ impl Process {
 
     /// Ends the server and all processes that it started. Returns when they are gone, by default within 5 s.
     ///
-    /// Closes stdin and the warden's socket. The warden then waits for the server to exit, sends SIGTERM and finally
-    /// SIGKILL, each after its grace period (see [`GracePeriods`]).
+    /// This closes stdin and the warden's socket. The warden then waits for the server to exit, sends SIGTERM and
+    /// finally SIGKILL, each after its grace period (see [`GracePeriods`]).
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.warden_socket.close();
         let ended = timeout(self.grace.total() + SLACK, async {
             self.wait().await;
-            // There are no more reports once the warden exits, which it does when no process is left.
+            // The reports end when the warden exits, which it does when no process is left.
             while self.warden_socket.report().await.is_some() {}
         });
         if ended.await.is_err() {
@@ -225,8 +225,8 @@ impl Process {
         self.exit.unwrap_or(Exit::WardenLost)
     }
 
-    /// Kills the server's process group after the warden was lost. Must not be called after an exit was reported, since
-    /// the group's id may then belong to another process.
+    /// Kills the server's process group after the warden was lost. This must not be called after the server's exit was
+    /// reported, because the group's id may then belong to another process.
     fn kill(&mut self) {
         let _ = kill_process_group(self.server, Signal::KILL);
         self.exit = Some(Exit::WardenLost);

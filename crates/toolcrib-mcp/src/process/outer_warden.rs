@@ -55,10 +55,10 @@ pub(super) fn watch(
         deadline: None,
     };
     outer.wait_for_inner(grace);
-    // The last reports of the inner warden may not have been read yet.
+    // The last reports of the inner warden may not have been forwarded yet.
     outer.forward_reports();
     if let Some(ended @ ChildExit::Exited(_)) = outer.tree.child_exit {
-        // The inner warden has ended all processes.
+        // A normal exit of the inner warden means that it has ended all processes.
         return Ok(ended.code());
     }
     outer.tree.terminate(grace);
@@ -72,16 +72,16 @@ fn own_executable() -> io::Result<std::path::PathBuf> {
 
 struct OuterWarden {
     tree: ProcessTree,
-    /// The socket to the inner warden; `None` once the inner warden has closed its side.
+    /// The socket to the inner warden, or `None` once the inner warden has closed its side.
     inner_socket: Option<UnixStream>,
     /// Bytes of reports that were received but not forwarded yet.
     received: Vec<u8>,
-    /// When to end all processes without the inner warden. Set when the inner warden is told to stop.
+    /// When to end all processes without the inner warden. This is set when the inner warden is told to stop.
     deadline: Option<Instant>,
 }
 
 impl OuterWarden {
-    /// Sleeps until the inner warden has exited or its deadline has passed.
+    /// Waits until the inner warden has exited or its deadline has passed.
     fn wait_for_inner(&mut self, grace: GracePeriods) {
         loop {
             self.tree.reap();
@@ -99,13 +99,13 @@ impl OuterWarden {
                 fds.push(PollFd::new(inner_socket, PollFlags::IN));
             }
             let inner_sockets = fds.len() - 1;
-            // Both of these only tell the warden to stop, so they are not polled once it is stopping.
+            // Stdin and the stop signals only tell the warden to stop, so they are not polled once it is stopping.
             if !is_stopping {
                 fds.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
                 fds.push(PollFd::new(&self.tree.stop_signals, PollFlags::IN));
             }
             let left = left.and_then(|left| Timespec::try_from(left).ok());
-            // `poll` was interrupted, or the system is out of memory for a moment: try again.
+            // `poll` was interrupted, or the system is out of memory for a moment, so try again.
             if poll(&mut fds, left.as_ref()).is_err() {
                 continue;
             }
@@ -116,7 +116,7 @@ impl OuterWarden {
             }
             if ready[1 + inner_sockets..].contains(&true) {
                 self.deadline = Some(Instant::now() + grace.total() + SLACK);
-                // The inner warden reads end-of-file from the socket and stops.
+                // The inner warden then reads end-of-file from the socket and stops.
                 if let Some(inner_socket) = &self.inner_socket {
                     let _ = inner_socket.shutdown(std::net::Shutdown::Write);
                 }

@@ -18,7 +18,7 @@ use super::{GracePeriods, children};
 /// How often to look for newly adopted processes while the processes are being ended.
 const RESCAN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How the child ended.
+/// How the warden's child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildExit {
     Exited(i32),
@@ -26,7 +26,7 @@ pub(super) enum ChildExit {
 }
 
 impl ChildExit {
-    /// The exit code, as in shells.
+    /// The exit code that a shell would report.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Exited(code) => code as u8,
@@ -45,18 +45,18 @@ pub(super) struct ProcessTree {
     pub(super) child_exit: Option<ChildExit>,
     /// Called as soon as the child has ended, without waiting for its descendants.
     pub(super) on_child_exit: fn(ChildExit),
-    /// Readable when a child has died.
+    /// A socket that is readable when a child has exited.
     pub(super) child_exits: UnixStream,
-    /// Readable when a signal told the warden to stop.
+    /// A socket that is readable when a signal told the warden to stop.
     pub(super) stop_signals: UnixStream,
-    /// Processes that were already sent SIGTERM; a group is stored as its negative id. A second SIGTERM makes some
-    /// programs abort their shutdown.
+    /// Processes that were already sent SIGTERM. They are not sent another one, because that makes some programs abort
+    /// their shutdown. A process group is stored as its negative id.
     signalled: BTreeSet<i32>,
 }
 
 impl ProcessTree {
-    /// Installs signal handlers and becomes a subreaper. Must be called before a child is started, so that no signal is
-    /// missed.
+    /// Installs signal handlers and becomes a subreaper. This must be called before a child is started, so that no
+    /// signal is missed.
     pub(super) fn new() -> io::Result<Self> {
         let (child_exits, stop_signals) =
             (signal_socket(&[SIGCHLD])?, signal_socket(&[SIGTERM, SIGINT, SIGHUP])?);
@@ -82,8 +82,8 @@ impl ProcessTree {
             || self.wait_until_gone(after_sigkill, Some(Signal::KILL));
     }
 
-    /// Sends `signal` to all processes, including newly adopted ones, until none is left or `limit` has passed. Returns
-    /// whether none is left.
+    /// Sends `signal`, if there is one, to all processes, including newly adopted ones, until none is left or `limit`
+    /// has passed. Returns whether none is left.
     fn wait_until_gone(&mut self, limit: Duration, signal: Option<Signal>) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -102,12 +102,13 @@ impl ProcessTree {
         }
     }
 
-    /// Sends a signal to each child, and to the server's group as long as the child that gave the group its id is not
-    /// reaped.
+    /// Sends a signal to each child. The server's process group also gets the signal, unless the child whose id is the
+    /// group's id was already reaped.
     fn signal(&mut self, signal: Signal) {
         let repeat = signal == Signal::KILL;
         let children = children::children_of(getpid());
-        // Once the child is reaped, its id may be reused. Without `/proc`, only the group is known.
+        // Once the child is reaped, another process may get its id, so the group is not signalled any more. Without
+        // `/proc`, only the group is known, so it is signalled in any case.
         let is_held = self.child_exit.is_none() && self.group == self.child;
         let group = self.group.filter(|_| is_held || children.is_err());
         if let Some(group) = group
@@ -148,8 +149,8 @@ impl ProcessTree {
         }
     }
 
-    /// Whether the server's process group is empty. Called when no child is left. On Linux that means that no process is
-    /// left at all, because orphans become our children.
+    /// Whether the server's process group is empty. This is called when no child is left. On Linux no process at all is
+    /// left then, because orphans become our children.
     fn is_group_gone(&self) -> bool {
         cfg!(target_os = "linux")
             || self.group.is_none_or(|group| test_kill_process_group(group).is_err())

@@ -1,4 +1,4 @@
-//! Why a server did not start, and what the operator can do about it.
+//! Errors of starting a server, and what the operator can do about them.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,7 +18,7 @@ pub enum SpawnError {
     /// The file exists, but is not executable.
     #[error("`{}` is not an executable file", path.display())]
     NotExecutable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// The command is a relative path, and the config has no `cwd`.
@@ -53,13 +53,13 @@ pub enum SpawnError {
     /// The warden exited or hung before it had started the server.
     #[error("the warden started no server{}{stderr}", if stderr.is_empty() { "" } else { ": " })]
     WardenLost {
-        /// The last lines of its stderr.
+        /// The last lines of the warden's stderr.
         stderr: String,
     },
 }
 
 impl SpawnError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::NotFound { program, .. } if program.to_string_lossy().contains(' ') => {

@@ -1,7 +1,7 @@
 //! The last part of a server's stderr.
 //!
-//! When a server crashes, its stderr usually contains the reason. All of it is read, so that the server never blocks on
-//! it, and the last 64 KiB are kept. The text is untrusted, and is cleaned for use in an error message.
+//! When a server crashes, its stderr usually contains the reason. All of stderr is read, so that the server never
+//! blocks on it, and the last 64 KiB are kept. The text is untrusted, and is cleaned for use in an error message.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub struct StderrTail(Arc<Mutex<Ring>>);
 impl StderrTail {
     /// The last `lines` non-empty lines, without control characters and escape sequences. Invalid UTF-8 is replaced.
     ///
-    /// A line whose beginning was discarded is left out, unless it is the only one.
+    /// A line whose beginning was discarded is left out, unless it is the only line.
     pub fn tail(&self, lines: usize) -> String {
         let (bytes, truncated) = {
             let ring = self.0.lock();
@@ -50,7 +50,7 @@ impl StderrTail {
 #[derive(Debug, Default)]
 struct Ring {
     bytes: VecDeque<u8>,
-    /// Whether bytes were discarded.
+    /// Whether the oldest bytes were discarded.
     truncated: bool,
 }
 

@@ -5,11 +5,11 @@
 //! starts the server. The warden holds none of the server's pipes. It sleeps until the server exits, the socket from
 //! the gateway is closed, or a signal tells it to stop. Then it ends all processes below it: it waits for them to exit,
 //! sends SIGTERM, and finally SIGKILL. On Linux the warden is a child subreaper, so it also reaches processes that left
-//! the server's process group; elsewhere it reaches only the group. A warden may be killed too, so there are two: see
-//! `super::outer_warden`.
+//! the server's process group. On other systems it reaches only the group. A warden may be killed too, so there are
+//! two, see `super::outer_warden`.
 //!
-//! This is blocking code in one thread. Rejected: a runtime or a second thread, which could fail in the one process
-//! that must not.
+//! This is blocking code in one thread. Rejected: a runtime or a second thread, because starting either could fail, and
+//! the warden must not fail.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -24,14 +24,14 @@ use super::outer_warden;
 use super::process_tree::{ChildExit, ProcessTree};
 use super::warden_socket::{WardenReport, receive_setup};
 
-/// The exit code of a command that could not be run, as in shells.
+/// The exit code that shells use for a command that could not be run.
 const CANNOT_RUN: u8 = 127;
 
-/// Runs the command `argv` with the stdin and stdout that the gateway sends, and returns when it has ended.
+/// Runs the command `argv` with the stdin and stdout that the gateway sends, and returns when the command has ended.
 ///
-/// Call it from a hidden subcommand of the executable in [`Launch::warden`](super::Launch::warden), before any other
+/// Call this from a hidden subcommand of the executable in [`Launch::warden`](super::Launch::warden), before any other
 /// thread is started. It starts the same executable once more, with the arguments of this process. The exit code is the
-/// server's, 128 + n if signal n killed the server, and 127 if it could not be run.
+/// server's, 128 + n if signal n killed the server, and 127 if the server could not be run.
 pub fn run(argv: impl Iterator<Item = OsString>) -> ExitCode {
     match watch(argv) {
         Ok(code) => ExitCode::from(code),
@@ -57,7 +57,6 @@ fn watch(mut argv: impl Iterator<Item = OsString>) -> Result<u8, String> {
     Ok(tree.child_exit.unwrap_or(ChildExit::Killed(9)).code())
 }
 
-/// Starts the server.
 fn start_server(
     program: &OsString,
     args: impl Iterator<Item = OsString>,
@@ -67,7 +66,7 @@ fn start_server(
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).process_group(0);
     let started = command.spawn();
-    // `command` holds copies of the server's pipes. While they are open, no reader of the pipes reads end-of-file.
+    // `command` holds copies of the server's pipes. As long as they are open, nobody reads end-of-file from the pipes.
     drop(command);
     match started {
         Ok(child) => {
@@ -103,7 +102,7 @@ fn wait_for_end(tree: &mut ProcessTree) {
             PollFd::new(&tree.child_exits, PollFlags::IN),
             PollFd::new(&tree.stop_signals, PollFlags::IN),
         ];
-        // `poll` was interrupted, or the system is out of memory for a moment: try again.
+        // `poll` was interrupted, or the system is out of memory for a moment, so try again.
         if poll(&mut fds, None).is_err() {
             continue;
         }

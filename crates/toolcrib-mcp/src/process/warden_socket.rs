@@ -1,9 +1,9 @@
 //! The socket between the gateway and a warden, and between the two wardens.
 //!
 //! The warden's stdin is one of a pair of connected Unix sockets, which has three uses. The gateway sends the two file
-//! descriptors that become the server's stdin and stdout. The warden sends reports. And when the warden reads
-//! end-of-file, it knows that the gateway has closed its socket or is gone, since no other process holds the peer
-//! socket. Rejected: a pipe as a fourth inherited descriptor, because a process cannot take ownership of one by its
+//! descriptors that become the server's stdin and stdout. The warden sends reports. When the warden reads end-of-file,
+//! it knows that the gateway has closed its socket or is gone, because no other process holds the peer socket.
+//! Rejected: a pipe as a fourth inherited descriptor, because a process cannot take ownership of a descriptor by its
 //! number without `unsafe`.
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -54,9 +54,10 @@ impl WardenReport {
         })
     }
 
-    /// Sends the report. Errors are ignored: the gateway may be gone.
+    /// Sends the report. Errors are ignored, because the gateway may be gone.
     pub(super) fn send(&self, socket: impl AsFd) {
-        // No flag against SIGPIPE is set, because not every system has one, and Rust's runtime ignores the signal.
+        // No flag against SIGPIPE is set, because not every system has such a flag, and Rust's runtime ignores the
+        // signal.
         let _ = send(socket, self.to_line().as_bytes(), SendFlags::empty());
     }
 }
@@ -79,11 +80,11 @@ impl WardenSocket {
 
     /// Tells the warden to end the server. The warden's reports still arrive.
     pub(super) fn close(&self) {
-        // Fails only if the peer is already gone.
+        // This fails only if the peer is already gone.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
     }
 
-    /// Waits for the next report; `None` if the warden is gone. Cancel-safe.
+    /// Waits for the next report. Returns `None` if the warden is gone. This is cancel-safe.
     pub(super) async fn report(&mut self) -> Option<WardenReport> {
         loop {
             if let Some(end) = self.received.iter().position(|b| *b == b'\n') {
@@ -112,7 +113,7 @@ impl AsFd for WardenSocket {
     }
 }
 
-/// What a warden receives when it starts, in addition to the file descriptors.
+/// The settings that a warden receives when it starts, in addition to the file descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WardenSetup {
     /// How long the server may take to exit.
@@ -121,7 +122,7 @@ pub(super) struct WardenSetup {
     pub(super) has_outer_warden: bool,
 }
 
-/// The word after the grace periods in the line, if the peer is the outer warden.
+/// The word that follows the grace periods in the setup line if the peer is the outer warden.
 const WATCHED: &str = "watched";
 
 impl WardenSetup {
@@ -156,8 +157,8 @@ pub(super) fn send_setup(
 pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], WardenSetup)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // The line has three numbers of at most 20 digits and a word. One `recvmsg` returns all of it, because it was sent
-    // with one `sendmsg` into an empty socket.
+    // 80 bytes are enough for the line, which has three numbers of at most 20 digits and a word. One `recvmsg` returns
+    // all of it, because it was sent with one `sendmsg` into an empty socket.
     let mut line = [0; 80];
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut line)], &mut control, RecvFlags::empty())?;
@@ -172,8 +173,8 @@ pub(super) fn receive_setup(socket: impl AsFd) -> io::Result<([OwnedFd; 2], Ward
         .collect();
     for fd in &fds {
         // The server gets copies of these descriptors as its descriptors 0 and 1. If it also inherited the originals,
-        // its stdin would never reach end-of-file. Only Linux can set the flag in `recvmsg`; setting it afterwards is
-        // safe, since no other thread is running yet.
+        // its stdin would never reach end-of-file. Only Linux can set the flag in `recvmsg`. Setting it afterwards is
+        // safe, because no other thread is running yet.
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
     let fds = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::UnexpectedEof)?;

@@ -1,9 +1,10 @@
-//! The memory that one stdio client takes up: its requests in flight, and the messages that it has not read.
+//! The memory that one stdio client takes up. It consists of the client's requests in flight and the messages that the
+//! client has not read.
 //!
 //! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
-//! counts as a fixed share, because the size of its answer is not known; a message that waits to be written counts as
+//! counts as a fixed share, because the size of its answer is not known. A message that waits to be written counts as
 //! its size. While the total is used up, no other request begins, except for a limited number of pings. Messages are
-//! always accepted, so those of requests that have already begun may exceed the total.
+//! always accepted, so the messages of requests that have already begun may exceed the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +13,16 @@ use tokio::sync::Notify;
 
 /// Maximum memory of one client's backlog, in bytes.
 const MAX_BYTES: usize = 64 << 20;
-/// Maximum number of requests in flight.
+/// Maximum number of one client's requests in flight.
 const MAX_REQUESTS: usize = 256;
 /// Additional memory for pings and their answers when the total is used up, in bytes.
 const EXTRA_PING_BYTES: usize = 4 << 20;
-/// Memory that a ping in flight takes, in bytes. A ping that takes more counts like any other request.
+/// Memory that a ping in flight counts as, in bytes. A larger ping counts like any other request.
 pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;
 
-/// The backlog of one client. Clones share it.
+/// The backlog of one client. Clones share the same backlog.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Backlog(Arc<BacklogState>);
 
@@ -31,7 +32,7 @@ struct BacklogState {
     released: Notify,
 }
 
-/// A share of the backlog, released when its last clone is dropped.
+/// Memory that is reserved in the backlog. It is released when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct BacklogShare {
     _reserved: Arc<ReservedBytes>,
@@ -44,17 +45,17 @@ struct ReservedBytes {
 }
 
 impl Backlog {
-    /// Takes the share of a request in flight.
+    /// Reserves memory for a request in flight.
     pub(super) fn request_share(&self) -> BacklogShare {
         self.take(MAX_BYTES / MAX_REQUESTS)
     }
 
-    /// Takes the share of a small ping in flight.
+    /// Reserves memory for a small ping in flight.
     pub(super) fn ping_share(&self) -> BacklogShare {
         self.take(PING_BYTES)
     }
 
-    /// Takes the share of a message that waits to be written.
+    /// Reserves memory for a message that waits to be written.
     pub(super) fn message_share(&self, text: &str) -> BacklogShare {
         self.take(MESSAGE_BYTES + text.len())
     }
@@ -69,7 +70,7 @@ impl Backlog {
         self.0.used.load(Ordering::Acquire) < MAX_BYTES
     }
 
-    /// Whether a ping may begin, even if the maximum number of requests is in flight.
+    /// Whether a ping may begin. Pings have additional memory, so one may begin even if no other request may.
     pub(super) fn has_room_for_ping(&self) -> bool {
         self.0.used.load(Ordering::Acquire) < MAX_BYTES + EXTRA_PING_BYTES
     }
@@ -77,7 +78,7 @@ impl Backlog {
     /// Waits until another request may begin. Only one task may wait at a time.
     pub(super) async fn wait_for_room(&self) {
         while !self.has_room() {
-            // `Notify` remembers a release that happened before this line.
+            // No release is missed, because `Notify` remembers a release that happened before this line.
             self.0.released.notified().await;
         }
     }

@@ -3,9 +3,9 @@
 //! A request waits here while the [`Backlog`] of its client has no room for another one. Other messages do not wait,
 //! because an answer to a server's question or a cancellation may be what ends a request in flight. So they overtake
 //! waiting requests, and a request that is cancelled while it waits is dropped. A small `ping` may be a keep-alive, so
-//! it begins even if there is no room, and waits only if its client does not read. Reading continues meanwhile, until
-//! the waiting requests take too much memory themselves. Then nothing is read until one of them begins, which happens
-//! at the latest when a request in flight times out, provided that the client reads what was written to it.
+//! it begins even if there is no room, and waits only if the client does not read. While requests wait, reading
+//! continues until they take too much memory themselves. Then nothing is read until one of them begins. This happens at
+//! the latest when a request in flight times out, provided that the client reads what was written to it.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use rmcp::model::{
 
 use super::backlog::{Backlog, PING_BYTES};
 
-/// Maximum memory of the waiting requests, in bytes. The last request may exceed it.
+/// Maximum memory of the waiting requests, in bytes. The request that reaches the maximum may exceed it.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 /// Memory that a message takes in addition to its values, in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;
@@ -24,9 +24,9 @@ const MESSAGE_BYTES: usize = 1 << 10;
 /// The messages of one client.
 #[derive(Debug, Default)]
 pub(super) struct InboundQueue {
-    /// In order of arrival.
+    /// Messages that were not examined yet, in order of arrival.
     ready: VecDeque<QueuedMessage>,
-    /// Requests that wait for room.
+    /// Requests that wait until the backlog has room.
     waiting: VecDeque<QueuedMessage>,
     waiting_bytes: usize,
 }
@@ -70,12 +70,11 @@ impl InboundQueue {
         None
     }
 
-    /// Whether a request waits.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether reading must stop.
+    /// Whether the waiting requests take so much memory that reading must stop.
     pub(super) fn is_full(&self) -> bool {
         self.waiting_bytes >= MAX_WAITING_BYTES
     }
@@ -153,7 +152,7 @@ mod tests {
         message(json!({"jsonrpc": "2.0", "id": id, "result": {}}))
     }
 
-    /// A short form of the next message.
+    /// Takes the next message, and describes it in a few words.
     fn next(inbound: &mut InboundQueue, backlog: &Backlog) -> String {
         match inbound.next(backlog) {
             Some(JsonRpcMessage::Request(request)) => format!("request {}", request.id),

@@ -1,7 +1,8 @@
-//! Lines of a client that the SDK cannot parse, and the errors for them.
+//! Errors for a client's lines that the SDK cannot parse.
 //!
-//! The error for a request contains the request's id as the client wrote it. An answer to a question of ours becomes an
-//! error for the call that waits for it. Any other line is skipped, because nobody waits for an answer.
+//! The error for a request contains the request's id as the client wrote it. If the line is an answer to a server's
+//! question, the call that waits for the answer gets an error. Any other line is skipped, because nobody waits for an
+//! answer.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId};
 use serde::Deserialize as _;
@@ -16,12 +17,12 @@ use crate::request_id::{MessageHead, request_id};
 pub(super) struct LineRejection {
     /// Error messages for the client.
     pub(super) errors: Vec<String>,
-    /// If the line was an answer to a question: an error in its place, for the call that waits for it.
+    /// If the line was an answer to a question, an error that replaces it, for the call that waits for the answer.
     pub(super) failed_answer: Option<Box<ClientJsonRpcMessage>>,
 }
 
 impl LineRejection {
-    /// The rejection of a complete line.
+    /// Rejects a complete line.
     pub(super) fn of_line(line: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(line) {
             Ok(Value::Array(messages)) => {
@@ -61,7 +62,7 @@ impl LineRejection {
             }
             _ => (ErrorCode::INVALID_REQUEST, "the message is not a valid MCP request".into()),
         };
-        // The id is copied as the client wrote it. A parsed id may be written differently, and the client would not
+        // The id is copied as the client wrote it. A parsed id could be written differently, and the client would not
         // recognise it.
         let fields = std::str::from_utf8(line).ok().and_then(Fields::read);
         let written = fields.as_ref().and_then(|fields| fields.get("id"));
@@ -69,7 +70,7 @@ impl LineRejection {
         Self { errors: vec![error_message(&id, code, &problem)], failed_answer: None }
     }
 
-    /// The rejection of a message of which only the first keys could be read.
+    /// Rejects a message of which only the first keys could be read.
     fn of_head(head: MessageHead, code: ErrorCode, problem: &str) -> Self {
         let MessageHead { id: Some(id), has_method, is_answer } = head else {
             return Self::default();
@@ -88,14 +89,14 @@ impl LineRejection {
     }
 }
 
-/// The rejection of a line over the limit, of which only the start is known.
+/// Rejects a line over the limit, of which only the start is known.
 pub(super) fn too_large(start: &[u8], limit: usize) -> LineRejection {
     let problem = format!("the request is larger than the limit of {limit} bytes");
     LineRejection::of_head(MessageHead::read(start), ErrorCode::INVALID_REQUEST, &problem)
 }
 
-/// The rejection of a line whose values would take too much memory. A batch gets a single error, because its messages
-/// are not parsed.
+/// Rejects a line whose values would take too much memory. A batch gets a single error, because its messages are not
+/// parsed.
 pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     let problem = "the request has too many values for its size: send fewer";
     if line.trim_ascii_start().starts_with(b"[") {

@@ -1,8 +1,8 @@
 //! The SDK's sessions, changed so that the log messages of a request are sent on the stream of that request.
 //!
 //! The SDK sends log messages on the session's GET stream, but the answer on the stream of the request. A client may
-//! then read the answer before the log, and a client that opens no GET stream gets no log messages at all. So each
-//! request has a channel for its log messages, which its stream reads in addition to the SDK's own messages.
+//! then read the answer before the log messages, and a client that opens no GET stream gets no log messages at all. So
+//! each request has a channel for its log messages, which its stream reads in addition to the SDK's own messages.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,10 +21,11 @@ use tokio::sync::mpsc;
 
 use crate::gateway::RequestStream;
 
-/// Maximum number of log messages that wait for a client. If the client does not read them, further ones are dropped.
+/// Maximum number of log messages that wait for a client. If the client does not read them, further log messages are
+/// dropped.
 const MAX_QUEUED_LOGS: usize = 16;
 
-/// The sessions of one profile.
+/// The HTTP sessions of one profile.
 pub(super) struct LogRoutingSessions(pub(super) Arc<LocalSessionManager>);
 
 impl SessionManager for LogRoutingSessions {
@@ -88,7 +89,7 @@ impl SessionManager for LogRoutingSessions {
     }
 }
 
-/// The stream of a request. Log messages that were sent before the answer are yielded before it.
+/// The stream of a request. Log messages that were sent before the answer are also yielded before the answer.
 struct StreamWithLogs<S> {
     messages: Pin<Box<S>>,
     logs: mpsc::Receiver<ServerNotification>,

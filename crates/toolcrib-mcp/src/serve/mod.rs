@@ -14,7 +14,7 @@ pub use stdio::stdio;
 
 use thiserror::Error;
 
-/// Why a stdio client is not served.
+/// Why a client cannot be served over stdio.
 #[derive(Debug, Error)]
 pub enum StdioError {
     /// The profile is not in the config.
@@ -29,7 +29,7 @@ pub enum StdioError {
 }
 
 impl StdioError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Profile(_) => "add a table `[profiles.NAME]` to the config",

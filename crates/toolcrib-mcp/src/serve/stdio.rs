@@ -1,4 +1,4 @@
-//! One client on standard input and output.
+//! Serves one client on standard input and output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::StdioError;
 use super::stdio_transport::ClientStdioTransport;
 use crate::gateway::{ClientDisconnected, Gateway, RawClientSession};
 
-/// How long calls may still take after a client has closed its side. Some clients close it and continue to read
-/// (`printf … | toolcrib mcp`), but most have exited, and servers should not work for those.
+/// How long calls may still take after the client has closed our standard input. Some clients close it and continue to
+/// read (`printf … | toolcrib mcp`), but most have exited, and servers should not work for a client that has exited.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
 /// Serves one client until it disconnects or `stop` is cancelled.
@@ -35,7 +35,7 @@ pub fn stdio(
             .serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,
-            // A client that connects and disconnects without a request is not an error.
+            // It is not an error if a client connects and disconnects without a request.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
                 return Ok(());
             }

@@ -1,17 +1,17 @@
 //! The transport of one stdio client: one message on each line.
 //!
-//! Every request gets an answer with its own id, even if it is malformed. The SDK's transport answers a request that
-//! it cannot parse without an id, or not at all, and the client would wait forever. So lines are read here, and a
-//! request that the SDK cannot parse is rejected here.
+//! Every request gets an answer with its own id, even if it is malformed. The SDK's transport answers a request that it
+//! cannot parse without an id, or not at all, and the client would wait forever. So lines are read here, and a request
+//! that the SDK cannot parse is rejected here.
 //!
 //! The memory of a client is limited. A request whose values would take too much memory is rejected before it is
-//! parsed. At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait
-//! for the client to read them. Meanwhile, requests wait in [`InboundQueue`], and answers, cancellations and pings
-//! overtake them. Reading stops only if 64 MiB of requests wait, or if errors cannot be written.
+//! parsed. At most 256 requests are in flight, in addition to pings, and none begins while 64 MiB of messages wait for
+//! the client to read them. Meanwhile, requests wait in [`InboundQueue`], and answers, cancellations and pings overtake
+//! them. Reading stops only if 64 MiB of requests wait, or if errors cannot be written.
 //!
 //! After a client has closed its side, waiting requests still begin, and their answers are written as long as the
-//! client reads. But half a second later (`DRAIN_TIME` in `stdio.rs`) calls to servers are cancelled, including those
-//! that begin after that.
+//! client reads. However, half a second later (`DRAIN_TIME` in `stdio.rs`) calls to servers are cancelled. This
+//! includes calls that begin after that.
 
 use std::collections::VecDeque;
 use std::io;
@@ -41,23 +41,24 @@ const CHUNK_BYTES: usize = 16 << 10;
 const MAX_UNWRITTEN: usize = 64;
 /// How long the last messages may take to be written when the gateway stops.
 const FINAL_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long requests wait for a client that has closed its side and does not read.
+/// How long requests still wait for a client to read, after it has closed its side.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The two streams of a client, as the SDK's transport.
+/// The transport that connects the SDK to the two streams of a client.
 pub(super) struct ClientStdioTransport<R> {
     input: R,
     lines: LineSplitter,
     limit: usize,
     chunk: Box<[u8]>,
-    /// Messages that the SDK has yet to take.
+    /// Messages that the SDK has not taken yet.
     inbound: InboundQueue,
-    /// Whether the SDK has just taken a message.
+    /// Whether the last call of `receive` returned a message.
     has_just_returned: bool,
     backlog: Backlog,
-    /// Errors that have yet to be queued for the client.
+    /// Errors for the client that are not in the queue of the writer yet.
     errors: VecDeque<String>,
-    /// When to stop waiting for a client that does not read. Set once the input has ended and its last line was read.
+    /// When to stop waiting for a client that does not read. This is set once the input has ended and its last line was
+    /// read.
     read_deadline: Option<Instant>,
     output: Option<mpsc::Sender<Outgoing>>,
     writer: Option<JoinHandle<()>>,
@@ -67,13 +68,13 @@ pub(super) struct ClientStdioTransport<R> {
 /// A line that waits to be written.
 struct Outgoing {
     line: String,
-    /// Receives the result of the write.
+    /// Where to send the result of the write.
     written: Option<oneshot::Sender<io::Result<()>>>,
     share: BacklogShare,
 }
 
 impl<R> ClientStdioTransport<R> {
-    /// Reads lines of at most `limit` bytes; `ended` is cancelled at the end of the input.
+    /// Reads lines of at most `limit` bytes. `ended` is cancelled at the end of the input.
     pub(super) fn new(
         input: R,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -121,7 +122,7 @@ impl<R> ClientStdioTransport<R> {
 /// A message for the SDK, and the memory that it takes, in bytes.
 type SizedMessage = (ClientJsonRpcMessage, usize);
 
-/// The message of a line for the SDK, and errors for the client.
+/// Parses a line. Returns the message for the SDK, if there is one, and errors for the client.
 fn parse_event(event: &LineEvent<'_>, limit: usize) -> (Option<SizedMessage>, Vec<String>) {
     let rejection = match event {
         LineEvent::Line(line) if takes_too_much_memory(line, limit) => {
@@ -140,8 +141,8 @@ fn parse_event(event: &LineEvent<'_>, limit: usize) -> (Option<SizedMessage>, Ve
     (rejection.failed_answer.map(|failed| (*failed, 0)), rejection.errors)
 }
 
-/// Parses the message of a line; a call keeps its arguments as text. Some clients write `null` for keys that a
-/// message does not have, which the SDK would treat as values.
+/// Parses the message of a line. A call also keeps its arguments as text. Some clients write `null` for keys that a
+/// message does not have. The SDK would treat these as values, so they are removed.
 fn parse_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     let message = parse_strictly(line);
     if message.is_err()
@@ -152,7 +153,8 @@ fn parse_message(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
     message
 }
 
-/// Removes the keys that determine the kind of a message if they are `null`; returns `None` if none of them is `null`.
+/// Removes `id`, `method`, `result` and `error` from a message if their value is `null`. Returns `None` if nothing is
+/// removed.
 fn without_nulls(line: &[u8]) -> Option<String> {
     let fields = std::str::from_utf8(line).ok().and_then(Fields::read)?;
     let nulls: Vec<_> = ["id", "method", "result", "error"]
@@ -160,7 +162,8 @@ fn without_nulls(line: &[u8]) -> Option<String> {
         .filter(|key| fields.get(key) == Some("null"))
         .map(|key| (key, None))
         .collect();
-    // A request with the id `null` is rejected, because its answer could not be matched to it.
+    // A request with the id `null` is left unchanged and therefore rejected, because its answer could not be matched to
+    // it.
     let is_request =
         fields.string("method").is_some_and(|name| !name.starts_with("notifications/"));
     let is_null_request = is_request && fields.get("id") == Some("null");
@@ -177,7 +180,7 @@ fn parse_strictly(line: &[u8]) -> Result<ClientJsonRpcMessage, LineRejection> {
                 call.extensions_mut().insert(arguments);
             }
         }
-        // The SDK would treat a request that also has a result as an answer.
+        // The SDK would treat a request that also has a result as an answer, so such a request is rejected here.
         JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
             if MessageHead::read(line).has_method =>
         {
@@ -229,10 +232,10 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdi
         }
     }
 
-    /// This future may be dropped at any await and the function called again: nothing that was read is lost.
+    /// This future may be dropped at any await and the function called again, without losing anything that was read.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // Lets the last request run first: if it can be answered at once, its answer is counted before another
-        // request begins.
+        // Lets the last request run first. If it can be answered at once, its answer is counted before another request
+        // begins.
         if std::mem::take(&mut self.has_just_returned) {
             tokio::task::yield_now().await;
         }

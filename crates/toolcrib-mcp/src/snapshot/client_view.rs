@@ -1,6 +1,6 @@
-//! A snapshot as the clients of one profile see it: their list of tools, and what depends on it.
+//! A snapshot as the clients of one profile see it: their list of tools, and what depends on the list.
 //!
-//! `visibility.rs` decides which tools and servers that includes.
+//! `visibility.rs` decides which tools and servers the clients may see.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -25,35 +25,35 @@ use crate::json_hash::json_hash;
 /// A snapshot as the clients of one profile see it.
 #[derive(Debug)]
 pub(crate) struct ClientView {
-    /// Answers their searches and calls.
+    /// Answers the clients' searches and calls.
     pub(crate) crib: Arc<Crib>,
-    /// The tools that they may see.
+    /// The tools that the clients may see.
     pub(crate) scope: Scope,
-    /// The servers that they may see.
+    /// The servers that the clients may see.
     servers: BTreeSet<Arc<str>>,
     /// The result of `tools/list` for a session that has found no tools yet.
     pub(crate) list: Value,
-    /// Whether some of their servers have never answered.
+    /// Whether some of the visible servers have never answered.
     is_incomplete: bool,
-    /// The names and prefixes of those servers.
+    /// The names and prefixes of the visible servers that have never answered.
     pub(crate) unlisted: Vec<String>,
-    /// Whether clients with a tool search of their own get all definitions in full.
+    /// Whether clients that have their own tool search get all definitions in full.
     defers_to_clients: bool,
     /// The hash of the list with all definitions in full, computed on first use.
     full_list_hash: OnceLock<u64>,
-    /// The tools that are in the list in full, by name.
+    /// The tools whose full definition is in the list, by name.
     listed_tools: HashMap<String, ToolId>,
-    /// Instructions for the model about our tools; `None` if nothing is deferred.
+    /// Instructions for the model about our tools, or `None` if nothing is deferred.
     pub(crate) instruction: Option<String>,
     /// Whether tools are deferred, and why.
     pub(crate) decision: Decision,
-    /// How many tokens shorter the list is than all definitions in full.
+    /// How many tokens fewer the list has than all definitions in full.
     pub(crate) saved_tokens: usize,
-    /// Each hash changes if and only if its list changes.
+    /// The hashes of the lists. Each hash changes if and only if its list changes.
     pub(crate) list_hashes: ListHashes,
 }
 
-/// One hash for each list.
+/// The hashes of a view's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListHashes {
     pub(crate) tools: u64,
@@ -62,7 +62,7 @@ pub(crate) struct ListHashes {
 }
 
 fn list_hash(list: &impl serde::Serialize) -> u64 {
-    // Serializing a value cannot fail.
+    // Serializing a JSON value cannot fail.
     let Ok(hash) = json_hash(list) else { return 0 };
     hash.as_bytes()[..8].iter().fold(0, |acc, byte| acc << 8 | u64::from(*byte))
 }
@@ -71,7 +71,8 @@ impl ClientView {
     pub(super) fn build(snapshot: &Snapshot, crib: &Arc<Crib>, profile: Option<&Profile>) -> Self {
         let catalog = snapshot.crib.catalog();
         let Visibility { tools: scope, servers } = Visibility::of_profile(snapshot, profile);
-        // Only visible servers count: clients must not learn about others, not even from the length of their list.
+        // Only visible servers count, because clients must not learn about other servers, not even from the length of
+        // their list.
         let is_complete = snapshot.have_all_answered(|name| servers.contains(name));
         // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
         // deferred.
@@ -123,13 +124,12 @@ impl ClientView {
         }
     }
 
-    /// The context of a turn of one of its clients.
+    /// The context of a turn of a client that has this view.
     pub(crate) fn turn(&self) -> TurnContext<'_> {
         TurnContext::new(&self.scope).with_unlisted(&self.unlisted)
     }
 
-    /// Whether a session gets all definitions in full. `has_tool_search` says whether its client has a tool search of
-    /// its own.
+    /// Whether a session gets all definitions in full. `has_tool_search` is whether its client has its own tool search.
     pub(crate) fn gets_full_list(&self, has_tool_search: bool) -> bool {
         has_tool_search && self.defers_to_clients
     }
@@ -148,20 +148,20 @@ impl ClientView {
         *self.full_list_hash.get_or_init(|| list_hash(&self.full_list()["tools"]))
     }
 
-    /// Whether a session that was sent this list keeps deferring even if it has fewer tools later.
+    /// Whether a session that was sent this list keeps deferring tools even if there are fewer tools later.
     pub(crate) fn keeps_deferring(&self) -> bool {
         self.crib.settings().activation.sticky
             && self.decision.deferral == Deferral::Everything
             && self.decision.reason != ActivationReason::Incomplete
     }
 
-    /// Whether a session with this ledger gets the same list as one that has found nothing.
+    /// Whether a session with this ledger gets the same list as a session that has found no tools.
     fn has_default_list(&self, found: &Ledger) -> bool {
         found.is_empty() && (!found.deferred() || self.decision.deferral == Deferral::Everything)
     }
 
-    /// Whether the tools that a session finds are added to its list. The bridge works without that, so for the bridge
-    /// the setting `add_found` decides.
+    /// Whether the tools that a session finds are added to its list. The bridge disclosure works without adding them,
+    /// so there the setting `add_found` decides.
     pub(crate) fn adds_found_tools(&self, add_found: bool) -> bool {
         let settings = self.crib.settings();
         match settings.disclosure_kind() {
@@ -171,8 +171,8 @@ impl ClientView {
         }
     }
 
-    /// The list of a session that has found these tools. It depends on nothing else, so sessions that found the same
-    /// tools have the same list.
+    /// The list of a session that has found these tools. The list depends on nothing else, so sessions that found the
+    /// same tools have the same list.
     pub(crate) fn list_with(&self, found: &Ledger) -> Value {
         if self.has_default_list(found) {
             return self.list.clone();
@@ -208,18 +208,18 @@ impl ClientView {
         }
     }
 
-    /// Whether its clients may see a server.
+    /// Whether the clients may see a server.
     pub(crate) fn can_see_server(&self, server: &str) -> bool {
         self.servers.contains(server)
     }
 
-    /// Returns a tool that is in the list in full.
+    /// Returns the tool with this name, if its full definition is in the list.
     pub(crate) fn listed_tool(&self, name: &str) -> Option<ToolId> {
         self.listed_tools.get(name).copied()
     }
 }
 
-/// Whether nothing is deferred, but only because some servers, whose tools may be deferred, have not answered yet.
+/// Whether nothing is deferred yet, but some servers have not answered, and their tools may have to be deferred.
 fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> bool {
     is_incomplete
         && disclosure.passes_through()
@@ -227,7 +227,8 @@ fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> 
 }
 
 /// The tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were added. If
-/// servers have yet to answer, our own tools are listed too, since they may be needed once those servers have answered.
+/// servers have not answered yet, our own tools are listed too, because they may be needed once those servers have
+/// answered.
 fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) -> Vec<Value> {
     let (kind, format) = (disclosure.kind, crib.settings().search.format);
     let own_tools: Cow<'_, [OwnTool]> = if awaits_servers {

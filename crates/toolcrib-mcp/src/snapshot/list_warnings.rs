@@ -1,8 +1,8 @@
 //! Warnings about the lists of servers, for the log.
 //!
-//! A snapshot is built whenever a list changes, and most of its warnings are the same as before. Only new ones are
-//! logged, up to a maximum for each server, because a server determines how many there are and which names they
-//! contain.
+//! A snapshot is built whenever a list changes, and most of its warnings are the same as before. Only new warnings are
+//! logged, up to a maximum for each server, because a server determines how many warnings there are and which names
+//! they contain.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,9 +18,9 @@ const MAX_CHARS: usize = 300;
 /// The warnings of one snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct ListWarnings {
-    /// Hashes of all warnings, by server.
+    /// Hashes of all warnings of this snapshot, by server.
     known: HashMap<Arc<str>, HashSet<u64>>,
-    /// Warnings that the previous snapshot did not have.
+    /// Warnings that the previous snapshot did not have, by server.
     new: BTreeMap<Arc<str>, NewWarnings>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> ListWarningsBuilder<'a> {
 }
 
 impl ListWarnings {
-    /// The lines to log, with their servers.
+    /// The lines to log, each with its server.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<str>, String)> {
         self.new.iter().flat_map(|(server, new)| {
             let rest =

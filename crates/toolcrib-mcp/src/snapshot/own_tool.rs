@@ -1,7 +1,7 @@
 //! Our own tools as MCP lists them, with their output schemas.
 //!
-//! A reply in JSON is also sent as `structuredContent`, so its tool declares an output schema for the reply's format.
-//! Replies in other formats are text, and their tools declare none.
+//! A reply in JSON is also sent as `structuredContent`, so the tool that returns it declares an output schema for the
+//! reply's format. Replies in other formats are text, and their tools declare no output schema.
 
 use serde_json::{Value, json};
 use toolcrib_core::DefinitionFormat;
@@ -18,13 +18,14 @@ pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<
         }
         fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
     }
-    // Claude Code has a tool search of its own, which would otherwise defer our tools. `_meta` is the last field, as in
-    // the SDK's output.
+    // Without this field, Claude Code's own tool search would defer our tools. `_meta` is the last field, as in the
+    // SDK's output.
     fields.insert("_meta".into(), json!({"anthropic/alwaysLoad": true}));
     Some(tool)
 }
 
-/// The output schema of a search or a description. It allows additional fields, so that replies can gain some later.
+/// The output schema of a search or a description. It allows additional fields, so that fields can be added to replies
+/// later.
 fn output_schema(format: ReplyFormat, describes: bool) -> Option<Value> {
     let (properties, required) = match format {
         ReplyFormat::Json => {

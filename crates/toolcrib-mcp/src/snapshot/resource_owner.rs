@@ -1,10 +1,10 @@
-//! Which server a URI without a server's prefix belongs to.
+//! Determines which server a URI without a server's prefix belongs to.
 //!
 //! Clients know resources by URIs with a prefix (`notes+file:///a.txt`). Servers use their own URIs in results, and
 //! clients read those as well. Such a URI belongs to the only server that claims it. A server claims the URIs that it
 //! lists, and those that begin with the text before the first variable of one of its templates. If no server lists a
-//! URI, it is also claimed by the servers that list others with the same scheme (on the web: the same host). A
-//! template that spells out no scheme, or no host on the web, claims nothing, so that it cannot capture other
+//! URI, it is also claimed by the servers that list other URIs with the same scheme, and on the web with the same host.
+//! A template that spells out no scheme, or no host on the web, claims nothing, so that it cannot capture other
 //! servers' URIs.
 //!
 //! Rejected: the most specific claim wins. A server could list a URI that another server's template covers, or spell
@@ -18,11 +18,11 @@ use super::entry_list::EntryList;
 /// Which server a URI belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResourceOwner {
-    /// Exactly one server claims it.
+    /// Exactly one server claims the URI.
     Server(Arc<str>),
-    /// Several servers claim it; sorted by name.
+    /// Several servers claim the URI. They are sorted by name.
     Ambiguous(Vec<Arc<str>>),
-    /// No server claims it.
+    /// No server claims the URI.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ impl ResourceOwner {
     }
 }
 
-/// Determines which of these servers a URI belongs to.
+/// Determines which of the included servers a URI belongs to.
 pub(super) fn resource_owner(
     uri: &str,
     resources: &EntryList,
@@ -59,7 +59,8 @@ pub(super) fn resource_owner(
     ResourceOwner::of(claimants)
 }
 
-/// The prefix of the URIs that a server claims by listing one: its scheme, and on the web also its host.
+/// A server that lists a URI also claims other URIs with this prefix, which is the URI's scheme, and on the web also
+/// its host.
 fn claimed_prefix(uri: &str) -> Option<String> {
     let uri = lowercase_authority(uri);
     let scheme = scheme(&uri)?;
@@ -70,7 +71,7 @@ fn claimed_prefix(uri: &str) -> Option<String> {
     Some(format!("{scheme}:"))
 }
 
-/// The text of a template before its first variable, if that spells out a scheme, and on the web also a host.
+/// The text of a template before its first variable, if this text spells out a scheme, and on the web also a host.
 fn template_prefix(template: &str) -> Option<String> {
     let literal = template.split('{').next().unwrap_or_default();
     let prefix = lowercase_authority(literal);
@@ -79,7 +80,7 @@ fn template_prefix(template: &str) -> Option<String> {
     (host || !is_web(scheme)).then_some(prefix)
 }
 
-/// A URI with its scheme and host in lower case, since they are case-insensitive.
+/// A URI with its scheme and host in lower case, because they are case-insensitive.
 fn lowercase_authority(uri: &str) -> String {
     let end = match (scheme(uri), authority_end(uri)) {
         (Some(_), Some(end)) => end,
@@ -96,7 +97,7 @@ fn scheme(uri: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// The end of a URI's host and port; `None` for a URI without a host, such as `urn:a`.
+/// The end of a URI's host and port, or `None` for a URI without a host, such as `urn:a`.
 fn authority_end(uri: &str) -> Option<usize> {
     let start = scheme(uri)?.len() + 1;
     let rest = uri.get(start..)?.strip_prefix("//")?;

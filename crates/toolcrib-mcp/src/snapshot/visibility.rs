@@ -1,7 +1,7 @@
-//! What the clients of a profile may see: which tools, and which servers.
+//! Decides what the clients of a profile may see: which tools, and which servers.
 //!
-//! No other file decides that. What is not visible does not exist for a client: it is in no list, no search result,
-//! no count and no error, and it cannot be called.
+//! No other file decides this. What is not visible does not exist for a client: it is in no list, no search result, no
+//! count and no error, and it cannot be called.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ impl Visibility {
     }
 }
 
-/// The tools of included servers that match `allow` (or all, if `allow` is empty) and do not match `deny`. Patterns
-/// match the name that clients use, `server/tool`, and the server's own name.
+/// The tools of included servers that match `allow` and do not match `deny`. An empty `allow` matches all tools.
+/// Patterns match the name that clients use, `server/tool`, and the server's own name.
 fn visible_tools(
     catalog: &Catalog,
     profile: Option<&Profile>,

@@ -2,9 +2,9 @@
 //!
 //! While a server works on a call it may ask its client something: to sample a model, to fill in a form, to list its
 //! roots. Many clients share one connection, so the question must reach the client whose call it is about. If the
-//! transport reports which call that is, its client is asked. If it does not (stdio), a client is asked only if no
-//! other client has a call in progress: otherwise the question could show one user another's work. An abandoned call
-//! counts as in progress for a while, because the server may still be working on it.
+//! transport reports which call that is, the call's client is asked. The stdio transport does not report it. Then a
+//! client is asked only if no other client has a call in progress, because otherwise the question could show one user
+//! another's work. An abandoned call counts as in progress for a while, because the server may still be working on it.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,16 +24,17 @@ pub(crate) const CLIENT_QUEUE: usize = 16;
 /// The client that made a call, and how the server's messages reach it.
 #[derive(Debug, Clone)]
 pub(crate) struct CallingClient {
-    /// The same for all calls of one client.
+    /// Identifies the client. All calls of one client have the same value.
     pub(crate) client: u64,
-    /// The same for all clients with one name in one profile. In the modern protocol each request counts as a client
-    /// of its own, so an abandoned call is attributed to the group.
+    /// Identifies all clients with the same name in the same profile. In the modern protocol each request counts as a
+    /// client of its own, so an abandoned call is attributed to the group.
     pub(crate) client_group: u64,
     /// Delivers the server's messages to the call.
     pub(crate) messages: mpsc::Sender<ServerMessage>,
 }
 
-/// A request from a server, unparsed: the SDK's types drop fields they do not know and round numbers.
+/// A request from a server. It is not parsed into the SDK's types, because they drop fields that they do not know and
+/// round numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RawRequest {
     pub(crate) method: String,
@@ -50,7 +51,7 @@ pub(crate) enum ServerMessage {
     Log(LoggingMessageNotificationParam, MessageCharge),
 }
 
-/// How long a server may keep working on an abandoned call.
+/// How long an abandoned call counts as in progress, because the server may still be working on it.
 const ABANDONED_FOR: Duration = Duration::from_secs(10);
 /// Maximum number of abandoned calls that are remembered.
 const MAX_ABANDONED: usize = 1_024;
@@ -71,7 +72,7 @@ struct CallTable {
     abandoned: VecDeque<(u64, Instant)>,
 }
 
-/// The registration of one call, removed on drop.
+/// The registration of one call. Dropping this value removes it.
 #[derive(Debug)]
 pub(crate) struct ActiveCall {
     calls: Arc<ActiveCalls>,
@@ -79,7 +80,7 @@ pub(crate) struct ActiveCall {
     finished: bool,
 }
 
-/// Errors for a server whose question reaches no client.
+/// Errors that a server gets if its question reaches no client.
 const NO_CALL: &str = "no call is in progress that this could belong to";
 const AMBIGUOUS: &str =
     "several clients have calls in progress, and the question does not say whose it is";
@@ -99,7 +100,8 @@ impl ActiveCalls {
     }
 
     /// Finds the client that a server's question is for. `call` is the call that the question belongs to, if the
-    /// transport reports it. A call that is being sent and has no id yet may be that call, so this waits for its id.
+    /// transport reports it. A call that is being sent has no id yet and may be the one that the question belongs to,
+    /// so this waits for its id.
     pub(crate) async fn find(
         &self,
         call: Option<&RequestId>,
@@ -142,7 +144,8 @@ impl ActiveCall {
         self.calls.changed.notify_waiters();
     }
 
-    /// Records that the server has answered or is gone, so the call is not abandoned on drop.
+    /// Records that the server has answered or is gone, so that the call does not count as abandoned when this value is
+    /// dropped.
     pub(crate) fn finish(&mut self) {
         self.finished = true;
     }
@@ -153,7 +156,7 @@ impl Drop for ActiveCall {
         {
             let mut table = self.calls.lock();
             let call = table.in_progress.remove(&self.key);
-            // The server does not work on a call that was never sent.
+            // A call that was never sent is not abandoned, because the server does not work on it.
             if let Some((Some(_), client)) = call.filter(|_| !self.finished) {
                 if table.abandoned.len() >= MAX_ABANDONED {
                     table.abandoned.pop_front();

@@ -1,9 +1,9 @@
 //! A transport that answers the server's requests, so that the SDK sees only responses and notifications.
 //!
 //! The SDK would start a task for each request of a server and queue the answers without limit. Here each request was
-//! accepted by [`super::server_requests`] and holds a permit until its answer is written, so their number is limited.
-//! The gateway's own notifications are limited too: each cancelled call sends one, and they pile up if the server does
-//! not read.
+//! accepted by [`super::server_requests`] and holds a permit until its answer is written, so the number of requests is
+//! limited. The gateway's own notifications are limited too, because each cancelled call sends one, and they pile up if
+//! the server does not read.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use super::question_router::QuestionRouter;
 use super::server_requests::{AcceptedRequests, RequestAction, ServerRequest};
 use super::tap::Tap;
 
-/// Maximum number of notifications that wait to be written. More are dropped: a server that does not read would not act
-/// on them.
+/// Maximum number of notifications that wait to be written. Further ones are dropped, because a server that does not
+/// read would not act on them.
 const MAX_NOTIFICATIONS: usize = 1_024;
 
-/// A question with the client's answer, which is `None` if the server cancelled the question.
+/// A question with the client's answer. The answer is `None` if the server cancelled the question.
 struct AnsweredQuestion {
     id: RequestId,
     answer: Option<Result<Value, ErrorData>>,
     permit: OwnedSemaphorePermit,
 }
 
-/// A transport without the server's requests.
+/// A transport that keeps the server's requests from the SDK.
 pub(super) struct AnsweringTransport<T> {
     inner: T,
     tap: Arc<Tap>,
@@ -107,7 +107,7 @@ impl<T: Transport<RoleClient>> AnsweringTransport<T> {
         };
         let sent = self.inner.send(message);
         self.sending.push(Box::pin(async move {
-            // A failed write also ends the connection, and the error is reported there.
+            // The error can be ignored, because a failed write also ends the connection, which reports the error.
             let _ = sent.await;
             drop((permit, charge));
         }));
@@ -123,8 +123,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for AnsweringTransport<T> {
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
         let is_notification = matches!(message, JsonRpcMessage::Notification(_));
         let permit = Arc::clone(&self.notifications).try_acquire_owned();
-        // `send` is called even if the notification is dropped: over HTTP, that call alone cancels the request in
-        // question.
+        // `send` is called even if the notification is dropped, because over HTTP this call is what cancels the
+        // request.
         let sent = self.inner.send(message);
         async move {
             match (is_notification, permit) {

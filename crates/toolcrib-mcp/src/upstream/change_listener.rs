@@ -1,4 +1,4 @@
-//! Listens for changes that a modern server announces. Legacy servers announce changes without being asked.
+//! Listens for changes that a modern server announces. Legacy servers announce changes without a subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use super::connection_handle::ConnectionHandle;
 /// How long to wait before listening again after the server ended the stream.
 const LISTEN_AGAIN: Duration = Duration::from_mins(1);
 
-/// A `subscriptions/listen` stream to a modern server; empty for a legacy server. Stops on drop.
+/// A task that reads a `subscriptions/listen` stream of a modern server. For a legacy server there is no task. Dropping
+/// this value stops the task.
 pub(super) struct ChangeListener(Option<JoinHandle<()>>);
 
 impl ChangeListener {
-    /// Listens for changes of the server's lists and of these resources, as far as the server supports that.
+    /// Listens for changes of the server's lists and of these resources, as far as the server supports this.
     pub(super) fn start(connection: &ConnectionHandle, resources: Vec<String>) -> Self {
         let filter = SubscriptionFilter::builder()
             .tools_list_changed()
@@ -30,10 +31,10 @@ impl ChangeListener {
         let (peer, tap) = (connection.peer.clone(), Arc::clone(&connection.tap));
         Self(Some(tokio::spawn(async move {
             if let Ok(mut changes) = peer.listen(filter).await {
-                // A change between the last fetch of the lists and now was not announced, so the lists are fetched
-                // again.
+                // A change between the last fetch of the lists and the start of this stream was not announced, so the
+                // lists are fetched again.
                 tap.mark_lists_changed();
-                // The tap has already handled each change; the stream only has to be drained.
+                // The tap has already handled each change, so the stream only has to be drained.
                 while let Ok(Some(_)) = changes.next().await {}
             }
             tokio::time::sleep(LISTEN_AGAIN).await;

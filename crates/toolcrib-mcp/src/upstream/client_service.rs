@@ -7,13 +7,13 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
 
-/// The service that the SDK calls for a server's messages. None should arrive here: [`super::answering_transport`]
-/// answers requests, and the tap handles notifications.
+/// The service that the SDK calls for a server's messages. No message should arrive here, because
+/// [`super::answering_transport`] answers requests, and the tap handles notifications.
 #[derive(Debug)]
 pub(crate) struct ClientService;
 
-/// What the gateway announces to servers: every capability that one of its clients may have. Servers offer some tools
-/// only to clients with certain capabilities, and a connection is made before its clients are known.
+/// The gateway announces every capability that one of its clients may have. Servers offer some tools only to clients
+/// with certain capabilities, and a connection is made before its clients are known.
 fn client_config() -> ClientConfig {
     let mut elicitation = ElicitationCapability::default();
     elicitation.form = Some(FormElicitationCapability::default());

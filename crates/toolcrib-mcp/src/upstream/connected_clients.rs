@@ -1,7 +1,7 @@
 //! The connected legacy clients, for questions that belong to no call.
 //!
 //! A server may request its client's roots as soon as it starts. If only one connected client can see the server, that
-//! client is asked; if several can, none is asked.
+//! client is asked. If several clients can see it, none of them is asked.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::active_calls::{CLIENT_QUEUE, CallingClient, ServerMessage};
 
-/// Whether a client may see the server of this name.
+/// Returns whether a client may see the server of this name.
 type ServerFilter = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// The connected clients, by their ids.
@@ -25,7 +25,7 @@ impl fmt::Debug for ConnectedClients {
     }
 }
 
-/// The registration of one client, removed on drop.
+/// The registration of one client. Dropping this value removes it.
 #[derive(Debug)]
 pub(crate) struct ConnectedClient {
     clients: Arc<ConnectedClients>,
@@ -37,8 +37,8 @@ impl ConnectedClients {
         self.0.lock()
     }
 
-    /// Registers a client until the returned value is dropped. The receiver yields the messages that servers send to
-    /// the client.
+    /// Registers a client until the returned value is dropped. The returned receiver yields the messages that servers
+    /// send to the client.
     pub(crate) fn register(
         self: &Arc<Self>,
         client: u64,

@@ -16,11 +16,11 @@ const REASON_CHARS: usize = 300;
 #[derive(Debug)]
 pub(super) struct ConnectionFailure {
     pub(super) reason: String,
-    /// What the operator can do about it.
+    /// What the operator can do about the failure.
     pub(super) hint: Option<String>,
     /// Whether a login is required first.
     pub(super) needs_login: bool,
-    /// Whether the gateway ended the connection. Then the exit status of the server's process is not the reason.
+    /// Whether the gateway ended the connection. If so, the exit status of the server's process is not the reason.
     pub(super) by_gateway: bool,
 }
 
@@ -34,7 +34,7 @@ impl ConnectionFailure {
         Self { hint: Some(hint.into()), ..Self::new(reason) }
     }
 
-    /// The gateway disconnected the server because it exceeded a limit.
+    /// The failure of a server that the gateway disconnected because it exceeded a limit.
     pub(super) fn limit_violation(reason: impl fmt::Display) -> Self {
         let hint = "if it needs more than others, raise `server_requests` in `[gateway.limits]`";
         Self { by_gateway: true, ..Self::with_hint(reason, hint) }
@@ -45,13 +45,13 @@ impl ConnectionFailure {
         Self { needs_login: true, ..Self::with_hint("it requires a login", hint) }
     }
 
-    /// The server did not answer within `limit`.
+    /// The failure of a server that did not answer within `limit`.
     pub(super) fn timed_out(limit: Duration) -> Self {
         let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
         Self::with_hint(format!("it did not answer within {:.0} s", limit.as_secs_f64()), hint)
     }
 
-    /// The same failure with secrets masked, and the reason on one line.
+    /// Masks secrets in the failure, and reduces its reason to one line.
     pub(super) fn masked(self, secrets: &Secrets) -> Self {
         let reason = shorten(&one_line(&secrets.mask(&self.reason)), REASON_CHARS).into_owned();
         Self { reason, ..self }

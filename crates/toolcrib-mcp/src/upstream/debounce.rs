@@ -1,19 +1,19 @@
-//! When to fetch a server's lists again after they changed.
+//! Decides when to fetch a server's lists again after they changed.
 //!
 //! The code is pure: the current time is a parameter. Some servers announce a change for every tool they add. The lists
 //! are fetched when no change was announced for a moment, and every two seconds during a burst that does not end.
 
 use std::time::{Duration, Instant};
 
-/// How long no change may be announced before the lists are fetched.
+/// The lists are fetched when no change was announced for this long.
 const QUIET: Duration = Duration::from_millis(300);
-/// Maximum time that a burst may delay the refresh.
+/// Maximum time that a burst of changes may delay the refresh.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// Combines a burst of changes into one refresh.
 #[derive(Debug, Default)]
 pub(crate) struct Debounce {
-    /// The first and the last change of the current burst.
+    /// The times of the first and the last change of the current burst.
     burst: Option<(Instant, Instant)>,
 }
 
@@ -23,7 +23,7 @@ impl Debounce {
         self.burst = Some((self.burst.map_or(now, |(first, _)| first), now));
     }
 
-    /// When to refresh; `None` if nothing has changed.
+    /// When to refresh the lists, or `None` if nothing has changed.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.burst.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of refreshes that this many changes cause, with one change each millisecond.
+    /// The number of refreshes that are caused by this many changes, one in each millisecond.
     fn refreshes(changes: u64) -> usize {
         let (start, mut debounce, mut refreshes) = (Instant::now(), Debounce::default(), 0);
         for at in 0..changes + 10_000 {

@@ -1,7 +1,7 @@
 //! A list as its server sent it, stored as JSON text.
 //!
-//! The lists are most of what the gateway holds in memory for a server, and they are read only when something changes:
-//! when the catalog is built, and when they are saved for the next run. Parsed, they would take ten times the memory.
+//! The lists are most of what the gateway holds in memory for a server. They are read only when the catalog is built
+//! and when they are saved for the next run. As parsed values, they would take ten times the memory.
 
 use serde::de::{Error as _, IgnoredAny};
 use serde::ser::Error as _;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// A list of tools, prompts, resources or templates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definitions {
-    /// A JSON array.
+    /// The entries as a JSON array.
     text: Box<str>,
     count: usize,
 }
@@ -48,7 +48,7 @@ impl Definitions {
         serde_json::from_str(self.json()).unwrap_or_default()
     }
 
-    /// The name of each entry, or an empty string if it has none.
+    /// The name of each entry. An entry without a name counts as an empty string.
     pub(crate) fn names(&self) -> Vec<String> {
         #[derive(Deserialize)]
         struct NameField {
@@ -60,7 +60,7 @@ impl Definitions {
     }
 }
 
-/// Writes a list entry by entry.
+/// Builds a list entry by entry.
 #[derive(Debug, Default)]
 pub(super) struct DefinitionsWriter {
     text: String,
@@ -68,7 +68,7 @@ pub(super) struct DefinitionsWriter {
 }
 
 impl DefinitionsWriter {
-    /// Adds an entry, given as JSON.
+    /// Adds an entry, given as JSON text.
     pub(super) fn push(&mut self, entry: &str) {
         self.text.push(if self.count == 0 { '[' } else { ',' });
         self.text.push_str(entry);

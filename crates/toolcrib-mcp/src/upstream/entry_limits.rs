@@ -1,7 +1,7 @@
 //! Maximum sizes of the prompts, resources and templates that a server lists.
 //!
 //! As with tools, an entry whose name or URI is too long is withheld, because its server would not recognise a
-//! shortened one. A description that is too long is cut.
+//! shortened name or URI. A description that is too long is truncated.
 
 use serde_json::Value;
 
@@ -11,12 +11,12 @@ use super::message_budget::memory_of;
 const NAME_BYTES: usize = 1 << 10;
 /// Maximum length of a URI or a URI template, in bytes.
 pub(crate) const URI_BYTES: usize = 8 << 10;
-/// Maximum length of a description, in bytes. The rest is cut.
+/// Maximum length of a description, in bytes. Longer descriptions are truncated.
 const DESCRIPTION_BYTES: usize = 16 << 10;
 /// Maximum size of an entry in memory, in bytes.
 const ENTRY_BYTES: usize = 128 << 10;
 
-/// Cuts the description of an entry to its maximum length.
+/// Truncates the description of an entry to the maximum length.
 pub(super) fn cut_description(entry: &mut Value) {
     if let Some(Value::String(text)) = entry.get_mut("description")
         && text.len() > DESCRIPTION_BYTES

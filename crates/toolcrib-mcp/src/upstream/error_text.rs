@@ -9,7 +9,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-/// The messages of an error and its sources, on one line.
+/// The messages of an error and of its sources, on one line.
 pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -33,7 +33,7 @@ pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
     messages.join(": ")
 }
 
-/// The inner error of one that only names a layer of the SDK.
+/// Some of the SDK's errors only name a layer of the SDK. For these, returns the error inside.
 fn inner_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(ClientInitializeError::TransportError { error, .. }) = error.downcast_ref() {
         return Some(&*error.error);

@@ -1,4 +1,4 @@
-//! How long requests wait for the first answer of a server whose lists are not known.
+//! Limits how long requests wait for the first answer of a server whose lists are not known.
 //!
 //! The first request that has to wait sets the deadline, and no later request waits beyond it. So a server that hangs
 //! delays its clients once, and not on each of their requests. Rejected: limiting the wait of each session, because the
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The deadlines of one server, each set by the first request that waits.
+/// The deadlines of one server. Each deadline is set by the first request that waits.
 #[derive(Debug, Default)]
 pub(crate) struct FirstAnswerDeadlines {
     list: OnceLock<Instant>,
@@ -17,12 +17,14 @@ pub(crate) struct FirstAnswerDeadlines {
 }
 
 impl FirstAnswerDeadlines {
-    /// When to answer a list request even if the server has not answered. `wait` is the maximum time from now on.
+    /// When to answer a list request even if the server has not answered. If this is the first such request, the
+    /// deadline is `wait` from now.
     pub(crate) fn list(&self, wait: Duration) -> Instant {
         deadline(&self.list, wait)
     }
 
-    /// When to answer a search that has hits, but no measure of their confidence, even if the server has not answered.
+    /// When to answer a search even if the server has not answered. This is for a search that has hits, but no measure
+    /// of their confidence.
     pub(crate) fn search(&self, wait: Duration) -> Instant {
         deadline(&self.search, wait)
     }

@@ -9,13 +9,13 @@ use rmcp::model::{
 use super::connection_handle::ConnectionHandle;
 use super::upstream_error::UpstreamError;
 
-/// Sends a small request. Any answer, even an error, counts as healthy.
+/// Sends a small request. Any answer, even an error, shows that the server still answers.
 pub(super) async fn check(
     connection: &ConnectionHandle,
     timeout: Duration,
 ) -> Result<(), UpstreamError> {
-    // The modern protocol has no ping. `server/discover` cannot be used: the SDK answers it from its cache, and blocks
-    // other messages while it sends it. So one page of the tool list is requested.
+    // The modern protocol has no ping. `server/discover` cannot be used, because the SDK answers it from its cache, and
+    // blocks other messages while it sends it. So one page of the tool list is requested.
     let request = if connection.is_modern() {
         let list: ListToolsRequest = RequestOptionalParam::default();
         ClientRequest::ListToolsRequest(list)

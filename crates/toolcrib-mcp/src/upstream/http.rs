@@ -1,8 +1,8 @@
 //! The HTTP transport to a server (Streamable HTTP), with every message inspected by the tap.
 //!
-//! The SDK implements the protocol (sessions, resumption, both eras); this client sends the requests. It differs from
-//! the SDK's own client in three ways: results are taken before they are parsed into types, bodies have a size limit,
-//! as events do, and redirects are not followed, since they would send the token elsewhere.
+//! The SDK implements the protocol, with sessions, resumption and both eras. This client sends the requests. It differs
+//! from the SDK's own client in three ways. Results are taken before they are parsed into types. Bodies have a size
+//! limit, as events do. Redirects are not followed, because they would send the token elsewhere.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -35,8 +35,8 @@ use crate::raw_arguments::message_to_json;
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
-/// Minimum time between two fetches of the lists that are caused by opening the change stream. A proxy between us and
-/// the server may close that stream every few seconds.
+/// Minimum time between two fetches of the lists that are caused by opening the change stream. A proxy between the
+/// gateway and the server may close that stream every few seconds.
 const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum length of the excerpt of a body in an error, in characters.
 const EXCERPT_CHARS: usize = 200;
@@ -45,7 +45,7 @@ pub(super) type Error = StreamableHttpError<reqwest::Error>;
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// An HTTP client for the SDK whose messages pass through the tap.
+/// The HTTP client that the SDK uses. Its messages pass through the tap.
 #[derive(Debug, Clone)]
 pub(crate) struct TappedHttp {
     client: reqwest::Client,
@@ -56,7 +56,8 @@ pub(crate) struct TappedHttp {
     next_refetch: Arc<Mutex<Option<Instant>>>,
 }
 
-/// The SDK needs the tool list to know which parameters are sent as headers.
+/// Whether the SDK also needs the result of a request. It needs the tool list to know which parameters are sent as
+/// headers.
 fn sdk_needs_result(method: &str) -> bool {
     method == "tools/list"
 }
@@ -66,13 +67,14 @@ impl TappedHttp {
         Self { client, tap, limit, next_refetch: Arc::default() }
     }
 
-    /// Changes are not announced while there is no stream, so the lists are fetched again: at once, or after the
-    /// minimum interval if they were fetched for this reason shortly before.
+    /// Called when the change stream was opened. While there was no stream, changes were not announced, so the lists
+    /// are fetched again. They are fetched at once, or after the minimum interval if they were fetched for this reason
+    /// shortly before.
     fn stream_opened(&self) {
         let now = Instant::now();
         let mut next = self.next_refetch.lock();
         match *next {
-            // The next fetch is more than one interval away, so it is already scheduled.
+            // A fetch is already scheduled if the time of the next one is more than one interval away.
             Some(at) if at > now + MIN_REFETCH_INTERVAL => {}
             Some(at) if at > now => {
                 *next = Some(at + MIN_REFETCH_INTERVAL);
@@ -91,8 +93,8 @@ impl TappedHttp {
         }
     }
 
-    /// The events that the SDK should see. A request of the server waits for an answer permit, and so do the events
-    /// after it on the same stream.
+    /// The events that the SDK should see. If an event is a request of the server, it waits for an answer permit, and
+    /// so do the events after it on the same stream.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let limit = self.limit;
@@ -176,8 +178,8 @@ impl TappedHttp {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        // The response to a notification or an answer is not read: as a stream, it could stay open as long as the
-        // server likes.
+        // The response to a notification or an answer is not read, because it could be a stream that stays open as long
+        // as the server likes.
         if status.is_success() && origin.is_none() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -231,7 +233,8 @@ fn error_response(
 ) -> Result<StreamableHttpPostResponse, Error> {
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
     let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // A legacy server may reject the probe with any error, and the error may lack the probe's id.
+    // A legacy server may reject the probe with any error, and the error may lack the probe's id. So the error gets
+    // that id here.
     if let JsonRpcMessage::Request(request) = sent
         && matches!(request.request, ClientRequest::DiscoverRequest(_))
         && !has_session
@@ -261,7 +264,7 @@ fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
     let header = response.headers().get(WWW_AUTHENTICATE);
     let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
     match response.status() {
-        // Some servers send this status without a challenge.
+        // Some servers send this status without a challenge, but it still means that a login is required.
         StatusCode::UNAUTHORIZED => {
             let error = AuthRequiredError::new(text.unwrap_or_default());
             Some(StreamableHttpError::AuthRequired(error))
@@ -273,7 +276,7 @@ fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
     }
 }
 
-/// The error without its URL, which may contain a key. Errors go to logs and clients.
+/// Removes the URL from an error, because the URL may contain a key, and errors go to logs and clients.
 pub(super) fn without_url(error: reqwest::Error) -> reqwest::Error {
     error.without_url()
 }
@@ -335,7 +338,7 @@ impl StreamableHttpClient for TappedHttp {
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
             .await
             .map_err(error_without_url)?;
-        // A resumed stream repeats the missed events, so the lists need not be fetched.
+        // A resumed stream repeats the missed events, so the lists need not be fetched again.
         if !resumes {
             self.stream_opened();
         }

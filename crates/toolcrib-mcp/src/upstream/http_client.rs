@@ -1,8 +1,8 @@
 //! The HTTP client of one server, with or without an OAuth token.
 //!
-//! There is one type for both, because the SDK's transport and everything above it are compiled once for each type of
-//! client, and a second type adds 8 s to the release build. The SDK's limit on the size of an event is not passed on:
-//! [`TappedHttp`] has the same limit.
+//! There is one type for both cases, because the SDK's transport and everything above it are compiled once for each
+//! type of client, and a second type adds 8 s to the release build. The SDK's limit on the size of an event is not
+//! passed on, because [`TappedHttp`] has the same limit.
 
 use std::sync::Arc;
 
@@ -12,12 +12,11 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHt
 
 use super::http::{Error, Events, Headers, TappedHttp};
 
-/// The HTTP client of one server.
 #[derive(Clone)]
 pub(super) enum HttpClient {
-    /// Without a login.
+    /// A client that sends no token.
     Plain(TappedHttp),
-    /// With a login: the token is sent with each request, and refreshed when it expires.
+    /// A client that sends the token of a login with each request, and refreshes the token when it expires.
     SignedIn(AuthClient<TappedHttp>),
 }
 

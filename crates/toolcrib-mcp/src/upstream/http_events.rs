@@ -12,11 +12,11 @@ use super::server_requests::is_request;
 use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 
-/// Minimum time before a stream that ended is opened again. A server sets this time with `retry`, and zero would mean
-/// reconnecting without a pause.
+/// Minimum time before a stream that ended is opened again. A server can set a different time with `retry`, and zero
+/// would mean reconnecting without a pause.
 pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 
-/// The event as the SDK should see it. An event that was handled here loses its data.
+/// Returns the event as the SDK should see it. The data of an event that was handled here is removed.
 pub(super) async fn inspect_event(
     tap: &Tap,
     mut event: Sse,
@@ -46,7 +46,8 @@ pub(super) async fn inspect_event(
         return event;
     };
     if is_request(&value) {
-        // The SDK does not see the event, and its text must not take memory while the request waits.
+        // The data is removed, because the SDK does not need to see the request, and its text must not take memory
+        // while the request waits.
         event.data = None;
     }
     let Ok(permit) = tap.admit(&value).await else { return event };
@@ -55,7 +56,7 @@ pub(super) async fn inspect_event(
         Disposition::Answered(id) => {
             event.data = Some(json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string());
         }
-        // The event stays for its id, from which the stream can be resumed.
+        // The SDK still gets the event without its data, because the stream can be resumed from the event's id.
         Disposition::Consumed => event.data = None,
     }
     event

@@ -1,8 +1,8 @@
 //! A limit on the memory of the messages from one server that wait to be delivered.
 //!
 //! Progress, log lines, questions and answers wait in separate queues, each with a maximum number of messages. A single
-//! message may take megabytes, so a limit on their number is not enough. Every waiting message is also charged to one
-//! budget per connection, in bytes of memory, and a message that does not fit is rejected or dropped.
+//! message may take megabytes, so a limit on the number of messages is not enough. Every waiting message is also
+//! charged to one budget per connection, in bytes of memory, and a message that does not fit is rejected or dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ pub(crate) struct MessageBudget {
     bytes_left: Arc<AtomicUsize>,
 }
 
-/// A part of a budget, returned on drop.
+/// A part of a budget. Dropping this value returns it to the budget.
 #[derive(Debug)]
 pub(crate) struct MessageCharge {
     bytes_left: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl MessageBudget {
         Self { bytes_left: Arc::new(AtomicUsize::new(bytes)) }
     }
 
-    /// Charges the memory of a message, if that much is left.
+    /// Charges the memory of a message to the budget. Returns `None` if not enough is left.
     pub(crate) fn charge(&self, message: &Value) -> Option<MessageCharge> {
         self.take(memory_of(message))
     }
@@ -45,12 +45,12 @@ impl Drop for MessageCharge {
     }
 }
 
-/// The memory that a value takes, in bytes, without the allocator's overhead. Rejected: the length of its text, because
-/// a list of small numbers takes 16 times that.
+/// The memory that a value takes, in bytes, without the allocator's overhead. Rejected: the length of the value's text,
+/// because a list of small numbers takes 16 times as much memory as its text.
 pub(crate) fn memory_of(value: &Value) -> usize {
-    /// A map entry without its value: the key, its hash and its index slot.
+    /// Memory of a map entry without its value: the key, its hash and its index slot.
     const ENTRY: usize = size_of::<String>() + 2 * size_of::<usize>();
-    /// A map's index, and the entries that the map allocates at once.
+    /// Memory of a map's index, and of the entries that the map allocates at once.
     const BLOCK: usize = 256;
     let inside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// In any order of charges and drops, the total never exceeds the budget, and all of it is returned.
+        /// In any order of charges and drops, the charges never exceed the budget, and all of it is returned.
         #[test]
         fn charges_never_exceed_the_budget(steps in prop::collection::vec((any::<bool>(), 0_usize..400), 0..200)) {
             let budget = MessageBudget::new(1_000);

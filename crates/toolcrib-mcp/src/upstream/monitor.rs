@@ -16,7 +16,7 @@ use crate::config::seconds;
 
 /// How often a server that is connected over HTTP is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// When to check again if the server was busy.
+/// How long to wait before the next check if the server was busy.
 const BUSY_RECHECK: Duration = Duration::from_secs(1);
 /// Timeout of a health check, and of subscribing again after a reconnect.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -88,7 +88,8 @@ impl Upstream {
                 }
                 () = self.health_check.notified() => {
                     // A server that works on a call may be too busy to answer a check. It is checked anyway if a call
-                    // timed out and it has sent nothing since.
+                    // timed out or found the connection broken, and the server has been silent for longer than
+                    // `CHECK_TIMEOUT`.
                     let reported = self.reported_broken.load(Ordering::Relaxed);
                     let silent = reported && handle.tap.silent_for() > CHECK_TIMEOUT;
                     if !self.is_idle() && !silent {

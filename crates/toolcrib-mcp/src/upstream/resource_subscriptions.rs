@@ -10,8 +10,9 @@ use rmcp::model::{
 use super::{ConnectionHandle, Upstream, UpstreamError};
 use crate::config::seconds;
 
-/// Marks a resource as unconfirmed on drop: a request that was dropped before its answer may or may not have changed
-/// the server's subscription, so the next client that subscribes or unsubscribes must send it again.
+/// Marks a resource as unconfirmed when this value is dropped. A request that was dropped before its answer may or may
+/// not have changed the server's subscription, so the request must be sent again when the next client subscribes or
+/// unsubscribes.
 struct UnconfirmedOnDrop<'a> {
     upstream: &'a Upstream,
     uri: &'a str,
@@ -25,14 +26,14 @@ impl Drop for UnconfirmedOnDrop<'_> {
 }
 
 impl Upstream {
-    /// Takes over the subscriptions of the server that this one replaces.
+    /// Takes over the subscriptions of `before`, the server that this server replaces.
     pub(crate) fn adopt_subscriptions(&self, before: &Self) {
         let watched = before.watched_resources();
         self.watched_resources.lock().extend(watched);
     }
 
-    /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated once the lock is held, since subscribe
-    /// and unsubscribe may race. May be dropped at any await.
+    /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated only when the lock is held, because
+    /// subscribe and unsubscribe may race. This future may be dropped at any await.
     pub(crate) async fn watch_resource(
         &self,
         uri: &str,

@@ -12,7 +12,8 @@ use super::restart_backoff::{self, RestartBackoff};
 use super::{ProtocolEra, ServerPhase, Upstream};
 use crate::config::seconds;
 
-/// How long a starting server holds its start permit. A slower server continues without it, and the next one may start.
+/// How long a starting server holds its start permit. If it takes longer, it continues without the permit, and the next
+/// server may start.
 const START_PERMIT_TIME: Duration = Duration::from_secs(3);
 /// Maximum time for sending the last cancellations to a server that is stopped.
 const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
@@ -73,7 +74,7 @@ impl Upstream {
         let connected = async {
             let mut connecting = std::pin::pin!(tokio::time::timeout(timeout, self.connect()));
             let soon = tokio::time::timeout(START_PERMIT_TIME, &mut connecting).await;
-            // A slow server does not keep the next ones from starting.
+            // A slow server must not prevent other servers from starting.
             drop(permit);
             match soon {
                 Ok(connected) => connected,
@@ -95,7 +96,7 @@ impl Upstream {
         let failure = self.monitor_until_closed(&mut connection).await;
         let failure = connection.masked(failure);
         self.connection.store(None);
-        // Reading the server's exit status and stderr may take a moment, so its status changes before that.
+        // The status is changed first, because reading the server's exit status and stderr may take a moment.
         self.set_status(|status| {
             status.phase = ServerPhase::Down;
             status.reason = Some(failure.reason.clone());

@@ -1,16 +1,16 @@
-//! How long to wait before a server is restarted.
+//! Decides how long to wait before a server is restarted.
 //!
 //! The code is pure: time and jitter are parameters. The delay doubles with each failure, with jitter so that many
-//! servers do not restart at the same moment. After five failures in a row it is one minute. Only a connection that
-//! lasted for a while counts as a success: a server that starts and crashes every two seconds is failing.
+//! servers do not restart at the same moment. After five failures in a row the delay is one minute. Only a connection
+//! that lasted for a while counts as a success, because a server that starts and crashes every two seconds is failing.
 
 use std::time::Duration;
 
-/// The first delay.
+/// The delay after the first failure.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The delay after [`MAX_FAILURES`] failures in a row.
 const MAX_DELAY: Duration = Duration::from_mins(1);
-/// Failures in a row after which the delay is [`MAX_DELAY`].
+/// The number of failures in a row after which the delay is [`MAX_DELAY`].
 const MAX_FAILURES: u32 = 5;
 /// How long a connection must last to count as a success.
 const SUCCESS: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ pub(crate) struct RestartBackoff {
 
 impl RestartBackoff {
     /// The delay after a connection that lasted `connected_for`, which is zero if connecting failed. `jitter` is
-    /// between 0 and 1, and changes the delay by 20 % at most.
+    /// between 0 and 1, and changes the delay by at most 20 %.
     pub(crate) fn next_delay(&mut self, connected_for: Duration, jitter: f64) -> Duration {
         self.failures = if connected_for >= SUCCESS { 1 } else { self.failures.saturating_add(1) };
         let delay = if self.has_reached_max() {
@@ -89,8 +89,8 @@ mod tests {
     }
 
     proptest! {
-        /// Delays stay within their bounds, five failures in a row reach the maximum, and a connection that lasted
-        /// resets the count.
+        /// Delays stay within their bounds, five failures in a row reach the maximum, and a connection that lasted long
+        /// enough resets the count.
         #[test]
         fn delays_are_bounded_and_grow(attempts in prop::collection::vec((0_u64..60, 0.0..=1.0_f64), 1..40)) {
             let mut backoff = RestartBackoff::default();
@@ -101,8 +101,8 @@ mod tests {
                 let delay = backoff.next_delay(connected_for, jitter);
                 prop_assert!(delay >= FIRST_DELAY.mul_f64(0.8) && delay <= MAX_DELAY.mul_f64(1.2));
                 prop_assert_eq!(backoff.has_reached_max(), in_a_row >= MAX_FAILURES);
-                // Even the shortest delay after a failure is at least as long as the longest delay after the failure
-                // before it.
+                // Even the shortest delay after a failure is at least as long as the longest delay after the previous
+                // failure.
                 let mut before = RestartBackoff { failures: in_a_row.saturating_sub(2) };
                 if (2..=MAX_FAILURES).contains(&in_a_row) {
                     prop_assert!(delay >= before.next_delay(Duration::ZERO, 1.0));

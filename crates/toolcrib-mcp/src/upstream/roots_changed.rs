@@ -1,4 +1,4 @@
-//! Notifies a server that its client's roots changed.
+//! Notifies a server that the roots of its client changed.
 
 use rmcp::model::{ClientNotification, RootsListChangedNotification};
 
@@ -8,7 +8,7 @@ impl Upstream {
     /// Notifies a legacy server that its client's roots changed.
     ///
     /// A client may keep changing its roots while the server does not read, so at most one notification waits while
-    /// another is being sent. It covers all changes up to the time when it is sent.
+    /// another is being sent. The waiting notification covers all changes up to the time when it is sent.
     pub(crate) async fn notify_roots_changed(&self) {
         let Ok(waiting) = self.roots_waiting.try_lock() else { return };
         let _sending = self.roots_sending.lock().await;

@@ -1,19 +1,19 @@
-//! The secrets in a server's config, masked in everything that the server says when it fails.
+//! The secrets in a server's config. They are masked in everything that the server writes when it fails.
 
 use url::Url;
 
 use crate::Secret;
 use crate::config::{Server, Transport, masked};
 
-/// Minimum length of a masked value, in bytes. Shorter ones may be ordinary words.
+/// Minimum length of a value that is masked, in bytes. Shorter values may be ordinary words.
 const MIN_BYTES: usize = 6;
 
-/// The values of one server's environment and headers, and the arguments that look like keys.
+/// The values of one server's environment variables and headers, and the arguments that look like keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// The secrets of a server whose references are expanded.
+    /// The secrets of a server. The references in its config must already be expanded.
     pub(super) fn of(server: &Server) -> Self {
         let mut secrets: Vec<Secret> = match (&server.transport, &masked(server).transport) {
             (Transport::Stdio { args, env, .. }, Transport::Stdio { args: shown, .. }) => {
@@ -28,7 +28,8 @@ impl Secrets {
             }
             _ => Vec::new(),
         };
-        // A server may repeat the key of `Bearer KEY` or `--key=KEY` without the text before it.
+        // A server may write the key of `Bearer KEY` or `--key=KEY` without the text before it, so the key alone is
+        // also masked.
         let tails = secrets.iter().flat_map(|secret| {
             [' ', '=', ':']
                 .map(|mark| secret.expose().split_once(mark).map(|(_, tail)| tail.trim()))
@@ -36,12 +37,12 @@ impl Secrets {
         let tails: Vec<Secret> = tails.flatten().map(Secret::from).collect();
         secrets.extend(tails);
         secrets.retain(|secret| secret.expose().len() >= MIN_BYTES);
-        // The longest secrets come first, because one secret may contain another.
+        // The longest secrets are masked first, because one secret may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(secrets)
     }
 
-    /// The text with `***` in place of each secret.
+    /// Replaces each secret in a text with `***`.
     pub(super) fn mask(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), "***"))
     }

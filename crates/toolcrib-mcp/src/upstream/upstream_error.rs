@@ -1,4 +1,4 @@
-//! Why a request to a server has no result.
+//! Errors of requests to a server.
 
 use rmcp::model::ErrorData;
 use thiserror::Error;
@@ -6,10 +6,10 @@ use thiserror::Error;
 /// Why a request to a server has no result.
 #[derive(Debug, Clone, Error)]
 pub(crate) enum UpstreamError {
-    /// The server answered with an error. It goes to the client, without hidden characters.
+    /// The server answered with an error, which is sent to the client without hidden characters.
     #[error("{}", .0.message)]
     Rejected(ErrorData),
-    /// The connection ended first.
+    /// The connection ended before the server answered.
     #[error("{0}")]
     Closed(String),
     /// The server did not answer within this many seconds.

@@ -1,4 +1,4 @@
-//! The documentation page of the config is correct.
+//! Tests that the documentation page about the config is correct.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn blocks(page: &str) -> Vec<&str> {
     parts.filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// The keys of a section, from the error about an unknown key.
+/// Returns the keys that the section in `text` may contain, taken from the error about its unknown key.
 fn known_keys(text: &str) -> BTreeSet<String> {
     let error = read_file(text).unwrap_err().problem;
     let (_, known) = error.split_once(", expected one of ").unwrap();
@@ -41,7 +41,8 @@ fn the_first_block_shows_the_defaults() {
     assert_eq!(http, HttpSettings::default());
 }
 
-/// The test above does not notice a missing key. A key without a default is shown in a comment.
+/// Checks that the page shows every key, because the test above does not notice a missing one. The page shows keys
+/// without a default in comments.
 #[test]
 fn the_first_block_names_every_key() {
     let page = page();

@@ -1,4 +1,4 @@
-//! Expanding the references in a server's config.
+//! Tests of the expansion of references, such as `${VAR}`, in a server's config.
 
 use toolcrib_mcp::config::{OAuth, Server};
 use toolcrib_server::expand::Reference;

@@ -26,19 +26,19 @@ use url::Url;
 pub(crate) struct FakeSettings {
     /// Overrides fields of the authorization server's metadata.
     pub(crate) metadata: Map<String, Value>,
-    /// Whether it publishes no metadata.
+    /// Whether the authorization server publishes no metadata.
     pub(crate) no_metadata: bool,
-    /// Sent as `iss` instead of the issuer. If empty, no `iss` is sent.
+    /// The `iss` of the callback. If it is `None`, the issuer is sent; if it is empty, no `iss` is sent.
     pub(crate) iss: Option<String>,
-    /// The response to token requests, instead of a token.
+    /// The status and body that token requests receive instead of a token.
     pub(crate) token_response: Option<(StatusCode, Value)>,
     /// Redirects token requests to this URL.
     pub(crate) token_redirect: Option<String>,
-    /// Issued at registration.
+    /// The client secret that is issued at registration.
     pub(crate) client_secret: Option<String>,
     /// The number of token requests received.
     pub(crate) token_requests: u32,
-    /// Token requests are answered once this is true.
+    /// If set, token requests are answered only once this is true.
     pub(crate) token_gate: Option<watch::Receiver<bool>>,
     pub(crate) expires_in: u64,
     /// The access token that the MCP server accepts.
@@ -48,7 +48,8 @@ pub(crate) struct FakeSettings {
     /// The number of requests that followed the redirect.
     pub(crate) redirected: u32,
     pub(crate) registrations: u32,
-    /// The `Authorization` headers of token requests, and of accepted requests to the MCP server.
+    /// The `Authorization` headers of token requests. `accepted` holds those of the accepted requests to the MCP
+    /// server.
     pub(crate) token_authorization: Vec<Option<String>>,
     pub(crate) accepted: Vec<String>,
     codes: BTreeMap<String, String>,

@@ -1,6 +1,7 @@
-//! Importing every client's file: the servers and the warnings.
+//! Tests of importing the config file of every MCP client: the servers and the warnings.
 //!
-//! Servers are compared as values. `Debug` hides their secrets, so a failure names the server.
+//! Servers are compared with `==` instead of `assert_eq!`, because `Debug` hides secrets. So a failure shows the name
+//! of the server.
 
 use std::path::Path;
 
@@ -299,7 +300,8 @@ fn hermes() {
     assert_eq!(imported.warnings, [format!("`old`: `transport` {problem}")]);
 }
 
-/// Otherwise a project's file could send any file of the user's to its server.
+/// Only Toolcrib's own config may contain references to files. Otherwise, a project's config could send any of the
+/// user's files to its server.
 #[test]
 fn file_references_are_plain_text_in_other_clients_files() {
     let reads_no_file = |source: Reference<'_>| {
@@ -309,7 +311,7 @@ fn file_references_are_plain_text_in_other_clients_files() {
     let plain = "${file:/etc/passwd}";
     let others = ["${env:file:/etc/passwd}", "${A:-${file:/etc/passwd}}", "$${file:/etc/passwd}"];
     for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
-        // opencode supports `{file:PATH}` itself.
+        // opencode is skipped, because its own files may contain `{file:PATH}`.
         if client == ClientKind::Opencode {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Secrets in every place of a config: nothing that is printed may contain one.
+//! Tests with secrets in every part of a config: nothing that is printed may contain one.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn a_masked_server_contains_no_secret() {
     }
 }
 
-/// Each line is damaged by each of several typing errors.
+/// Applies each of several typing errors to each line of a config.
 #[test]
 fn errors_contain_no_secret() {
     let mut rejected = 0;
@@ -69,7 +69,7 @@ fn errors_contain_no_secret() {
             rejected += 1;
             assert_no_secret(&format!("{error} {error:?} {}", error.hint), &line);
         }
-        // A value of the wrong type.
+        // Other mistakes, most of them values of the wrong type.
         for text in [
             "servers = 'CANARY'",
             "[servers]\na = 'CANARY'",
@@ -86,7 +86,7 @@ fn errors_contain_no_secret() {
         ] {
             let error = read_file(text).unwrap_err();
             assert_no_secret(&format!("{error} {error:?}"), text);
-            // The engine parses the same file.
+            // The engine parses the same file, so its errors must not contain a secret either.
             if let Err(error) = toolcrib_core::SettingsReader::new().ignoring(&OTHERS).read(text) {
                 assert_no_secret(&format!("{error} {error:?}"), text);
             }

@@ -1,8 +1,8 @@
-//! Servers as real processes: their streams work, and no process is left behind however they end.
+//! Tests with servers as real processes: their streams work, and no process is left behind, however a server ends.
 //!
-//! The executable has several roles. Run by cargo, it runs the tests; with `role:warden` it is the warden that they launch,
-//! with `role:gateway` a gateway that can be killed, with `role:reader` a reader whose memory is measured. Every process
-//! of a test has a mark in its environment, by which it is found in `/proc`.
+//! The test executable has several roles. When cargo runs it, it runs the tests. With `role:warden` it is the warden
+//! that the tests launch, with `role:gateway` a gateway that can be killed, and with `role:reader` a reader whose
+//! memory is measured. Every process of a test has a mark in its environment, so that the test can find it in `/proc`.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -26,15 +26,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcrib_mcp::lines::{LineEvent, LineSplitter};
 use toolcrib_mcp::process::{Exit, GracePeriods, Launch, Process, SpawnError, environment, warden};
 
-/// Longer than any step takes on a busy machine. Reaching it is a failure, never a way to wait. The processes that must
-/// not be left behind run for 600 s.
+/// Longer than any step takes on a busy machine. A test that reaches this deadline fails. The processes that must not
+/// be left behind run for 600 s, so they do not exit before the deadline.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 const MARK: &str = "TOOLCRIB_TEST_MARK";
 
-/// A server with a child in its group and one that left the group. It exits when its stdin ends.
+/// A server with two children: one in its process group, and one in a session of its own. The server exits when its
+/// stdin ends.
 const WITH_CHILDREN: &str = "sleep 600 & setsid sleep 600 & echo ready; cat";
-/// The same, but all its processes ignore every signal except SIGKILL.
+/// Like [`WITH_CHILDREN`], but all processes ignore SIGTERM, SIGINT and SIGHUP.
 const IGNORES_SIGNALS: &str =
     "trap '' TERM INT HUP; sleep 600 & setsid sleep 600 & echo ready; while :; do sleep 1; done";
 
@@ -82,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the tests concurrently: they mostly wait.
+/// Runs the tests concurrently, because they spend most of their time waiting.
 fn run_tests(filter: &str) -> ExitCode {
     let chosen = TESTS.iter().filter(|(name, _)| filter.starts_with('-') || name.contains(filter));
     let running: Vec<_> = chosen

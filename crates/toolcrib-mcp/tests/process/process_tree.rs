@@ -1,4 +1,4 @@
-//! A server with the processes that it started, and how to check that they are gone.
+//! Helpers that start a server with child processes, and that check that all of these processes are gone.
 
 use crate::*;
 
@@ -9,7 +9,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(limited).unwrap()
 }
 
-/// A server that has all the time it needs to exit.
+/// A server whose grace periods are as long as the deadline, so that a test fails before any signal is sent.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     let mark_variable = [(MARK.into(), mark.into())];
     Launch {
@@ -26,14 +26,14 @@ pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     }
 }
 
-/// A server that is sent SIGTERM soon.
+/// Like [`launch`], but SIGTERM is sent 100 ms after stdin is closed.
 pub(crate) fn launch_sigterm_soon(mark: &str, script: &str) -> Launch {
     let mut launch = launch(mark, script);
     launch.grace.after_eof = Duration::from_millis(100);
     launch
 }
 
-/// A server that is sent SIGKILL soon.
+/// Like [`launch_sigterm_soon`], but SIGKILL is sent 100 ms after SIGTERM.
 pub(crate) fn launch_sigkill_soon(mark: &str, script: &str) -> Launch {
     let mut launch = launch_sigterm_soon(mark, script);
     launch.grace.after_sigterm = Duration::from_millis(100);
@@ -45,7 +45,7 @@ pub(crate) fn fresh_mark() -> String {
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// All running processes with the mark.
+/// The ids of all running processes that have the mark in their environment.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let all = std::fs::read_dir("/proc").unwrap();
@@ -73,7 +73,7 @@ pub(crate) fn exists(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// Waits until none of `pids` exists, not even as a zombie, and no other process with the mark.
+/// Waits until none of `pids` exists, not even as a zombie, and no other process has the mark.
 pub(crate) fn all_gone(pids: &[u32], mark: &str) -> Duration {
     until(|| !pids.iter().copied().any(exists) && marked(mark).is_empty())
 }
@@ -84,7 +84,8 @@ pub(crate) async fn ready(process: &mut Process) {
     assert_eq!(&line, b"ready\n");
 }
 
-/// A server with all its processes: two wardens, a shell, two `sleep`s and perhaps `cat`.
+/// Starts a server and waits until all its processes run. There are at least six: two wardens, a shell, two `sleep`s,
+/// and `cat` or a third `sleep`. Returns their ids and their mark.
 pub(crate) async fn spawn_tree(
     launch: fn(&str, &str) -> Launch,
     script: &str,

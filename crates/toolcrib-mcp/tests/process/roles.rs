@@ -3,7 +3,8 @@
 use crate::process_tree::{block_on, launch, launch_sigkill_soon, ready};
 use crate::*;
 
-/// Starts `sh -c SCRIPT` with the given mark, and runs until it receives SIGTERM or is killed.
+/// The gateway role: starts `sh -c SCRIPT` as a server with the given mark, and runs until it receives SIGTERM or is
+/// killed.
 pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).unwrap();
@@ -22,7 +23,7 @@ pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Reads a line of 1 GiB between two short ones. Prints the lines and its peak memory.
+/// The reader role: reads a line of 1 GiB between two short lines. Prints the short lines and its peak memory.
 pub(crate) fn reader() -> ExitCode {
     block_on(async {
         let script = "echo before; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo after";

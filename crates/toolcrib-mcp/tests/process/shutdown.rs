@@ -1,4 +1,4 @@
-//! No process of a server is left, however it ends.
+//! Tests that no process of a server is left, however the server ends.
 
 use crate::process_tree::{
     all_gone, block_on, exists, fresh_mark, kill, launch, launch_sigkill_soon, launch_sigterm_soon,
@@ -37,17 +37,17 @@ pub(crate) fn dropping_the_process_ends_the_server() {
     block_on(async {
         let (process, pids, mark) = spawn_tree(launch_sigkill_soon, IGNORES_SIGNALS).await;
         drop(process);
-        // On another thread, since tokio reaps the warden on this one.
+        // This waits on another thread, because tokio must be free to reap the warden on the current one.
         let gone = tokio::task::spawn_blocking(move || all_gone(&pids, &mark)).await;
         report("dropped", gone.unwrap());
     });
 }
 
-/// A gateway process with a server: its stdout, all processes, and the mark.
+/// Starts a gateway process with a server. Returns the gateway, its stdout, the ids of all processes, and their mark.
 fn gateway_process(
     script: &str,
 ) -> (std::process::Child, BufReader<ChildStdout>, Vec<u32>, String) {
-    // This process adopts the gateway's orphans instead of init, which may be slow to reap them.
+    // Makes this process, instead of init, adopt the gateway's orphans. Init may be slow to reap them.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     let mark = fresh_mark();
     let mut gateway = Command::new(std::env::current_exe().unwrap())
@@ -64,7 +64,7 @@ fn gateway_process(
     (gateway, stdout, pids, mark)
 }
 
-/// Like [`all_gone`], but also reaps the warden, whose parent is dead.
+/// Like [`all_gone`], but also reaps the processes that this process adopted when their parent died.
 fn all_gone_but_orphan(pids: &[u32], mark: &str) -> Duration {
     until(|| {
         for pid in pids {
@@ -104,7 +104,8 @@ pub(crate) fn a_killed_server_leaves_no_children() {
         kill(process.pid(), Signal::KILL);
         let exit = process.wait().await;
         assert_eq!((exit, exit.to_string().as_str()), (Exit::Signal(9), "killed by signal 9"));
-        // This needs no action of ours; only the outer warden may be left, to be reaped.
+        // The wardens end the children before `end` is called. Only the outer warden may still exist, as a zombie that
+        // `end` reaps.
         all_gone(&server, &mark);
         assert_eq!(process.end().await, Exit::Signal(9));
         all_gone(&pids, &mark);
@@ -119,7 +120,7 @@ pub(crate) fn a_server_that_exits_leaves_no_children() {
         let start = Instant::now();
         process.stdin.as_mut().unwrap().write_all(b"go\n").await.unwrap();
         assert_eq!(process.wait().await, Exit::Code(3));
-        // Its children inherited its stdout, so end-of-file is reached only after all of them have exited.
+        // The server's children inherited its stdout, so end-of-file is reached only after all of them have exited.
         let mut rest = Vec::new();
         process.stdout.as_mut().unwrap().read_to_end(&mut rest).await.unwrap();
         drop(process.stdin.take());
@@ -142,7 +143,7 @@ pub(crate) fn a_killed_inner_warden_leaves_no_process() {
 
 /// The inner warden ends all processes when the outer one is killed.
 pub(crate) fn a_killed_outer_warden_leaves_no_process() {
-    // This process adopts the inner warden instead of init.
+    // Makes this process, instead of init, adopt the inner warden, so that it can reap it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     block_on(async {
         let (mut process, pids, mark) = spawn_tree(launch_sigkill_soon, IGNORES_SIGNALS).await;
@@ -178,7 +179,8 @@ pub(crate) fn no_signal_is_sent_while_a_server_exits_in_time() {
 
 pub(crate) fn sigterm_is_sent_once() {
     block_on(async {
-        // It exits with the number of SIGTERMs. A second one would arrive while it sleeps.
+        // The server exits with the number of SIGTERMs that it received. A second SIGTERM would arrive during its last
+        // `sleep`.
         let script = "n=0; trap 'n=$((n+1))' TERM; echo ready; \
                       while [ $n = 0 ]; do sleep 0.01; done; sleep 0.3; exit $n";
         let mut process = launch_sigterm_soon(&fresh_mark(), script).spawn().await.unwrap();

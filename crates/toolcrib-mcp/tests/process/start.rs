@@ -1,4 +1,4 @@
-//! Starting a server: its streams, exit code, environment and stderr, and errors at the start.
+//! Tests of starting a server: its streams, exit code, environment and stderr, and errors at the start.
 
 use crate::process_tree::{block_on, exists, fresh_mark, launch};
 use crate::*;
@@ -8,7 +8,7 @@ pub(crate) fn bytes_pass_unchanged() {
         let mut process = launch(&fresh_mark(), "cat").spawn().await.unwrap();
         let (mut stdin, mut stdout) =
             (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        // Every byte value, and no period that could match a buffer's size.
+        // Test data that contains every byte value. It repeats every 16 KiB.
         let bytes: Vec<u8> = (0..10_000_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
         let sent = bytes.clone();
         let writing = tokio::spawn(async move { stdin.write_all(&sent).await.unwrap() });
@@ -55,7 +55,8 @@ pub(crate) fn stdin_and_stdout_end_with_the_server() {
         assert_eq!(rest, "ended\n");
         assert_eq!(process.wait().await, Exit::Code(0));
 
-        // A server that closes its stdout and keeps running: no other process may hold the pipe.
+        // This server closes its stdout and keeps running. End-of-file is reached only if no other process holds the
+        // pipe open.
         let mut process = launch(&fresh_mark(), "exec >/dev/null; cat").spawn().await.unwrap();
         let end = process.stdout.as_mut().unwrap().read_to_string(&mut rest);
         assert_eq!(end.await.unwrap(), 0);
@@ -75,7 +76,8 @@ pub(crate) fn a_command_that_cannot_be_run_is_an_error() {
         assert_eq!(missing.to_string(), "cannot find the command `no-such-command-anywhere`");
         assert!(matches!(missing, SpawnError::NotFound { path: Some(_), .. }));
 
-        // A script whose interpreter is missing passes all checks until the warden executes it.
+        // A script whose interpreter is missing passes all checks, so the error occurs only when the warden executes
+        // it.
         let script = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-interpreter");
         std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
         let run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -95,7 +97,7 @@ pub(crate) fn a_command_that_cannot_be_run_is_an_error() {
         let lost = no_warden.spawn().await.unwrap_err();
         assert_eq!(lost.to_string(), "the warden started no server: I am no warden");
     });
-    // Started by hand, a warden prints an error and exits with a code.
+    // A warden that a user starts by hand prints an error and exits with code 127.
     let by_hand = Command::new(std::env::current_exe().unwrap())
         .args(["role:warden", "sh"])
         .stdin(Stdio::null())
@@ -131,7 +133,7 @@ pub(crate) fn stderr_is_kept_and_never_blocks() {
         let stderr = process.stderr().clone();
         assert_eq!(process.wait().await, Exit::Code(1));
         process.end().await;
-        // `block_on` has the deadline.
+        // The loop needs no timeout of its own, because `block_on` has a deadline.
         while stderr.tail(1) != "last words" {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -1,4 +1,4 @@
-//! Claude Code: `.mcp.json`, and `~/.claude.json` with the servers of the user and of each project.
+//! Imports from Claude Code: `.mcp.json`, and `~/.claude.json` with the servers of the user and of each project.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
         &mcp_servers::variables_only,
         server,
     );
-    // Servers of this project replace those of the user with the same name.
+    // A server of this project replaces the user's server of the same name.
     let Some(project) = project(value, source.folder) else { return };
     builder.add_servers(
         "projects.mcpServers",
@@ -30,7 +30,7 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     }
 }
 
-/// The settings of the working folder.
+/// The settings that Claude Code stores for `folder`, the working folder.
 fn project<'a>(value: &'a Value, folder: &Path) -> Option<&'a Value> {
     let projects = value.get("projects")?.as_object()?;
     projects.iter().find(|(path, _)| Path::new(path) == folder).map(|(_, project)| project)

@@ -1,4 +1,5 @@
-//! Claude Desktop: servers under `mcpServers`. References are not supported.
+//! Imports from Claude Desktop: servers under `mcpServers`. Claude Desktop does not expand references such as
+//! `${NAME}`.
 
 use serde_json::Value;
 

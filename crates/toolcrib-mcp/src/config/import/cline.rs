@@ -1,4 +1,5 @@
-//! Cline: `mcpServers` with times in seconds. A `url` without `type` means the older HTTP+SSE transport.
+//! Imports from Cline: servers under `mcpServers`, with timeouts in seconds. A `url` without `type` means the older
+//! HTTP+SSE transport.
 
 use serde_json::Value;
 

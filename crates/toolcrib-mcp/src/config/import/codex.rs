@@ -1,4 +1,5 @@
-//! Codex: `[mcp_servers]` in `config.toml`. Separate keys name environment variables; references are not supported.
+//! Imports from Codex: `[mcp_servers]` in `config.toml`. Codex does not expand references such as `${NAME}`. Separate
+//! keys name environment variables instead.
 
 use serde_json::Value;
 use toolcrib_server::expand::is_variable_name;
@@ -18,7 +19,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
         let mut transport = entry.stdio()?;
         if let Transport::Stdio { env, .. } = &mut transport {
             for name in variables(entry) {
-                // Codex ignores a variable that is not set, so the reference has an empty default.
+                // Codex ignores a variable that is not set, so the reference has an empty string as its default.
                 let reference = format!("${{{name}:-}}").into();
                 env.entry(name).or_insert(reference);
             }
@@ -71,7 +72,7 @@ fn http(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     Some(transport)
 }
 
-/// The environment variables under `env_vars`: names, or tables with a name.
+/// The names of the environment variables under `env_vars`. Each entry is a name, or a table with a `name`.
 fn variables(entry: &mut ServerEntry<'_>) -> Vec<String> {
     let list = entry.value("env_vars").and_then(Value::as_array).cloned().unwrap_or_default();
     let name = |one: &Value| one.as_str().or_else(|| one.get("name")?.as_str()).map(str::to_owned);

@@ -1,4 +1,5 @@
-//! Cursor: `mcpServers`, with `${env:NAME}`, `${userHome}` and `${workspaceFolder}`.
+//! Imports from Cursor: servers under `mcpServers`, with the references `${env:NAME}`, `${userHome}` and
+//! `${workspaceFolder}`.
 
 use serde_json::Value;
 

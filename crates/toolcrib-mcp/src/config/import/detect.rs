@@ -1,4 +1,5 @@
-//! Detects which client a file belongs to, from its keys, and from its name if several clients use the same keys.
+//! Detects which client a config file belongs to. The keys in the file decide. If several clients use the same keys,
+//! the file's name decides.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ pub(super) fn is_codex(value: &Value) -> bool {
     value.get("mcp_servers").is_some()
 }
 
-/// The client that a JSON file belongs to; `None` if it is not a known format.
+/// The client that a JSON file belongs to, or `None` if the format is unknown.
 pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     let is_object = |key: &str| value.get(key).is_some_and(Value::is_object);
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -28,7 +29,7 @@ pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     let is_opencode = name.starts_with("opencode")
         || value.get("$schema").and_then(Value::as_str).is_some_and(|at| at.contains("opencode"));
     match mcp.get("servers").and_then(Value::as_object) {
-        // The second version of opencode uses the same key as VS Code, but other values for `type`.
+        // The second version of opencode's format uses the same key as VS Code, but different values for `type`.
         Some(servers) if is_opencode || servers.values().any(is_opencode_server) => {
             Some(ClientKind::Opencode)
         }
@@ -41,7 +42,7 @@ fn is_opencode_server(server: &Value) -> bool {
     matches!(server.get("type").and_then(Value::as_str), Some("local" | "remote"))
 }
 
-/// Determines which of the clients with the key `mcpServers` a file belongs to.
+/// Determines which client a file belongs to, among the clients that use the key `mcpServers`.
 fn mcp_servers_client(value: &Value, file: &Path, name: &str) -> ClientKind {
     let below = |folder: &str| file.components().any(|part| part.as_os_str() == folder);
     let servers = value.get("mcpServers").and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! One server in another client's file. Invalid values cause warnings instead of errors.
+//! Reads one server from another client's file. An invalid value causes a warning instead of an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::Secret;
 #[derive(Default)]
 pub(super) struct ImportBuilder {
     pub(super) servers: BTreeMap<String, Server>,
-    /// The disabled servers, with the reason.
+    /// The names of the disabled servers, each with the reason.
     pub(super) disabled: BTreeMap<String, String>,
     /// The names of all entries, including those that were left out.
     pub(super) names: BTreeSet<String>,
@@ -22,8 +22,8 @@ pub(super) struct ImportBuilder {
 }
 
 impl ImportBuilder {
-    /// Reads every server in an object, if there is such an object. `convert` rewrites references in the client's
-    /// syntax.
+    /// Reads the servers in `map`, the object under `key`, if there is one. `convert` rewrites references from the
+    /// client's syntax to ours.
     pub(super) fn add_servers(
         &mut self,
         key: &str,
@@ -66,7 +66,7 @@ pub(super) struct ServerEntry<'a> {
     name: &'a str,
     keys: Map<String, Value>,
     warnings: Vec<String>,
-    /// Rewrites references from the client's syntax to ours.
+    /// Rewrites references from the client's syntax to the syntax of `toolcrib.toml`.
     convert: &'a dyn Fn(&str) -> String,
 }
 
@@ -99,7 +99,7 @@ impl ServerEntry<'_> {
         Some(server)
     }
 
-    /// Adds a warning about a key. The warning must not contain a value.
+    /// Adds a warning about a key. The warning must not contain the key's value, which may be a secret.
     pub(super) fn warn(&mut self, key: &str, problem: &str) {
         self.warnings.push(format!("`{}`: `{key}` {problem}", self.name));
     }
@@ -170,8 +170,8 @@ impl ServerEntry<'_> {
         flag
     }
 
-    /// Why the entry disables its server. All clients use `disabled` and `enabled` alike. A value that is neither true
-    /// nor false also disables the server.
+    /// The reason why the entry disables its server, if it does. `disabled` and `enabled` mean the same in all clients.
+    /// A value that is neither true nor false also disables the server.
     fn disabled_reason(&mut self) -> Option<String> {
         for (key, off) in [("disabled", true), ("enabled", false)] {
             let Some(value) = self.value(key) else { continue };
@@ -187,7 +187,7 @@ impl ServerEntry<'_> {
         None
     }
 
-    /// Reads a duration and converts it to seconds. `unit` is the number of seconds in one unit of the file.
+    /// Reads a duration and converts it to seconds. `unit` is the number of seconds in one unit of the client's file.
     pub(super) fn seconds(
         &mut self,
         key: &str,
@@ -260,7 +260,7 @@ impl ServerEntry<'_> {
 
     /// Sets a server's `allow` and `deny` from the lists under these keys.
     pub(super) fn set_tool_filter(&mut self, server: &mut Server, allow: &str, deny: &str) {
-        // Gemini CLI accepts `tool(argument)`.
+        // In Gemini CLI an entry may be `tool(argument)`. Only the tool's name is kept.
         let bare = |tool: String| tool.split('(').next().unwrap_or_default().trim().to_owned();
         let mut list = |key: &str| -> Option<Vec<String>> {
             Some(
@@ -274,14 +274,15 @@ impl ServerEntry<'_> {
         let (allowed, denied) = (list(allow), list(deny));
         server.deny = denied.unwrap_or_default();
         match allowed {
-            // In those clients an empty list allows no tool; in our config it would allow all tools.
+            // In the clients that have such a list, an empty list allows no tools. In our config it would allow all
+            // tools, so all tools are denied instead.
             Some(tools) if tools.is_empty() => server.deny = vec!["*".into()],
             Some(tools) => server.allow = tools,
             None => {}
         }
     }
 
-    /// Warns about keys that list tools which need no approval.
+    /// Warns about keys with which a client lets tools run without the user's approval. The gateway ignores these keys.
     pub(super) fn warn_approvals(&mut self, keys: &[&str]) {
         for key in keys {
             let is_set = match self.value(key) {
@@ -319,7 +320,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether a server is Toolcrib itself: started directly, through a runner such as `npx`, or at its own URL.
+/// Whether a server is Toolcrib itself, started directly, started through a runner such as `npx`, or reached at its own
+/// URL.
 fn is_toolcrib(transport: &Transport) -> bool {
     let is_name = |text: &str| {
         let name = Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -329,7 +331,8 @@ fn is_toolcrib(transport: &Transport) -> bool {
     };
     match transport {
         Transport::Stdio { command, args, .. } => {
-            // An argument that is only our name may be a folder of any server. Followed by `mcp`, it is our command.
+            // `toolcrib` as an argument may be a folder that is passed to any server. Only if `mcp` follows is it our
+            // own command.
             let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
             is_name(command) || args.windows(2).any(runs)
         }

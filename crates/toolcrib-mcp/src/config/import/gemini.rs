@@ -1,4 +1,5 @@
-//! Gemini CLI: `mcpServers` with `httpUrl`, lists of tools, times in milliseconds, and `$NAME` for variables.
+//! Imports from Gemini CLI: servers under `mcpServers`, with `httpUrl`, lists of tools, timeouts in milliseconds, and
+//! `$NAME` for variables.
 
 use serde_json::Value;
 
@@ -9,13 +10,13 @@ use super::mcp_servers;
 pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     let convert = |text: &str| convert_references(&mcp_servers::variables_only(text));
     builder.add_servers("mcpServers", value.get("mcpServers"), &convert, server);
-    // The file may list the servers to use and the servers to leave out.
+    // The file may also contain a list of the servers to use and a list of the servers to leave out.
     let names = |list: Option<&Value>| {
         let list = list?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
     };
     let mcp = |key: &str| value.get("mcp").and_then(|mcp| mcp.get(key));
-    // The second key of each pair is from earlier versions.
+    // The second key of each pair is the one that earlier versions of Gemini CLI used.
     for (key, list) in
         [("mcp.excluded", mcp("excluded")), ("excludeMCPServers", value.get("excludeMCPServers"))]
     {
@@ -63,7 +64,7 @@ fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     entry.http("url")
 }
 
-/// Converts `$NAME`, which stays unchanged if there is no such variable.
+/// Converts `$NAME` to a reference in our syntax. If there is no such variable, the reference expands to `$NAME` again.
 fn convert_references(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -73,7 +74,7 @@ fn convert_references(text: &str) -> String {
         let end = from[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let name = &from[1..end.map_or(from.len(), |end| end + 1)];
         if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            // Without `env:`, these two names would become references to a file or an input.
+            // A variable may be called `file` or `input`. Without `env:`, the reference would be to a file or an input.
             out.push_str(if matches!(name, "file" | "input") { "${env:" } else { "${" });
             out.push_str(name);
             out.push_str(":-$");

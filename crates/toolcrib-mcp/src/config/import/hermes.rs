@@ -1,4 +1,4 @@
-//! Hermes: `mcp_servers` in `config.yaml`, with times in seconds and booleans that may be quoted.
+//! Imports from Hermes: `mcp_servers` in `config.yaml`, with timeouts in seconds and booleans that may be quoted.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     builder.add_servers("mcp_servers", value.get("mcp_servers"), &convert_references, server);
 }
 
-/// Converts `${env:NAME}` to `${NAME}`, which means the same in Hermes. `${env:file:PATH}` must not become a reference
-/// to a file, which only our config supports.
+/// Converts `${env:NAME}` to `${NAME}`, which means the same in Hermes. After that, file references are escaped,
+/// because Hermes does not support them: `${env:file:PATH}` must not make us read a file.
 fn convert_references(text: &str) -> String {
     mcp_servers::variables_only(&text.replace("${env:", "${"))
 }
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
-    // A URL takes precedence over a command, and the default of `transport` is Streamable HTTP.
+    // In Hermes, a URL takes precedence over a command, and a URL without `transport` means Streamable HTTP.
     let transport = match (entry.has("url"), mcp_servers::transport_kind(entry)?) {
         (true, _) => entry.http("url")?,
         (false, _) => entry.stdio()?,
@@ -47,8 +47,8 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     Some(server)
 }
 
-/// The tool names under a key; `None` if an entry is not a name. A filter that cannot be read must not allow more tools
-/// here than in Hermes.
+/// The tool names under a key, or `None` if one of the entries is not a name. The server is then left out, because a
+/// filter that cannot be read must not allow more tools here than in Hermes.
 fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     match entry.value("tools").and_then(|tools| tools.get(key)) {
         None | Some(Value::Null) => Some(Vec::new()),

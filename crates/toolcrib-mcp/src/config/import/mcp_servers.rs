@@ -1,5 +1,5 @@
-//! Reads servers under `mcpServers`, the key that many clients use. This also covers clients that are not known by
-//! name.
+//! Reads servers under `mcpServers`, the key that many clients use. This also covers clients for which there is no
+//! separate import.
 
 use serde_json::Value;
 
@@ -7,18 +7,19 @@ use super::super::Server;
 use super::entry::{ImportBuilder, ServerEntry};
 
 /// Escapes `${file:PATH}`, which only our config supports. Otherwise a project's file could send any of the user's
-/// files to the project's server. `${NAME}` and references to folders mean the same in the client's config and in ours.
+/// files to the project's server. `${NAME}` and references to folders stay unchanged, because they mean the same in the
+/// client's config and in ours.
 pub(super) fn without_files(text: &str) -> String {
     text.replace("${file:", "$${file:")
 }
 
-/// Escapes all references but variables, for clients that support no others.
+/// Escapes every reference except variables, for clients that support only variables.
 pub(super) fn variables_only(text: &str) -> String {
     let text = without_files(text).replace("${userHome}", "$${userHome}");
     text.replace("${workspaceFolder}", "$${workspaceFolder}")
 }
 
-/// Escapes all references, for clients that support none.
+/// Escapes every reference, for clients that do not support references.
 pub(super) fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }
@@ -53,7 +54,8 @@ pub(super) enum TransportKind {
     Unspecified,
 }
 
-/// The transport that `type` or `transport` selects; `None`, with a warning, if it is not supported.
+/// The transport that `type` or `transport` selects. If the transport is not supported, adds a warning and returns
+/// `None`.
 pub(super) fn transport_kind(entry: &mut ServerEntry<'_>) -> Option<TransportKind> {
     let key = if entry.has("type") { "type" } else { "transport" };
     let Some(word) = entry.raw_string(key) else { return Some(TransportKind::Unspecified) };

@@ -2,8 +2,8 @@
 //!
 //! The client is detected from the file's contents, and the file is then read as that client reads it. Unknown keys are
 //! ignored. A setting that cannot be used causes a warning, and does not affect the other servers. Formats that differ,
-//! such as `{env:NAME}` or milliseconds, are converted to ours; references are not expanded yet. No warning and no
-//! error contains a value.
+//! such as `{env:NAME}` or milliseconds, are converted to ours. References are not expanded yet. No warning and no
+//! error contains a value, because a value may be a secret.
 
 mod claude_code;
 mod claude_desktop;
@@ -95,7 +95,7 @@ impl ClientKind {
         }
     }
 
-    /// The client of this name.
+    /// The client with this name on the command line, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
@@ -114,11 +114,11 @@ pub struct ImportedConfig {
     pub client: ClientKind,
     /// The file's servers.
     pub servers: BTreeMap<String, Server>,
-    /// The disabled servers, with the reason.
+    /// The names of the disabled servers, each with the reason.
     pub disabled: BTreeMap<String, String>,
     /// The names of all entries, including those that were left out.
     pub names: BTreeSet<String>,
-    /// Settings that were changed or ignored.
+    /// Messages about settings that were changed or ignored.
     pub warnings: Vec<String>,
 }
 
@@ -127,16 +127,16 @@ pub struct ImportedConfig {
 pub struct ImportSource<'a> {
     /// The file. Its name helps to detect the client, and paths in it may be relative to its folder.
     pub file: &'a Path,
-    /// The working folder. Claude Code stores servers by project folder.
+    /// The working folder. It selects the project whose servers are read from Claude Code's file.
     pub folder: &'a Path,
 }
 
-/// Reads another client's file; `None` if it is not a known format. The servers of a project's file start in the
-/// project's folder.
+/// Reads another client's file. Returns `None` if the format is unknown. If the file belongs to a project, its servers
+/// start in the project's folder.
 pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConfig>, ConfigError> {
     let ending = source.file.extension().unwrap_or_default();
     if ending.eq_ignore_ascii_case("toml") {
-        // Errors are ignored here: our own file is TOML too, and its own parser reports them.
+        // Errors are ignored here, because `toolcrib.toml` is also TOML, and its own parser reports them.
         let codex = parse_toml(text).ok().filter(detect::is_codex);
         let read = |value: Value| {
             project_folder::start_in_project_folder(
@@ -153,7 +153,7 @@ pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConf
     }))
 }
 
-/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here; callers with a
+/// Reads the file of a known client. Hermes uses YAML, of which only the JSON subset is supported here. Callers with a
 /// YAML parser use [`read_value`].
 pub fn read_as(
     client: ClientKind,

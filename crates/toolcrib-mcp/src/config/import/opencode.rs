@@ -1,4 +1,5 @@
-//! opencode: `mcp`, with commands as lists, times in milliseconds, `{env:NAME}` and `{file:PATH}`.
+//! Imports from opencode: servers under `mcp`, with commands as lists, timeouts in milliseconds, and the references
+//! `{env:NAME}` and `{file:PATH}`.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let convert = |text: &str| convert_references(text, folder);
     let mcp = value.get("mcp");
-    // The second version of the format has the servers one level deeper, under `servers`.
+    // In the second version of the format, the servers are one level deeper, under `servers`.
     let deeper = mcp.and_then(|mcp| mcp.get("servers")).filter(|servers| {
         servers.as_object().is_some_and(|all| all.values().all(Value::is_object))
             && servers.get("type").is_none()
@@ -37,7 +38,8 @@ fn stdio(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Optio
     let words = entry.raw_strings("command").unwrap_or_default();
     let mut words = words.iter().map(|word| convert(word));
     let Some(command) = words.next() else {
-        // An entry that only enables or disables a server of the user's organisation has no command.
+        // The command may be missing because the entry only enables or disables a server that the user's organisation
+        // defines.
         entry.warn("command", "is missing; the server is left out");
         return None;
     };
@@ -46,7 +48,8 @@ fn stdio(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Optio
     Some(Transport::Stdio { command, args, env: entry.map("environment"), cwd })
 }
 
-/// Sets the timeouts from one number for calls, or from separate numbers for startup and calls.
+/// Sets the timeouts. `timeout` is either one number, for calls, or an object with separate numbers for startup and
+/// calls.
 fn set_timeouts(entry: &mut ServerEntry<'_>, server: &mut Server) {
     let Some(parts) = entry.value("timeout").and_then(Value::as_object).cloned() else {
         if let Some(seconds) = entry.seconds("timeout", 0.001, &check::CALL_TIMEOUT) {
@@ -86,7 +89,8 @@ fn convert_references(text: &str, folder: &Path) -> String {
             Some(format!("${{{name}}}"))
         });
         if let (Some(reference), Some(inner)) = (reference, inner) {
-            // `${env:NAME}` has the same meaning in other clients.
+            // A `$` before the reference is dropped, so that `${env:NAME}`, the syntax of other clients, is converted
+            // as well.
             out.push_str(before.strip_suffix('$').unwrap_or(before));
             out.push_str(&reference);
             rest = &from[inner.len() + 2..];

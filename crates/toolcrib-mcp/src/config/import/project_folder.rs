@@ -1,5 +1,5 @@
-//! Finds the project folder that a file belongs to. The file's servers start there, so that relative paths in their
-//! arguments work.
+//! Finds the project folder that a config file belongs to. The servers in the file start in that folder, so that
+//! relative paths in their arguments work.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,15 +9,15 @@ use toolcrib_server::expand::{Reference, from_system};
 use super::super::{Server, Transport};
 use super::{ImportSource, ImportedConfig};
 
-/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names in
-/// the home folder for the user's settings.
+/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names for
+/// the user's settings, so the result may be the home folder.
 pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let project = match (folder_name, file.file_name()?.to_str()?) {
         (".cursor" | ".vscode" | ".gemini" | ".codex", _) => folder.parent()?,
         (_, ".mcp.json") => folder,
-        // In `.config/opencode`, the file is the user's and not a project's.
+        // A file in `.config/opencode` contains the user's settings and belongs to no project.
         (_, "opencode.json" | "opencode.jsonc") if !folder.ends_with(".config/opencode") => folder,
         _ => return None,
     };
@@ -34,7 +34,8 @@ pub fn set_start_folder(server: &mut Server, folder: &Path) {
     }
 }
 
-/// Makes the servers of a project's file start in the project's folder. The user's files are left unchanged.
+/// Makes the servers of a project's file start in the project's folder. Servers from the user's own settings are left
+/// unchanged.
 pub(super) fn start_in_project_folder(
     mut imported: ImportedConfig,
     source: &ImportSource<'_>,

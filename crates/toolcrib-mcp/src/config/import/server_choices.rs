@@ -1,8 +1,8 @@
 //! Servers that the user has disabled in a client, in a file other than the one that defines them.
 //!
-//! Claude Code stores these choices by project in `~/.claude.json` and in its `settings.json`, Gemini CLI in a separate
-//! file. Without them, the import would enable servers that the user has disabled. A file in the repository can only
-//! disable servers: its approvals are not the user's.
+//! Claude Code stores these choices by project in `~/.claude.json` and in its `settings.json`. Gemini CLI stores them
+//! in a separate file. Without them, the import would enable servers that the user has disabled. A settings file in the
+//! repository can only disable servers. Its approvals are ignored, because the user did not make them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::{ClientKind, ImportedConfig};
 /// Who controls a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsOwner {
-    /// The user.
+    /// The user: the file is outside of any project.
     User,
     /// The project: the file is in the working folder and may come from a repository.
     Project,
@@ -23,19 +23,20 @@ pub enum SettingsOwner {
 /// The servers that are enabled and disabled in the settings of one client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChoices {
-    /// Servers that are disabled wherever they are defined, each with the key that disables it.
+    /// Servers that are disabled regardless of where they are defined, each with the key that disables it.
     disabled: BTreeMap<String, &'static str>,
-    /// Claude Code: servers in a project's `.mcp.json` that were rejected.
+    /// For Claude Code, the servers in a project's `.mcp.json` that the user or the project rejected.
     rejected: BTreeSet<String>,
-    /// Claude Code: servers in a project's `.mcp.json` that were approved, if there is a list of them.
+    /// For Claude Code, the servers in a project's `.mcp.json` that the user approved, or `None` if there is no such
+    /// list.
     approved: Option<BTreeSet<String>>,
     approves_all: bool,
-    /// Gemini CLI: disabled servers, in lower case.
+    /// For Gemini CLI, the names of the disabled servers, in lower case.
     disabled_lowercase: BTreeSet<String>,
 }
 
 impl ServerChoices {
-    /// Adds Claude Code's `~/.claude.json`: the settings of `folder` and its parent folders.
+    /// Adds Claude Code's `~/.claude.json`, but only the settings for `folder` and its parent folders.
     pub fn add_claude_user_file(&mut self, value: &Value, folder: &Path) {
         let projects = value.get("projects").and_then(Value::as_object).into_iter().flatten();
         for (_, project) in projects.filter(|(path, _)| folder.starts_with(Path::new(path))) {
@@ -43,7 +44,7 @@ impl ServerChoices {
         }
     }
 
-    /// Adds a `settings.json` or `settings.local.json` of Claude Code.
+    /// Adds the choices in a `settings.json` or `settings.local.json` of Claude Code.
     pub fn add_claude_settings(&mut self, value: &Value, scope: SettingsOwner) {
         let key = "disabledMcpServers";
         self.disabled.extend(names(value, key).into_iter().flatten().map(|name| (name, key)));
@@ -57,13 +58,13 @@ impl ServerChoices {
         }
     }
 
-    /// Adds the user's `settings.json` of Gemini CLI, which also applies to the servers of projects.
+    /// Adds the choices in the user's `settings.json` of Gemini CLI, which also apply to the servers of projects.
     pub fn add_gemini_settings(&mut self, value: &Value) {
         let off = value.get("mcp").and_then(|mcp| names(mcp, "excluded")).unwrap_or_default();
         self.disabled.extend(off.into_iter().map(|name| (name, "mcp.excluded")));
     }
 
-    /// Adds Gemini CLI's `mcp-server-enablement.json`.
+    /// Adds the choices in Gemini CLI's `mcp-server-enablement.json`.
     pub fn add_gemini_enablement(&mut self, value: &Value) {
         for (name, choice) in value.as_object().into_iter().flatten() {
             if choice.get("enabled").and_then(Value::as_bool) == Some(false) {

@@ -1,5 +1,5 @@
-//! VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that VS Code asks the user to
-//! enter.
+//! Imports from VS Code: `servers` in `mcp.json`, or `mcp.servers` in `settings.json`, with inputs that VS Code asks
+//! the user to enter.
 
 use serde_json::Value;
 

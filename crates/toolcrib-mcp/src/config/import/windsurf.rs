@@ -1,4 +1,4 @@
-//! Windsurf: `mcpServers` with `serverUrl`, and tools that can be disabled individually.
+//! Imports from Windsurf: servers under `mcpServers`, with `serverUrl` and a list of disabled tools.
 
 use serde_json::Value;
 

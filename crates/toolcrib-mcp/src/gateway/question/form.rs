@@ -1,4 +1,5 @@
-//! The forms of questions: names and choices must not deceive, and other texts are cleaned.
+//! Checks the forms in servers' questions. A form with deceptive field names or choices is rejected, and its other
+//! texts are cleaned.
 
 use serde_json::Value;
 use toolcrib_text::clean::{is_clean, one_line};
@@ -8,12 +9,13 @@ use super::QuestionError;
 use super::server_label::{begins_like_label, without_labels_or_leading_brackets};
 use crate::hidden_text::has_invisible_chars;
 
-/// Maximum length of a title, a description or the name of a choice in a form, in characters. A label is a line or a
-/// paragraph; the question itself has a limit of its own.
+/// Maximum length of a title, a description or the name of a choice in a form, in characters. Such a text is a line or
+/// a paragraph. The question itself has a limit of its own.
 pub(super) const MAX_FORM_TEXT_CHARS: usize = 1_000;
 
-/// Rejects a form with deceptive names or choices. They are returned in the answer, so they cannot be changed: the
-/// server would not recognise them. A field without a title is shown by its name.
+/// Rejects a form with deceptive field names or choices. Names and choices are returned in the answer, so they cannot
+/// be changed: the server would not recognise them. Names matter because a client shows a field without a title by its
+/// name.
 pub(super) fn check_form(schema: &Value) -> Result<(), QuestionError> {
     match schema {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
@@ -43,7 +45,8 @@ pub(super) fn check_form(schema: &Value) -> Result<(), QuestionError> {
     }
 }
 
-/// A choice must be one line. It may contain the invisible characters that ordinary writing needs.
+/// Checks that a choice is one line and does not look like a server label. It may contain the invisible characters that
+/// ordinary writing needs.
 fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     let text = choice.as_str().unwrap_or_default();
     if !is_clean(text) || text.contains(['\n', '\t']) {
@@ -52,8 +55,8 @@ fn check_choice(choice: &Value) -> Result<(), QuestionError> {
     if begins_like_label(text) { Err(QuestionError::ForgedLabel) } else { Ok(()) }
 }
 
-/// Reduces each title, description and name of a choice to one line without a server label, and cuts it if it is too
-/// long.
+/// Reduces each title, description and name of a choice to one line without a server label, and truncates it if it is
+/// too long.
 pub(super) fn clean_form_texts(schema: &mut Value) {
     fn clean_text(label: &mut Value) {
         if let Value::String(text) = label {

@@ -1,11 +1,11 @@
-//! Where a link leads, for a person who must decide whether to open it.
+//! Shows where a link leads, for a person who must decide whether to open it.
 
 use url::Url;
 
 use crate::hidden_text::has_invisible_chars;
 
-/// The host that a URL leads to, and its port unless it is the scheme's default, to be shown to a person. A URL that
-/// programs could parse differently is rejected.
+/// The host of a URL, to be shown to a person. The port is included unless it is the scheme's default. A URL that
+/// programs could parse in different ways is rejected.
 pub(super) fn link_host(url: &str) -> Result<String, &'static str> {
     let is_suspicious = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if has_invisible_chars(url) || url.contains(is_suspicious) {

@@ -1,4 +1,5 @@
-//! The label that names the server of a question, and texts of servers that cannot forge one.
+//! The label that names the server of a question. Texts from servers are changed so that they cannot forge such a
+//! label.
 
 use serde_json::Value;
 use toolcrib_text::clean::{clean, one_line};
@@ -27,7 +28,7 @@ pub(super) fn label_name(server: &str) -> String {
 }
 
 /// Replaces the opening bracket of each text block that begins like a label. The rest of a prompt stays unchanged,
-/// since a completion depends on every character.
+/// because the completion depends on every character.
 pub(super) fn replace_label_brackets(content: &mut Value) {
     match content {
         Value::Array(blocks) => blocks.iter_mut().for_each(replace_label_brackets),
@@ -47,8 +48,8 @@ pub(super) fn replace_label_brackets(content: &mut Value) {
     }
 }
 
-/// A server's text after its label: without anything that looks like a label, without runs of empty lines that would
-/// push the label out of view, and visibly cut at the limits.
+/// Prepares a server's text to follow its label. Anything that looks like a label is replaced, runs of empty lines that
+/// would push the label out of view are reduced to one, and the text is truncated at the limits, with a note.
 pub(super) fn text_after_label(text: &str, limit: usize) -> String {
     let (text, _) = clean(text);
     let text = without_labels_or_leading_brackets(text.trim());
@@ -64,8 +65,8 @@ pub(super) fn text_after_label(text: &str, limit: usize) -> String {
     }
 }
 
-/// A server's text without labels. At the beginning of a line every opening bracket is replaced, because the word
-/// after it may be written with similar-looking letters.
+/// Replaces the opening brackets of labels in a server's text. At the beginning of a line every opening bracket is
+/// replaced, because the word after it may imitate `server` with similar-looking letters.
 pub(super) fn without_labels_or_leading_brackets(text: &str) -> String {
     let mut is_start = true;
     let replace = |(at, c): (usize, char)| {
@@ -77,7 +78,8 @@ pub(super) fn without_labels_or_leading_brackets(text: &str) -> String {
     text.char_indices().map(replace).collect()
 }
 
-/// A prompt without labels. Other brackets stay, since a completion depends on every character.
+/// Replaces the opening brackets of labels in a prompt. Other brackets stay, because the completion depends on every
+/// character.
 pub(super) fn without_labels(text: &str) -> String {
     let replace = |(at, c): (usize, char)| {
         let is_label = is_opening(c) && begins_with_server(&text[at + c.len_utf8()..]);
@@ -121,14 +123,14 @@ fn is_opening(c: char) -> bool {
     )
 }
 
-/// Whether a reader would overlook a character at the beginning of a text: whitespace and Markdown formatting.
+/// Whether a character is whitespace or Markdown formatting, which a reader would overlook at the beginning of a text.
 fn is_markup(c: char) -> bool {
     c.is_whitespace()
         || is_combining(c)
         || matches!(c, '*' | '_' | '`' | '>' | '#' | '-' | '.' | '~' | '\\')
 }
 
-/// The blocks of combining marks that are used with any script.
+/// Whether a character is in one of the blocks of combining marks that are used with any script.
 fn is_combining(c: char) -> bool {
     matches!(
         c,

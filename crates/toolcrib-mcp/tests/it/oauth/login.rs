@@ -1,4 +1,4 @@
-//! Signing in: which callbacks are accepted, and which addresses a sign-in may use.
+//! Tests of signing in: which callbacks are accepted, and which addresses a sign-in may use.
 
 use super::*;
 
@@ -160,7 +160,7 @@ async fn a_denied_login_and_a_login_without_a_callback_fail() {
 #[tokio::test]
 async fn each_client_identity_works() {
     let mut setup = Setup::new();
-    // A registration that issues a secret: it is stored, and used for the refresh.
+    // If the registration issues a client secret, the secret is stored and used for every refresh.
     setup.fake.settings().client_secret = Some("CANARY-secret".to_owned());
     setup.login().await.unwrap();
     setup.expire_token();
@@ -173,7 +173,7 @@ async fn each_client_identity_works() {
     assert_eq!(setup.fake.settings().refreshes, 2);
     assert!(setup.fake.settings().token_authorization.drain(..).all(|given| basic(&given)));
 
-    // A client of the config, with its secret: nothing is registered, and no secret is stored.
+    // With a client id and secret from the config, nothing is registered, and the secret is not stored.
     setup.upstream.client =
         ClientIdentity::Configured { id: "ours".to_owned(), secret: Some("CANARY-config".into()) };
     assert_needs_login(setup.client().await, &setup);

@@ -1,4 +1,4 @@
-//! Signing in to a server, using the stored tokens, and their failures.
+//! Tests of signing in to a server with OAuth, of using the stored tokens, and of the possible failures.
 
 mod login;
 mod refresh;
@@ -66,7 +66,7 @@ impl Setup {
         client_for(&self.upstream, &self.folder(), browser()).await
     }
 
-    /// The one file with credentials, if there is one.
+    /// The path of the file with credentials, if there is one.
     fn file(&self) -> Option<PathBuf> {
         let folder = std::fs::read_dir(self.state.path().join("oauth")).ok()?;
         let mut files = folder.map(|entry| entry.unwrap().path());

@@ -4,7 +4,6 @@ use tokio::sync::watch;
 
 use super::*;
 
-/// Waits for a condition.
 async fn until(condition: impl Fn() -> bool) {
     let look = async {
         while !condition() {
@@ -60,7 +59,7 @@ async fn two_gateways_do_not_use_the_same_refresh_token() {
     let setup = Setup::new();
     setup.login().await.unwrap();
     setup.expire_token();
-    // The first one waits for its token while the other starts.
+    // The first gateway waits for its token while the second one starts.
     let (open, gate) = watch::channel(false);
     setup.fake.settings().token_gate = Some(gate);
     let before = setup.fake.settings().token_requests;
@@ -84,7 +83,7 @@ async fn a_refresh_completes_after_its_connection_is_dropped() {
     let (open, gate) = watch::channel(false);
     setup.fake.settings().token_gate = Some(gate);
     let before = setup.fake.settings().token_requests;
-    // The connection is dropped after the authorization server received the request and before it answered.
+    // The connection is dropped after the authorization server has received the refresh request and before it answers.
     tokio::select! {
         _ = setup.client() => panic!("there is no token yet"),
         () = until(|| setup.fake.settings().token_requests > before) => {}
@@ -118,7 +117,7 @@ async fn a_rejected_refresh_requires_a_login() {
         assert_eq!(setup.file(), None, "rejected tokens are not used again");
         assert_needs_login(setup.client().await, &setup);
 
-        // A connection that was open learns it from its next call.
+        // A connection that was already open learns from its next call that a login is required.
         let error = running.list_all_tools().await.unwrap_err();
         assert_eq!(needs_login("mail", &error), Some(setup.needs_login()), "{error:?}");
         // After another login, a new connection works.

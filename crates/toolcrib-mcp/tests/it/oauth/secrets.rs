@@ -47,7 +47,7 @@ async fn no_secret_reaches_a_log_an_error_or_debug_output() {
     let error = running.list_all_tools().await;
     tracing::info!("{error:?}");
 
-    // Authorization servers that repeat secrets in every field.
+    // Responses of an authorization server that repeats secrets in every field.
     let echo = json!({
         "error": "CANARY", "error_description": "CANARY", "error_uri": "http://CANARY", "access_token": ["CANARY"],
         "refresh_token": {"CANARY": 1}, "expires_in": "CANARY", "token_type": "CANARY", "id_token": "CANARY",

@@ -1,4 +1,4 @@
-//! The stored credentials of a login.
+//! Tests of the file that stores the credentials of a login.
 
 use super::*;
 
