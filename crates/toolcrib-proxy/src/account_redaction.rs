@@ -10,8 +10,8 @@ use toolcrib_server::mask;
 
 use crate::Secret;
 
-/// Headers that describe the account, or that are about the provider's host. The client connects to the proxy's host
-/// instead.
+/// Headers that describe the account, or that tell the client how to treat the provider's host. The latter would apply
+/// to the proxy's host, because that is where the client is connected.
 const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::SET_COOKIE,
     HeaderName::from_static("openai-organization"),
@@ -22,7 +22,6 @@ const ACCOUNT_HEADERS: [HeaderName; 7] = [
     header::STRICT_TRANSPORT_SECURITY,
 ];
 
-/// Removes headers about the account.
 pub(crate) fn remove_account_headers(headers: &mut HeaderMap) {
     for name in &ACCOUNT_HEADERS {
         headers.remove(name);

@@ -21,10 +21,10 @@ pub(crate) struct AdmittedRequest {
     pub(crate) path: NormalizedPath,
     pub(crate) endpoint: Endpoint,
     pub(crate) caller: Caller,
-    /// The mode that the request's own header asks for.
+    /// The mode that the client requests in a header of this request.
     pub(crate) mode: Option<RequestedMode>,
-    /// The path and query for the upstream. If the body is read or the caller is limited, the path is the normalised
-    /// one, so that exactly what was checked is sent. Otherwise it has the client's bytes.
+    /// The path and query that are sent to the upstream. If the body is read or the caller is limited, the path is the
+    /// normalised one, so that exactly what was checked is sent. Otherwise the client's path is sent unchanged.
     pub(crate) target: String,
 }
 
@@ -34,7 +34,7 @@ impl AdmittedRequest {
         self.parts.extensions.get::<ConnectionContext>().map(ConnectionContext::bodies)
     }
 
-    /// Whether the body must be JSON, as in every provider's API.
+    /// Whether the request is a POST to a provider's API, so that its body must be JSON.
     pub(crate) fn is_json(&self) -> bool {
         let is_api = self.endpoint.api.is_some() || self.endpoint.kind == EndpointKind::Count;
         is_api && self.parts.method == Method::POST
@@ -58,8 +58,8 @@ impl AdmittedRequest {
             return Err(RequestError::new(api, StatusCode::NOT_FOUND, text));
         }
         if caller.is_limited() {
-            // The credential behind a caller's key may have access to several projects, and the caller must not choose
-            // which of them pays.
+            // A caller with a key must not name a Google Cloud project: the operator's credential may have access to
+            // several projects, and the caller must not choose which of them pays.
             let is_open = endpoint.is_open_to_callers(&parts.method)
                 && !(endpoint.names_google_project && caller.name().is_some());
             if !is_open && !caller.may_use_path(&parts.method, &path) {
@@ -93,7 +93,7 @@ fn is_own_path(path: &NormalizedPath) -> bool {
         || folded.starts_with("/toolcrib")
 }
 
-/// Says that a path is not open to a caller, and how to open it.
+/// Returns the error message that a path is not open to a caller, and how to open it.
 fn not_open_message(parts: &Parts, path: &NormalizedPath, caller: &Caller) -> String {
     let request = format!("{} {path}", parts.method);
     match caller.name() {

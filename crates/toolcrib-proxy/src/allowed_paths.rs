@@ -17,7 +17,6 @@ pub(crate) struct AllowedPaths(Vec<(Option<Method>, Glob)>);
 pub struct InvalidPathEntry(String);
 
 impl AllowedPaths {
-    /// Parses the entries.
     pub(crate) fn new<'a>(
         entries: impl IntoIterator<Item = &'a String>,
     ) -> Result<Self, InvalidPathEntry> {

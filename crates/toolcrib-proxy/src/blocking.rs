@@ -10,8 +10,8 @@ const MAX_INLINE_BYTES: usize = 256 << 10;
 /// Limits how many large bodies are worked on at the same time. Each may take many times its size in memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
 
-/// Runs work on a body of this size. `held` counts the memory of the body. The work continues if the client
-/// disconnects, so `held` is kept until the work is done, and then returned.
+/// Runs `work` on a body of `bytes` bytes. `held` reserves the memory of the body. The work continues even if the
+/// client disconnects, so `held` is kept until the work is done, and then returned.
 pub(crate) async fn run<T, H, F>(bytes: usize, held: H, work: F) -> (T, H)
 where
     T: Send + 'static,
@@ -21,7 +21,7 @@ where
     if bytes <= MAX_INLINE_BYTES {
         return (work(), held);
     }
-    // The semaphore is never closed.
+    // This cannot fail, because the semaphore is never closed.
     let permit = LARGE_BODIES.acquire().await;
     let work = move || {
         let _permit = permit;
@@ -53,7 +53,8 @@ mod tests {
         assert_ne!(run(MAX_INLINE_BYTES + 1, (), id).await.0, here);
     }
 
-    /// A client may send a large body and disconnect as soon as it is complete.
+    /// A client may disconnect as soon as it has sent a large body. The body's memory must still count while the body
+    /// is worked on.
     #[tokio::test]
     async fn the_memory_of_a_body_counts_until_the_work_is_done() {
         let held = Arc::new(());

@@ -1,4 +1,4 @@
-//! Where clients put a provider's credential. A Toolcrib key may be sent in its place.
+//! The parts of a request in which clients send a provider's credential. A Toolcrib key may be sent there instead.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, Uri};
 use crate::query;
 use crate::toolcrib_headers::{InvalidHeader, single};
 
-/// The headers in which clients send a provider's credential. Some agents send two, and either may be a Toolcrib key.
+/// The headers in which clients send a provider's credential. Some agents send two of them, and either may contain a
+/// Toolcrib key.
 pub(crate) const HEADERS: [&str; 4] = ["x-api-key", "authorization", "x-goog-api-key", "api-key"];
 
 /// Returns the provider credentials in a request, from every place where clients put them.

@@ -57,13 +57,13 @@ pub enum EndpointKind {
 /// The endpoint of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The vendor of its API.
+    /// The vendor of the endpoint's API.
     pub vendor: Vendor,
     /// The API, if the proxy reads the bodies of requests to this path.
     pub api: Option<Api>,
-    /// What it does.
+    /// What the endpoint does.
     pub kind: EndpointKind,
-    /// Whether the path contains the Google Cloud project that pays.
+    /// Whether the path contains the Google Cloud project that pays for the request.
     pub names_google_project: bool,
     /// Whether the path lacks the version segment, which the upstream requires.
     pub lacks_version: bool,
@@ -114,8 +114,8 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. If the prefix is not Google's, the
-/// body is still read, but the endpoint is not open to callers.
+/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. If the part before `models` is not
+/// one that Google uses, the body is still read, but the endpoint is not open to callers.
 fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     let [prefix @ .., "models", last] = rest else { return None };
     let (model, verb) = last.split_once(':')?;
@@ -136,12 +136,12 @@ fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     Some((api, if is_known { kind } else { EndpointKind::Other }))
 }
 
-/// The kind of an endpoint that may list models or describe one. `rest` is the path after its version.
+/// The kind of an endpoint that may list models or describe one. `rest` is the path after the version segment.
 fn models(rest: &[&str]) -> EndpointKind {
     match rest {
         ["models"] => EndpointKind::Models,
-        // Names of fine-tuned models contain colons. Google's operations on a model have longer paths; those are not
-        // open.
+        // A colon is allowed, because names of fine-tuned models contain colons. Longer paths are Google's operations
+        // on a model, which are not open to callers.
         ["models", model] if is_name(model, ":") => EndpointKind::Models,
         _ => EndpointKind::Other,
     }
@@ -159,14 +159,15 @@ fn is_name(segment: &str, more: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain)
 }
 
-/// The vendor of the client that sends a request to a path without tools. A credential must not be sent to another
-/// provider, so both its place in the request and its format are considered.
+/// The vendor of the client that sends a request to a path that belongs to no API. A credential must not be sent to the
+/// wrong provider, so the header that contains the credential and the credential's prefix are considered, too.
 fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =
         header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
     let bears = |start: &str| bearer.is_some_and(|key| key.starts_with(start));
-    // One of Google's verbs. Names of OpenAI's fine-tuned models contain colons, too.
+    // Whether the last segment is `MODEL:VERB`, with one of Google's verbs. Names of OpenAI's fine-tuned models also
+    // contain colons, but start with `ft:`.
     let is_verb = |last: &str| last.matches(':').count() == 1 && !last.starts_with("ft:");
     let verb =
         |segments: &[&str]| segments.windows(2).any(|pair| pair[0] == "models" && is_verb(pair[1]));

@@ -28,13 +28,13 @@ pub enum FetchTotalsError {
     /// The key belongs neither to a caller nor to the admin.
     #[error("the proxy's statistics require a caller's key or the admin token")]
     NotAdmin,
-    /// Another program responded.
+    /// Something other than a Toolcrib proxy answered at this address.
     #[error("the server at this address is not a Toolcrib proxy (status {0})")]
     NotAProxy(u16),
 }
 
 impl FetchTotalsError {
-    /// What the user can do about it.
+    /// What the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Url(_) => "write a URL such as `http://127.0.0.1:4180`",
@@ -59,7 +59,7 @@ pub fn fetch_totals<'a>(
             |error: reqwest::Error| FetchTotalsError::Unreachable(error.without_url().to_string());
         let client = toolcrib_tls::client_builder()
             .timeout(TIMEOUT)
-            // The key must not be sent anywhere else.
+            // Redirects are not followed, because the key must not be sent anywhere else.
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(unreachable)?;

@@ -64,7 +64,7 @@ pub(crate) async fn forward_other_path(
     let mut log = ForwardLog::new(&admitted, upstream.host());
     let response = upstream_request.forward(parts.method.clone(), body.into_data_stream(), length);
     let response = caller.revocation().unless_revoked(response).await;
-    // The body has been sent, so its memory is free.
+    // The body has been sent, so its memory no longer counts.
     drop(body_permit);
     match response {
         Some(Ok(response)) => {
@@ -87,7 +87,7 @@ fn is_only_contents(body: &[u8]) -> bool {
     serde_json::from_slice::<OnlyContents>(body).is_ok()
 }
 
-/// Returns the upstream's response unchanged. It ends if the caller's key is revoked.
+/// Returns the upstream's response unchanged. The response ends early if the caller's key is revoked.
 pub(crate) fn unchanged_response(
     upstream: UpstreamResponse,
     report: Option<&DecisionReport>,

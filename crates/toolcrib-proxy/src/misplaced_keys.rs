@@ -13,8 +13,8 @@ use crate::path::unescape;
 use crate::query;
 use crate::toolcrib_headers::PREFIX;
 
-/// How many times percent escapes are decoded. It is more than once, because a server behind another one may decode
-/// them again.
+/// How many times percent escapes are decoded. Once is not enough, because a server behind another server may decode
+/// them a second time.
 const DECODE_PASSES: usize = 2;
 
 /// The part of a request that contains a key.
@@ -58,7 +58,7 @@ pub(crate) fn find_misplaced_key(
     };
     for (name, value) in headers {
         let (name, value) = (name.as_str(), String::from_utf8_lossy(value.as_bytes()));
-        // Toolcrib's own headers are never forwarded.
+        // Toolcrib's own headers are not checked, because they are never forwarded.
         let is_credential =
             credentials::HEADERS.contains(&name) && is_key(credentials::in_header(name, &value));
         let is_found = || is_in(&value) || decoded_basic(&value).is_some_and(|text| has_key(&text));
@@ -122,7 +122,8 @@ mod tests {
             ("/v1/models?key=virtual-key%2B1", None),
             ("/v1/models?key=virtual%2dkey%2B1&a=1&KEY=virtual-key%2B1", None),
             ("/v1/models?key=sk-own", None),
-            // In a query, `+` means a space, so this is not the key. But some servers would read it as the key.
+            // In a query, `+` means a space, so this value is not the key. It must still be found, because some servers
+            // would read it as the key.
             ("/v1/models?key=virtual-key+1", Some("the query")),
             ("/v1/models?key=%20virtual-key%2B1", Some("the query")),
             ("/v1/models?token=virtual-key%2B1", Some("the query")),
@@ -140,7 +141,7 @@ mod tests {
             ("authorization", "Bearer \"virtual-key+1\"", true),
             ("x-api-key", "Bearer virtual-key+1", true),
             ("cookie", "a=virtual-key%2B1", true),
-            // `user:virtual-key+1`
+            // The encoded text is `user:virtual-key+1`.
             ("authorization", "Basic dXNlcjp2aXJ0dWFsLWtleSsx", true),
             ("proxy-authorization", "basic dXNlcjp2aXJ0dWFsLWtleSsx", true),
             ("authorization", "Basic dXNlcjp4", false),

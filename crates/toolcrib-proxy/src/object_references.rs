@@ -20,7 +20,8 @@ use self::input_items::InputItems;
 
 /// Maximum number of different ids in one request.
 const MAX_IDS: usize = 4_096;
-/// Folded keys whose value is either the id of a container, or an object that contains that id.
+/// Keys whose value is either the id of a container, or an object that contains that id. They are written as
+/// [`fold_key`] returns them.
 const CONTAINER_KEYS: [&str; 2] = ["container", "containerid"];
 
 /// The stored objects to which a body refers.
@@ -56,7 +57,7 @@ pub fn referenced_ids(api: Api, body: &[u8]) -> Option<Vec<String>> {
     ObjectReferences::read(api, body).ok().map(|found| found.ids)
 }
 
-/// The folded keys that may refer to stored objects in the bodies of this API.
+/// The keys that may refer to stored objects in the bodies of this API, written as [`fold_key`] returns them.
 fn reference_keys(api: Api) -> &'static [&'static str] {
     match api {
         Api::Responses => &["previousresponseid", "conversation", "input", "tools"],

@@ -15,16 +15,16 @@ pub struct NormalizedPath(String);
 /// Why a path is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
-    /// It does not begin with a slash.
+    /// The path does not begin with a slash.
     #[error("the path does not begin with `/`")]
     Relative,
     /// A segment is `.` or `..`, possibly followed by parameters or spaces.
     #[error("the path contains a `.` or `..` segment")]
     Dots,
-    /// It contains an encoded slash, or a backslash, which some software treats as a slash.
+    /// The path contains an encoded slash, or a backslash, which some software treats as a slash.
     #[error("the path contains an encoded slash or a backslash")]
     Slash,
-    /// It contains a control character, such as NUL or a line feed.
+    /// The path contains a control character, such as NUL or a line feed.
     #[error("the path contains a control character")]
     Control,
     /// A `%` does not start an escape, or decoding results in another escape.
@@ -63,7 +63,8 @@ impl NormalizedPath {
         &self.0
     }
 
-    /// Whether it is a spelling of `/`: some servers drop spaces and parameters, as in `/%20` and `/;a`.
+    /// Whether the path is a spelling of `/`. Paths such as `/%20` and `/;a` count, because some servers drop spaces
+    /// and parameters.
     pub fn is_root(&self) -> bool {
         self.segments().into_iter().all(|segment| {
             let name = segment.split(';').next().unwrap_or_default();
@@ -83,7 +84,7 @@ impl fmt::Display for NormalizedPath {
     }
 }
 
-/// Decodes every percent escape. An encoded slash is an error, so all slashes in the result were unescaped.
+/// Decodes every percent escape. An encoded slash is an error, so every slash in the result separates two segments.
 fn decode(path: &[u8]) -> Result<String, InvalidPath> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -105,13 +106,13 @@ fn decode(path: &[u8]) -> Result<String, InvalidPath> {
             byte => decoded.push(byte),
         }
     }
-    // A program that decodes the result again must get the same path.
+    // Double escapes are rejected, because a program that decodes the result again must get the same path.
     let doubled = |window: &[u8]| window[0] == b'%' && escaped(&window[1..]).is_some();
     if decoded.windows(3).any(doubled) {
         return Err(InvalidPath::Escape);
     }
     let text = String::from_utf8(decoded).map_err(|_| InvalidPath::NotUtf8)?;
-    // Control characters outside ASCII, including other line separators.
+    // Rejects control characters, including those outside ASCII, and Unicode's line separators.
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
         return Err(InvalidPath::Control);
     }

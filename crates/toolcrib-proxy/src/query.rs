@@ -20,10 +20,10 @@ pub(crate) enum InvalidQuery {
     /// A parameter overrides the method.
     #[error("the query overrides the method, which a caller with a key or a scope may not do")]
     Method,
-    /// It contains a semicolon, which some servers treat as a separator.
+    /// The query contains a semicolon, which some servers treat as a separator.
     #[error("the query contains a semicolon, which some servers treat as `&`: write it as `%3B`")]
     Semicolon,
-    /// The format of the response is ambiguous.
+    /// A parameter that selects the format of the response is repeated or has an unexpected spelling.
     #[error(
         "`alt` in the query is repeated or has an unexpected spelling: send `alt=sse` or leave it out"
     )]
@@ -50,7 +50,7 @@ pub(crate) fn without(query: &str, is_removed: impl Fn(&str) -> bool) -> String 
     kept.collect::<Vec<_>>().join("&")
 }
 
-/// Removes the credentials from a path with query. The other parameters keep their bytes.
+/// Removes the credentials from a path with a query. The other parameters keep their bytes.
 pub(crate) fn without_credentials(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let kept = without(query, |_| true);
@@ -71,7 +71,7 @@ pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
         }
         if matches!(name.as_str(), "alt" | "$alt") {
             formats += 1;
-            // Other spellings would be ignored here, but the upstream might recognise them.
+            // Other spellings are rejected: the proxy would ignore them, but the upstream might recognise them.
             let is_plain =
                 matches!(pair, "alt=sse" | "$alt=sse" | "%24alt=sse" | "alt=json" | "$alt=json");
             if !is_plain || formats > 1 {
@@ -82,7 +82,8 @@ pub(crate) fn check(query: &str) -> Result<(), InvalidQuery> {
     Ok(())
 }
 
-/// Checks the query of a request to Gemini from a caller with a limited scope, so that the response can be checked.
+/// Checks the query of a request to Gemini from a caller with a limited scope. Only parameters that leave the response
+/// in a format that the proxy can check are allowed.
 pub(crate) fn check_gemini(query: &str) -> Result<(), InvalidQuery> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let is_known = |name: &str| GEMINI.contains(&name) || is_credential(name);

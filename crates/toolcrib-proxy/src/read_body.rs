@@ -12,14 +12,14 @@ use toolcrib_server::{BodyBudget, BodyPermit, BodyRejected};
 
 use crate::api_error::error_response;
 
-/// Maximum capacity that is reserved before a body arrives, in bytes.
+/// Maximum capacity that is allocated before the bytes of a body arrive, in bytes.
 const MAX_RESERVED_BYTES: usize = 1 << 20;
 
 /// Why a body could not be read.
 pub(crate) enum ReadBodyError {
     /// The client disconnected before the body was complete, or sent nothing for too long.
     Disconnected,
-    /// There is not enough memory for it.
+    /// There is not enough memory for the body.
     NoMemory(BodyRejected),
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn read_body(
     Ok((read.freeze(), None, permit))
 }
 
-/// Counts the memory that a parsed conversation takes: many small messages take more than their text.
+/// Counts the memory that a parsed conversation takes, because many small messages take more memory than their text.
 pub(crate) fn count_history_memory(
     request: &Request,
     permit: Option<&mut BodyPermit>,
@@ -67,7 +67,7 @@ pub(crate) fn count_history_memory(
     counted.map_err(ReadBodyError::NoMemory)
 }
 
-/// Returns the response to a request without enough memory for its body.
+/// Returns the error response for a request whose body does not fit into the memory budget.
 fn body_rejected(api: Api, rejected: BodyRejected) -> Response {
     let status = match rejected {
         BodyRejected::Busy => StatusCode::SERVICE_UNAVAILABLE,

@@ -11,7 +11,7 @@ use toolcrib_dialect::Api;
 
 /// Adds the ids in a response, or in the data of one of its events, to `ids`.
 pub(crate) fn collect_ids(api: Api, json: &[u8], ids: &mut Vec<String>) {
-    // Most events contain only text and no id.
+    // Searching for the key first avoids parsing, because most events contain only text and no id.
     let has = |word: &str| json.windows(word.len()).any(|window| window == word.as_bytes());
     match api {
         Api::Responses => responses(json, ids),
@@ -52,7 +52,7 @@ struct ResponseOrEvent<'a> {
     response: Option<Box<ResponseOrEvent<'a>>>,
     #[serde(borrow)]
     item: Option<OutputItem<'a>>,
-    /// The annotation, in an event that adds one to a text.
+    /// The annotation, if the event adds an annotation to a text.
     #[serde(borrow)]
     annotation: Option<Annotation<'a>>,
 }

@@ -1,6 +1,6 @@
 //! Handles a client's request until its exchange starts: chooses the upstream, finds out whether the body can be read,
-//! and chooses the settings of the exchange. The proxy's HTTP routes are here, too: the statistics, and a fallback for
-//! every other path.
+//! and chooses the settings of the exchange. This module also has the proxy's HTTP routes: the statistics, and a
+//! fallback for every other path.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ use crate::toolset_cache;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, translation_target};
 
 impl Proxy {
-    /// Returns the HTTP routes: the statistics, and a fallback for every other path. Both check keys themselves.
+    /// Returns the HTTP routes: the statistics, and a fallback for every other path. The handlers check keys
+    /// themselves.
     pub fn router(self: &Arc<Self>) -> Router {
         let fallback = |State(proxy): State<Arc<Self>>, request: Incoming| async move {
             Box::pin(dispatch(&proxy, request)).await
@@ -234,7 +235,7 @@ fn why_body_must_be_read(
     }
 }
 
-/// Returns the error for a request whose body must be read and cannot be.
+/// Returns the error for a request whose body must be read but cannot be.
 fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
     let hint = match why {
         Unreadable::TooManyValues => "send fewer values",
@@ -246,7 +247,7 @@ fn body_must_be_read(api: Api, why: Unreadable, needed: &str) -> Response {
     error_response(api, StatusCode::PAYLOAD_TOO_LARGE, &text)
 }
 
-/// Returns the response to a request whose body was not read.
+/// Reports a request whose body was not read, and returns the upstream's response.
 fn unreadable_body_response(
     log: &RequestLog,
     why: Unreadable,
@@ -260,8 +261,8 @@ fn unreadable_body_response(
     unchanged_response(response, Some(&report), log.api, caller)
 }
 
-/// Answers a request to count tokens, for an upstream whose API cannot count them. The number is an estimate, but the
-/// format of the response has no field to say so.
+/// Answers a request to count tokens if the upstream's API cannot count them. The number is an estimate, but the format
+/// of the response has no field to say so.
 async fn estimate_tokens(
     model: &str,
     reading: ReadResult,

@@ -1,7 +1,7 @@
 //! Toolcrib's own request headers: `x-toolcrib-…`.
 //!
-//! They limit what a request may do, so an invalid one must not be ignored: a header that is repeated, not ASCII,
-//! misspelt or empty is an error.
+//! These headers limit what a request may do, so an invalid one must not be ignored. A header that is repeated, not
+//! ASCII, misspelt or empty is an error.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::caller_scope::{InvalidScopeRule, ScopeRule};
 
 /// Prefix of Toolcrib's own headers. None of them is forwarded.
 pub(crate) const PREFIX: &str = "x-toolcrib-";
-/// A Toolcrib key that is not sent in place of the provider's credential.
+/// The header for a Toolcrib key that is not sent in place of the provider's credential.
 pub const KEY: &str = "x-toolcrib-key";
-/// The tools that a request may use, as names or patterns; `-name` excludes one.
+/// The tools that a request may use, as names or patterns; `-name` excludes a tool.
 pub const TOOLS: &str = "x-toolcrib-tools";
-/// How tools are deferred in this request, including `off`.
+/// How tools are deferred in this request. The value `off` turns deferral off.
 pub const MODE: &str = "x-toolcrib-mode";
 
 /// Why a header is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
-    /// It occurs more than once.
+    /// The header occurs more than once.
     #[error("the header `{0}` is sent more than once: send it once")]
     Repeated(String),
-    /// It contains characters other than visible ASCII.
+    /// The header contains characters other than visible ASCII.
     #[error("the header `{0}` contains characters that are not ASCII")]
     NotAscii(String),
-    /// A name with Toolcrib's prefix that is not one of its headers.
+    /// The header's name has Toolcrib's prefix, but there is no such header.
     #[error("there is no header `{0}`: a request may have `{KEY}`, `{TOOLS}` and `{MODE}`")]
     Unknown(String),
-    /// A malformed list of tools.
+    /// The list of tools is malformed.
     #[error("`{TOOLS}` {0}")]
     Tools(#[from] InvalidScopeRule),
-    /// A mode that does not exist.
+    /// The requested mode does not exist.
     #[error("`{MODE}: {0}` is not one of {names}", names = RequestedMode::NAMES.join(", "))]
     Mode(String),
 }

@@ -1,7 +1,7 @@
 //! A cache of toolsets.
 //!
 //! A client sends the same tools on every turn. Reading, indexing and counting them takes milliseconds; finding the
-//! result in the cache takes one hash.
+//! result in the cache takes one hash computation.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -51,7 +51,6 @@ impl ToolsetCache {
         self.build(key, plan, tools.to_owned()).await
     }
 
-    /// Returns a toolset from the cache.
     fn get(&self, key: &[u8; 32]) -> Option<Arc<Toolset>> {
         self.toolsets.get(key)
     }
@@ -59,14 +58,15 @@ impl ToolsetCache {
     /// Waits until a core is free for building a toolset. Another request may build the same toolset meanwhile, so the
     /// tools are copied only after the wait.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
+        // The semaphore is never closed, so this never returns `None`.
         self.building.acquire().await.ok()
     }
 
     /// Builds a toolset and adds it to the cache.
     async fn build(&self, key: [u8; 32], plan: ToolsetPlan, tools: String) -> Arc<Toolset> {
         let cache = self.toolsets.clone();
-        // Counting the tokens of thousands of tools would block every other request on this thread.
+        // Builds on a blocking thread, because counting the tokens of thousands of tools would delay every other
+        // request on this thread.
         let build = move || cache.get_with(key, || Arc::new(Toolset::new(plan, &tools)));
         match tokio::task::spawn_blocking(build).await {
             Ok(toolset) => toolset,
@@ -75,7 +75,7 @@ impl ToolsetCache {
     }
 }
 
-/// Returns the token counter for a model. It loads its vocabulary when it first counts.
+/// Returns the token counter for a model. The counter loads its vocabulary when it is first used.
 pub(crate) fn token_counter(model: &str) -> Arc<dyn TokenCounter> {
     VocabularyCounter::for_model(model).shared()
 }

@@ -9,8 +9,8 @@ use toolcrib_dialect::TurnSummary;
 
 use crate::caller::StatsView;
 
-/// Maximum number of rows. All further entries are added to one extra row. The limit is needed because clients choose
-/// their own names.
+/// Maximum number of rows, which is needed because clients choose their own names. Further entries are added to extra
+/// rows: one for each configured caller, and one for all other clients.
 const MAX_ROWS: usize = 256;
 
 /// The totals since the proxy started.
@@ -59,7 +59,8 @@ pub struct TotalsRow {
     pub tokens_before: u64,
     /// Tokens of the tools as sent to the upstream, counted once for each request of a client.
     pub tokens_after: u64,
-    /// Input tokens saved, with the tokens of all rounds subtracted. Negative if deferring cost more than it saved.
+    /// The net number of input tokens saved, after subtracting the tokens of all rounds. Negative if deferring cost
+    /// more than it saved.
     pub saved: i64,
 }
 
@@ -92,7 +93,8 @@ impl RunningTotals {
         let caller = entry.caller.map(str::to_owned);
         let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            // Each caller keeps a row of its own; the config limits the number of callers.
+            // The table is full, so the entry is added to a row named "other". Each caller keeps such a row of its own,
+            // because the config limits the number of callers.
             let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
             key = (key.0, "other".into(), client);
         }
@@ -103,7 +105,7 @@ impl RunningTotals {
         row.searches += entry.summary.searches as u64;
         row.tokens_before += entry.tokens.0 as u64;
         row.tokens_after += entry.tokens.1 as u64;
-        // A request without any round used no tokens.
+        // A request without any round used no tokens, so it saved none.
         if entry.deferred && entry.summary.rounds > 0 {
             row.saved += saved(entry.tokens, &entry.summary);
         }
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_tokens_of_hidden_rounds_are_subtracted() {
-        // 50,000 tokens of tools became 2,000; the rest of the prompt had 1,000.
+        // The tools take 2,000 tokens instead of 50,000 in most cases, and the rest of the prompt takes 1,000.
         assert_eq!(saved((50_000, 2_000), &summary(1, 3_000, 3_000)), 48_000);
         assert_eq!(saved((50_000, 2_000), &summary(2, 3_000, 8_000)), 43_000);
         assert_eq!(saved((3_000, 2_000), &summary(3, 3_000, 12_000)), -8_000);

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// Makes a key of a hash. Its bytes must be evenly distributed, as those of a cryptographic hash are.
+    /// Makes a key of a hash. The bytes of the hash must be evenly distributed, as those of a cryptographic hash are.
     pub const fn new(hash: [u8; 32]) -> Self {
         Self(hash)
     }
@@ -18,7 +18,8 @@ impl Key {
     }
 }
 
-/// Prints only the first bytes: enough to follow a record through a log, too few to read it from Redis.
+/// Prints only the first bytes, which are enough to follow a record through a log, but too few to read the record from
+/// Redis.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}…)", hex(&self.0[..4]))

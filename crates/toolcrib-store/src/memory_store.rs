@@ -1,4 +1,4 @@
-//! Records in this process, with a limit on their bytes and an expiry when idle.
+//! Stores records in the memory of this process. Their total size is limited, and they expire when they are not read.
 
 use std::time::Duration;
 
@@ -71,8 +71,8 @@ impl Store for MemoryStore {
     async fn put(&self, records: Vec<(Key, Bytes)>) -> Result<usize, StoreError> {
         let (records, oversized) = record_limits::without_oversized(self.max_record_bytes, records);
         for (key, value) in records {
-            // The bytes are copied, because they may be a slice of a complete body, which would then stay in memory as
-            // well.
+            // The bytes are copied, because they may be a slice of a complete body, all of which would otherwise stay
+            // in memory.
             self.cache.insert(key, Bytes::copy_from_slice(&value));
         }
         // The cache evicts lazily, but the limit must hold at once.
@@ -149,7 +149,7 @@ mod tests {
     #[tokio::test]
     async fn a_record_that_is_read_expires_later_than_one_that_is_not() {
         let idle_expiry = Duration::from_secs(1);
-        // If the machine stalls between two reads, the record that is read may expire, too. Such a run proves
+        // If the machine stalls between two reads, the record that is being read may expire, too. Such a run proves
         // nothing and is repeated.
         for _ in 0..100 {
             let memory = MemoryStore::new(MemoryLimits { idle_expiry, ..MemoryLimits::default() });

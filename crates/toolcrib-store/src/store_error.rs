@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The store is unavailable. The caller continues without it, as if nothing had been stored.
 ///
-/// Safe to log: it contains no part of the URL, and only the code of Redis' own error.
+/// The error is safe to log: it contains no part of the URL, and of Redis' own error only the code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Redis failed a moment ago, so no request was sent.
@@ -31,7 +31,8 @@ pub enum StoreError {
     /// Redis responded with an error.
     #[error("Redis responded with the error `{code}`")]
     Rejected {
-        /// The code of the error, such as `OOM`. The text after it is left out: it may name users and commands.
+        /// The code of the error, such as `OOM`. The text after the code is left out, because it may name users and
+        /// commands.
         code: String,
     },
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-/// Marks a record as ours and gives its version. A later version will change the last byte, and this version then
-/// treats such records as absent.
+/// Identifies a record as Toolcrib's and gives the version of its format. A later version will change the last byte,
+/// and this version then treats such records as absent.
 const HEADER: [u8; 3] = *b"tc\x01";
 
 /// Prepends the header to the value.

@@ -11,7 +11,7 @@ const MAX_TEXT_CHARS: usize = 512;
 /// Keys whose values are JSON schemas. They are not searched, because examples in a schema may have any key.
 const SCHEMA_KEYS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
 
-/// A search for the values of these keys. The keys are folded.
+/// A search for the values of these keys, which are written as [`fold_key`] returns them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IdSearch(pub(super) &'static [&'static str]);
 
@@ -27,7 +27,7 @@ pub(super) struct SearchedValue {
     pub(super) is_present: bool,
     /// Whether the value is neither null nor an empty string, list or object.
     pub(super) is_filled: bool,
-    /// The ids under the keys of the search.
+    /// The ids that were found inside the value, under the keys that are searched for.
     pub(super) ids: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl SearchedValue {
         Self { is_present: true, is_filled, ..Self::default() }
     }
 
-    /// Returns all ids in a value that is itself under a key of the search.
+    /// Returns all ids in a value that was found under one of the keys that are searched for.
     pub(super) fn into_reference(self) -> impl Iterator<Item = String> {
         self.text.into_iter().chain(self.own_ids).chain(self.ids)
     }

@@ -55,8 +55,8 @@ struct InputItem {
     ids: Vec<String>,
 }
 
-/// Whether an item refers to a stored one. `filled` are its fields that are neither null nor empty; `has_content_field`
-/// is set if it has a field that is not in [`METADATA_FIELDS`].
+/// Whether an item refers to a stored item. `filled` contains the item's fields that are neither null nor empty.
+/// `has_content_field` says whether the item has a field that is not in [`METADATA_FIELDS`].
 fn is_reference(kind: Option<&str>, filled: &HashSet<String>, has_content_field: bool) -> bool {
     let has = |name: &str| filled.contains(name);
     let kind = kind.map(str::to_ascii_lowercase);

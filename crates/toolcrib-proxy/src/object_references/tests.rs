@@ -1,4 +1,4 @@
-//! Which values are references, and which bodies are rejected.
+//! Tests of which values are references, and which bodies are rejected.
 
 use super::*;
 

@@ -32,7 +32,7 @@ impl Conversation {
     }
 }
 
-/// Whether the history of each body starts with that of the previous one.
+/// Whether the history of each body starts with the history of the previous body.
 fn histories_extend_each_other(case: ClientCase, bodies: &[Value]) -> bool {
     let histories: Vec<Vec<Value>> = bodies.iter().map(|body| case.history(body)).collect();
     histories.windows(2).all(|pair| pair[1].starts_with(&pair[0]))
@@ -87,7 +87,7 @@ async fn a_redis_that_does_not_respond_delays_no_request() {
     let mut conversation = Conversation::new(case);
     conversation.goal(&setup).await;
     redis.freeze();
-    // A request that waited for the frozen Redis would never end.
+    // Without a timeout for the frozen Redis, the request would never end.
     let finished = tokio::time::timeout(TEST_TIMEOUT, conversation.goal(&setup)).await;
     redis.thaw();
     assert!(finished.is_ok());

@@ -136,7 +136,7 @@ async fn requests_that_must_not_change_pass_with_a_reason() {
             Api::Gemini => several["generationConfig"] = json!({"candidateCount": 2}),
             _ => several["n"] = 2.into(),
         }
-        // This upstream does not support namespaces; with tool search off they are sent nevertheless.
+        // This upstream does not support namespaces, but with tool search off they must be sent unchanged.
         let mut grouped = many.clone();
         grouped["tools"] = json!([{"type": "namespace", "name": "crm", "tools": many["tools"]}]);
         let grouped = grouped.to_string();
@@ -246,7 +246,7 @@ async fn an_unchanged_stream_is_forwarded_as_it_arrives() {
         )]))
         .await;
         let mut answer = begin(setup.post(case, &case.ask("Hi", &[]))).await;
-        // The provider sends the rest only when the test tells it to.
+        // The provider sends the rest of the stream only after `release` is called.
         let first = more(&mut answer).await;
         assert!(!case.read(&first).ended);
         setup.provider.release();

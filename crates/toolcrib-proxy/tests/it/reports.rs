@@ -122,7 +122,7 @@ async fn the_statistics_add_up_all_requests() {
                 .map(|got| got.number(name))
                 .sum::<u64>()
         };
-        // Requests without tools are not counted, although the provider received them.
+        // The provider received three requests without tools, which the statistics do not count.
         let rounds = setup.provider.requests().len() as u64 - 3;
         assert_eq!(
             [sum("requests"), sum("deferred"), sum("rounds"), sum("searches")],

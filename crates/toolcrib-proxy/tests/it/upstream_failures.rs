@@ -1,4 +1,5 @@
-//! Upstreams that fail: the client gets the same as without the proxy, or an error in the format of its API.
+//! Tests of upstreams that fail: the client gets the same response as without the proxy, or an error in the format of
+//! its API.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::setup::{ReceivedResponse, TEST_TIMEOUT, TestSetup, begin, get, more, 
 
 const CANARY: &str = "sk-canary-4711";
 
-/// Options for a first round with a search, followed by this response.
+/// Options for a provider whose first response is a search and whose second response is `answer`.
 fn then(answer: CannedResponse) -> Options {
     Options::responses([CannedResponse::Scripted, answer])
 }
@@ -138,7 +139,8 @@ async fn bytes_before_a_stall_are_forwarded_at_once() {
     }
 }
 
-/// The clock is paused: when every task waits, it jumps to the next timer.
+/// The test pauses the clock instead of waiting for the keep-alives. While every task waits, a paused clock jumps to
+/// the next timer.
 #[tokio::test]
 async fn a_client_that_waits_long_gets_keep_alives() {
     // Google's own clients treat any line as data, so they get no keep-alives.
@@ -164,8 +166,7 @@ async fn a_client_that_waits_long_gets_keep_alives() {
             };
             tokio::time::pause();
             while !is_there(&all) {
-                // The paused clock jumps to the next timer. That is the keep-alive, because the timeout of the test is
-                // longer.
+                // The paused clock jumps to the timer of the keep-alive, because the timeout of the test is longer.
                 all.extend(more(&mut answer).await);
             }
             tokio::time::resume();
@@ -187,8 +188,8 @@ async fn a_stream_that_is_cut_off_is_cut_off_for_the_client() {
         let events: Vec<String> = whole.text().split_inclusive("\n\n").map(str::to_owned).collect();
         for half in ["", &events[6][..events[6].len() / 2]] {
             let received = events[..6].concat() + half;
-            // The upstream waits until the client has read: bytes in flight may be lost when a connection is cut, with
-            // or without the proxy.
+            // The upstream cuts the connection only after the client has read the events. Bytes in flight may be lost
+            // when a connection is cut, with or without the proxy.
             let cut =
                 CannedResponse::sse([received.clone()]).then(BodyPart::Stall).then(BodyPart::Cut);
             let setup = TestSetup::new(Options::responses([cut])).await;
@@ -322,7 +323,7 @@ async fn an_upstream_that_comes_back_is_used_again() {
     let post = || client.post(format!("{url}{}", case.path())).body(body.to_string());
     assert_eq!(get(post()).await.status, 502);
     let back = async {
-        // The port is free once the threads of the old provider have ended.
+        // The port becomes free only once the threads of the old provider have ended, so starting a new one is retried.
         loop {
             let options = Options { listen: address, ..Options::default() };
             match toolcrib_testkit::provider::Provider::start(options) {

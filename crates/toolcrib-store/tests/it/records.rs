@@ -1,4 +1,4 @@
-//! What is stored, in which format in Redis, and for how long.
+//! Tests of what is stored, in which format in Redis, and for how long.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn reading_a_record_restarts_its_expiry() {
     let redis = open(&server);
     redis.put(vec![(key(1), "read".into()), (key(2), "not read".into())]).await.unwrap();
     let left = |number| server.ask(&["PTTL", &redis_key(number)]).parse::<u64>().unwrap();
-    // Pretend to Redis that an hour has passed.
+    // Shortens the expiry by an hour, as if an hour had passed.
     let later = (DAY - 60 * 60 * 1000).to_string();
     for number in [1, 2] {
         assert!((DAY - 60_000..=DAY).contains(&left(number)), "{}", left(number));
@@ -83,7 +83,7 @@ async fn a_record_that_is_not_read_expires() {
     let options = RedisOptions { idle_expiry: Duration::from_millis(1), ..long_timeouts() };
     let redis = RedisStore::open(&server.url(), options).unwrap();
     redis.put(vec![(key(1), "short-lived".into())]).await.unwrap();
-    // `EXISTS` does not restart the expiry.
+    // `EXISTS` does not restart the expiry, unlike a read.
     let expired = async {
         while server.ask(&["EXISTS", &redis_key(1)]) != "0" {
             tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A Redis that is unavailable, comes back, stops responding or responds with errors.
+//! Tests with a Redis that is unavailable, comes back, stops responding or responds with errors.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use toolcrib_testkit::redis::Server;
 
 use crate::{key, long_timeouts, open};
 
-/// A pause longer than any test. A request that succeeds after a failure shows that there was no pause.
+/// A pause longer than any test. If a request succeeds after a failure, the failure caused no pause.
 const LONG_PAUSE: Duration = Duration::from_hours(1);
 
 /// Waits until Redis is used again.
@@ -59,7 +59,7 @@ async fn a_restarted_redis_is_used_again() {
 #[tokio::test]
 async fn a_redis_that_stops_responding_is_tried_once_and_then_paused() {
     let server = Server::start();
-    // Long enough for the first request on a busy machine.
+    // Long enough for the first request to succeed on a busy machine.
     let response_timeout = Duration::from_secs(3);
     let redis = RedisStore::open(
         &server.url(),
@@ -73,7 +73,8 @@ async fn a_redis_that_stops_responding_is_tried_once_and_then_paused() {
         Err(StoreError::ResponseTimeout { limit: response_timeout })
     );
     assert_eq!(redis.get(&[key(1)]).await, Err(StoreError::Paused));
-    // A store that was never connected: the kernel accepts its connection, and Redis never responds to the login.
+    // This store was never connected. The kernel accepts its connection, but the frozen Redis never responds to the
+    // login.
     let connect_timeout = Duration::from_millis(50);
     let late = RedisStore::open(
         &server.url(),
@@ -145,7 +146,7 @@ async fn a_demoted_primary_is_disconnected_so_that_its_name_is_looked_up_again()
     let refused = Err(StoreError::Rejected { code: "READONLY".to_owned() });
     assert_eq!(redis.put(vec![(key(1), "after".into())]).await, refused);
     assert_eq!(redis.put(vec![(key(1), "after".into())]).await, refused);
-    // One of the two is the connection of `INFO` itself.
+    // Two connections were opened: one after the first `READONLY` error, and one for `INFO` itself.
     assert_eq!(received(connections()) - before, 2);
 }
 
@@ -170,7 +171,7 @@ async fn cancelled_requests_do_not_affect_others() {
     let redis = open(&server);
     redis.put(vec![(key(1), "stored".into())]).await.unwrap();
     for _ in 0..100 {
-        // Polled once, then dropped: the command is sent, and its response is ignored.
+        // The request is polled once and then dropped, so its command is sent and the response is ignored.
         let keys = [key(2)];
         let request = redis.get(&keys);
         tokio::select! { biased; _ = request => {}, () = std::future::ready(()) => {} }

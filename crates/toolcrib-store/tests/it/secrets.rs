@@ -1,4 +1,4 @@
-//! User and password in the URL are never revealed.
+//! Tests that the user name and password in the URL are never revealed.
 
 use std::io::Read;
 use std::net::TcpListener;
