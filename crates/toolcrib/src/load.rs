@@ -9,18 +9,18 @@ use crate::args::{SourceArgs, VectorArgs};
 use crate::output::{Failure, print_stderr};
 use crate::{config, vectors};
 
-/// The catalog that is used without `--catalog`.
+/// The catalog that is used if no `--catalog` is given.
 const SAMPLE: &str = include_str!("../sample/catalog.jsonl");
 
 /// Maximum number of findings that are printed.
 const MAX_FINDINGS_SHOWN: usize = 8;
 
-/// Builds the engine for a command that does not rank.
+/// Builds the engine for a command that does not rank tools and so needs no vector table.
 pub(crate) fn crib(source: &SourceArgs) -> Result<Crib, Failure> {
     build(source, config::settings(source)?)
 }
 
-/// Builds the engine for a command that ranks: with its vector table loaded.
+/// Builds the engine for a command that ranks tools, and loads the vector table.
 pub(crate) fn crib_with_vectors(
     source: &SourceArgs,
     vectors: &VectorArgs,
@@ -56,16 +56,16 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
                 .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))
         };
         let mut ingested = read(None)?;
-        // A `tools/list` result comes from one server, and its file is named after that server. The tools of a request
-        // belong to no server.
+        // A `tools/list` result comes from one server, and its file is named after that server, so the name of the file
+        // is used as a label. The tools of a model request belong to no server.
         let listed = |format| ingested.tools.iter().filter(|tool| tool.format() == format).count();
-        // The format of a tool without a schema cannot be determined.
+        // Tools without a schema are counted as `Own`, because their format cannot be determined.
         if listed(DefinitionFormat::Mcp) > 0
             && listed(DefinitionFormat::Mcp) + listed(DefinitionFormat::Own) == ingested.tools.len()
         {
             ingested = read(label)?;
         }
-        // With several files, each finding names its file.
+        // If there are several files, each finding names the file that it refers to.
         if source.catalog.len() > 1 || source.catalog.iter().any(|path| path.is_dir()) {
             ingested
                 .findings
@@ -76,7 +76,7 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
         Ok(())
     };
     if source.catalog.is_empty() {
-        // The note is printed only on a terminal: a script that names no catalog wants the sample.
+        // The note is printed only on a terminal, because a script that names no catalog uses the sample on purpose.
         if std::io::stdout().is_terminal() {
             print_stderr("note: using the sample catalog; name your own with `--catalog`");
         }

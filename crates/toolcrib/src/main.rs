@@ -19,8 +19,8 @@ use args::{Args, Command};
 use output::{Failure, Output};
 
 fn main() -> ExitCode {
-    // The gateway runs this program again as the warden of a server's process. This must come before anything that
-    // starts a thread.
+    // The gateway starts this program again as the warden of a server's process. The check must come before anything
+    // that starts a thread.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|argument| argument == "warden")
         && arguments.next().is_some_and(|argument| argument == "--")
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Command::Login(args) => commands::gateway::login::run(&args, &mut output),
     };
     match result.and_then(|succeeded| output.finish().map(|()| succeeded)) {
-        // The reader closed the pipe, as in `toolcrib … | head`: not an error.
+        // It is not an error if the reader closes the pipe, as in `toolcrib … | head`.
         Ok(true) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(Failure::AlreadyReported) => ExitCode::from(2),

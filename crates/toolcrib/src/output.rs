@@ -26,7 +26,7 @@ pub(crate) enum Failure {
     /// The command has already printed what is wrong.
     #[error("already reported")]
     AlreadyReported,
-    /// The reader of standard output closed it.
+    /// The process that reads standard output has closed the pipe.
     #[error("standard output is closed")]
     OutputClosed,
 }
@@ -59,7 +59,6 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Standard output.
 pub(crate) struct Output {
     json: bool,
     out: BufWriter<io::Stdout>,
@@ -83,13 +82,12 @@ impl Output {
 
     /// Writes a line of text.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
-        // File names and query words are untrusted text, too.
+        // The text is cleaned here, because it may contain file names and query words, which are untrusted.
         Ok(writeln!(self.out, "{}", clean(text).0)?)
     }
 
-    /// Clears the terminal.
     pub(crate) fn clear(&mut self) -> Result<(), Failure> {
-        // Moves the cursor to the top left and erases everything below.
+        // This moves the cursor to the top left and erases everything below it.
         Ok(write!(self.out, "\x1b[H\x1b[J")?)
     }
 
@@ -98,7 +96,8 @@ impl Output {
     }
 }
 
-/// Prints a line to standard error, so that it does not end up in a pipe. Write errors are ignored.
+/// Prints a line to standard error, so that it is not mixed with output that is piped to another program. Write errors
+/// are ignored.
 pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(io::stderr(), "{}", clean(text).0);
 }
@@ -114,7 +113,8 @@ pub(crate) fn report_failure(failure: &Failure, json: bool) -> ExitCode {
     report(&failure.to_string(), &failure.hint(), json)
 }
 
-/// Prints an error of clap's in the format of the other errors. `--help` and `--version` are successes.
+/// Prints a usage error from clap in the format of our own errors. `--help` and `--version` are not errors and exit
+/// with success.
 pub(crate) fn report_usage_error(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

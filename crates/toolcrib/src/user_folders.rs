@@ -1,8 +1,8 @@
 //! The user's home, config and state folders, from the environment.
 //!
-//! Relative paths are ignored, as the XDG specification demands: they would point into the working folder. Rejected:
-//! the crate `etcetera`, which looks up the home folder in the password database if `HOME` is not set. A service
-//! without a home would then save tokens in a folder that nobody configured.
+//! Relative paths are ignored, as the XDG specification demands, because they would point into the working folder.
+//! Rejected: the crate `etcetera`, which looks up the home folder in the password database if `HOME` is not set. A
+//! service without a home folder would then save tokens in a folder that nobody configured.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl UserFolders {
     }
 }
 
-/// The path, if it is absolute.
+/// Returns the path if it is absolute, otherwise `None`.
 pub(crate) fn absolute(path: Option<OsString>) -> Option<PathBuf> {
     path.map(PathBuf::from).filter(|path| path.is_absolute())
 }

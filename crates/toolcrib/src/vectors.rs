@@ -1,7 +1,7 @@
-//! Loads a vector table from a folder, in place of the built-in one.
+//! Loads a vector table from a folder, to replace the built-in table.
 //!
-//! The folder has a `table.bin`, as `training/` writes it, or, in a build with the feature `model2vec`, the files that
-//! Model2Vec saves. Only commands that rank tools load it.
+//! The folder contains a `table.bin`, as `training/` writes it. In a build with the feature `model2vec`, it may contain
+//! the files that Model2Vec saves instead. Only commands that rank tools load a table.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use toolcrib_eval::files::FileError;
 
 use crate::output::Failure;
 
-/// File name of a table that `training/` wrote.
+/// Name of the file that contains a vector table written by `training/`.
 const TABLE_FILE: &str = "table.bin";
-/// The file by which a folder of Model2Vec is recognised.
+/// A folder that contains this file was saved by Model2Vec.
 const TOKENIZER_FILE: &str = "tokenizer.json";
 
-/// Hint: which files the folder must have.
+/// A hint for the user that says which files the folder must contain.
 const FOLDER_HINT: &str = if cfg!(feature = "model2vec") {
     "name a folder with a `table.bin`, as `training/` writes it, or with `tokenizer.json` and `model.safetensors`, as Model2Vec saves them"
 } else {
     "name a folder with a `table.bin`, as `training/` writes it"
 };
 
-/// Returns settings with their vector table loaded: the one named on the command line, else the one named in the
-/// config, else the built-in one. If `previous` already has the table from the same folder, that table is reused.
+/// Loads a vector table into `settings`: the table named on the command line, else the one named in the config, else
+/// the built-in one. If `previous` already has the table from the same folder, that table is reused.
 pub(crate) fn load_vectors(
     mut settings: Settings,
     folder_argument: Option<&Path>,
@@ -73,7 +73,7 @@ fn read_model2vec(folder: &Path) -> Result<EmbeddingModel, Failure> {
         .map_err(|error| unusable(folder, &error, error.hint.clone()))
 }
 
-/// Reports that this build cannot read Model2Vec's format.
+/// Returns the error that this build cannot read Model2Vec's format.
 #[cfg(not(feature = "model2vec"))]
 fn read_model2vec(folder: &Path) -> Result<EmbeddingModel, Failure> {
     Err(unusable(
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// Expands a leading `~/`, as in the other paths of a config.
+/// Expands a leading `~/`, as is done for all other paths in a config.
 fn expand_home(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::var_os("HOME")) {
         (Ok(rest), Some(home)) => Path::new(&home).join(rest),

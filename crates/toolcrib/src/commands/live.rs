@@ -14,7 +14,7 @@ use crate::output::{Failure, Output};
 /// Interval at which the totals are refreshed on a terminal.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Prints the totals: once, or on a terminal repeatedly until interrupted.
+/// Prints the totals. On a terminal they are printed repeatedly until interrupted, otherwise once.
 pub(crate) fn run(url: &str, output: &mut Output) -> Result<bool, Failure> {
     let key = std::env::var("TOOLCRIB_KEY").ok().map(Secret::from);
     let repeats = !output.is_json() && std::io::stdout().is_terminal();

@@ -1,6 +1,6 @@
-//! Other clients' files that disable servers, apart from the file that defines the servers.
+//! Files of other clients that disable servers, but are separate from the file that defines the servers.
 //!
-//! A file that cannot be read is an error: ignoring it would enable the servers that it disables.
+//! A file that cannot be read is an error, because ignoring it would enable the servers that it disables.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use super::location::read_regular;
 use crate::output::Failure;
 use crate::user_folders::UserFolders;
 
-/// Disables the servers of a client's `file` that its user has disabled in another file. `folder` is the working folder:
-/// Claude Code stores these choices by project.
+/// Disables those servers of a client's `file` that the user has disabled in another of the client's files. `folder` is
+/// the working folder, which is needed because Claude Code stores these choices by project.
 pub(crate) fn apply(
     foreign: &mut ImportedConfig,
     file: &Path,
@@ -23,7 +23,7 @@ pub(crate) fn apply(
     let mut choices = ServerChoices::default();
     match foreign.client {
         ClientKind::ClaudeCode => {
-            // For a project's servers, the choices for that project apply, even if the working folder is another one.
+            // For a project's servers, the choices stored for that project apply, even if it is not the working folder.
             let is_mcp_json = file.file_name().is_some_and(|name| name == ".mcp.json");
             let project = file.parent().filter(|_| is_mcp_json);
             let folder = project.unwrap_or(folder);
@@ -35,8 +35,8 @@ pub(crate) fn apply(
                     choices.add_claude_settings(&value, SettingsOwner::User);
                 }
             }
-            // Files of a repository are read only for the repository's own servers: they must not disable the user's
-            // servers, and a file that cannot be parsed must not make the user's file an error.
+            // The settings files of a repository are read only for the repository's own servers. They must not disable
+            // the user's servers, and if one cannot be parsed, this must not prevent reading the user's file.
             for name in [".claude/settings.json", ".claude/settings.local.json"] {
                 if let Some(project) = project
                     && let Some(value) = value(&project.join(name))?

@@ -1,9 +1,10 @@
 //! Which file is the config, and whether it can be trusted.
 //!
-//! Without `--config` only the file in the user's config folder is used: a config names programs to run and hosts that
+//! Without `--config`, only the file in the user's config folder is used. A config names programs to run and hosts that
 //! receive keys, and a working folder may contain files of other people. The default file must belong to the user or to
 //! root, and no other user may be able to change it. A file that is named with `--config` is used even if others can
-//! change it, with a warning, like `ssh -F`: containers mount such files with owners of their own.
+//! change it, but with a warning. `ssh -F` also accepts such a file. One reason is that containers mount files with
+//! other owners.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -23,9 +24,9 @@ const NAME: &str = "toolcrib.toml";
 /// The config file of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// Named with `--config`.
+    /// The file that `--config` names.
     Named(PathBuf),
-    /// In the user's config folder.
+    /// The default file in the user's config folder.
     UserFolder(PathBuf),
 }
 
@@ -66,7 +67,7 @@ impl Location {
     }
 }
 
-/// Describes which file is used: the first line of a command's log.
+/// Describes which file is used, or that there is none. This is the first line of a command's log.
 pub(crate) fn describe_location(location: Option<&Location>) -> String {
     let text = match (location, in_user_folder()) {
         (Some(location), _) => format!("config: `{}`", location.path().display()),
@@ -81,8 +82,8 @@ pub(crate) fn describe_location(location: Option<&Location>) -> String {
     one_line(&text)
 }
 
-/// Prints a note if there is an unused `toolcrib.toml` in the working folder, which earlier versions used. With `--config`
-/// there is no note.
+/// Prints a note if the working folder contains a `toolcrib.toml` that is not used. Earlier versions used it. With
+/// `--config` there is no note.
 pub(crate) fn note_unused_config(location: Option<&Location>) {
     let here = Path::new(".").join(NAME);
     let is_in_use = match location {
@@ -114,7 +115,7 @@ fn open_trusted(path: &Path) -> Result<File, Failure> {
     if let Some(folder) = path.parent() {
         ownership::check_folders(folder, home.as_deref()).map_err(|error| refused(&error))?;
     }
-    // A symbolic link is followed: many people keep their configs in a repository and link to them.
+    // A symbolic link is followed, because many people keep their configs in a repository and link to them.
     let (file, about) = ownership::open(path, SymlinkPolicy::Follow)
         .map_err(|source| FileError::Io { path: path.display().to_string(), source })?;
     ownership::check(path, &about, GroupWrite::PrivateGroup).map_err(|error| refused(&error))?;

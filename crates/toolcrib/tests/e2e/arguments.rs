@@ -1,4 +1,4 @@
-//! Arguments reach the server as the client wrote them, byte for byte.
+//! Tests that the arguments of a call reach the server byte for byte as the client wrote them.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::gateway::{
 };
 use crate::support::{Program, eventually, testkit_program};
 
-/// JSON that would change if it were serialised again: the spelling of numbers, the order of keys, whitespace, escapes.
+/// JSON whose number spelling, key order, whitespace and escapes would change if it were parsed and serialised again.
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
 /// A server that records every byte it receives.
@@ -18,8 +18,8 @@ fn noting(home: &Home) -> Program {
     ["sh", "-c", &script].map(str::to_owned).to_vec()
 }
 
-/// The arguments of the call that a server received; they are then deleted. `tee` may write to the file after the
-/// server has answered.
+/// Returns the arguments of the call that the server received, and clears the record. This waits for the call, because
+/// `tee` may write to the file after the server has answered.
 fn sent(home: &Home) -> String {
     let log = home.path().join("sent");
     let call = eventually("a call in the log", || {
@@ -59,7 +59,7 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
     }
 }
 
-/// The server over HTTP is another gateway, in front of a server that records what it receives.
+/// Here the server over HTTP is a second gateway, which forwards to a server that records what it receives.
 #[test]
 fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     let behind = Home::new("");
@@ -77,7 +77,8 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     }
 }
 
-/// Over HTTP, a message may contain line breaks; to a server on stdio it must not.
+/// A client may send a message with line breaks over HTTP. On stdio a line break ends the message, so a message to a
+/// server on stdio must not contain any.
 #[test]
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");

@@ -1,4 +1,5 @@
-//! `list_changed` is sent if and only if the list that a session would get differs from the one it got.
+//! Tests that `list_changed` is sent if and only if the list that a session would get now differs from the list that it
+//! last received.
 
 use std::fs;
 
@@ -31,7 +32,7 @@ fn silent() -> String {
     )
 }
 
-/// Searches without discarding the messages received before.
+/// Searches without discarding the messages that were received before.
 fn find(client: &mut Client, name: &str) {
     let query = json!({"query": format!("select:{name}")});
     let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));
@@ -55,8 +56,8 @@ fn reload(home: &Home, config: &str) {
     eventually("the config in use", || (used() > before).then_some(()));
 }
 
-/// A session found tools, which all disappeared with their server. It still has `tool_search` while the next server
-/// starts.
+/// A session has found tools of a server, and then the server is removed with all its tools. While the server that
+/// replaces it starts, the session must still have `tool_search`.
 #[test]
 fn the_gateways_own_tools_stay_while_a_server_starts() {
     for (preset, own_tools) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
@@ -75,7 +76,8 @@ fn the_gateways_own_tools_stay_while_a_server_starts() {
     }
 }
 
-/// A surplus notification would arrive before the next change is made, and be counted there.
+/// Checks the number of notifications. A surplus one would be detected at the next check, because it arrives before the
+/// next change is made.
 #[test]
 fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     let config = |more: &str| format!("preset = \"claude-code\"\n{DEFERRED}{}{more}", many());
@@ -87,17 +89,18 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
             client.result("tools/call", &json!({"name": "tool_search", "arguments": query}));
         found.to_string().contains("department 3").then_some(())
     });
-    // Found before the first list was requested: that list has the tool, and no list is outdated.
+    // This tool is found before the client requests its first list. That list already contains the tool, so nothing
+    // must be announced.
     find(&mut client, "many__tool_4");
     let expected = ["many__tool_5", "tool_search", "many__tool_3", "many__tool_4"];
     assert_eq!(names(&list(&mut client)), expected);
-    // Already in the list.
+    // These tools are already in the list, so finding them must not be announced.
     find(&mut client, "many__tool_5");
     find(&mut client, "many__tool_3");
     assert_eq!(client.messages(CHANGED), 0);
     find(&mut client, "many__tool_8");
     find(&mut client, "many__tool_8");
-    // Neither a disabled server nor one that has not answered yet changes what this client sees.
+    // A disabled server must not change what this client sees, and neither must a server that has not answered yet.
     reload(&home, &config("[servers.off]\ncommand = \"none\"\nenabled = false\n"));
     let ready = home.path().join("ready");
     let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
@@ -119,7 +122,8 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     assert_eq!(client.messages(CHANGED), 0, "one notification for the found tools");
 }
 
-/// The full list changes with a schema, which the short list does not show. Found tools do not change it.
+/// A changed schema changes the full list, although the short list does not show it. Finding a tool does not change the
+/// full list.
 #[test]
 fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let home = Home::new("");
@@ -148,7 +152,8 @@ fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     assert!(listed.contains("after") && !listed.contains("before"), "{listed}");
 }
 
-/// A client may request a list before its handshake is complete. A change after that is announced when it is complete.
+/// A client may request a list before it completes the handshake. If the list changes in between, the change must be
+/// announced once the handshake is complete.
 #[test]
 fn a_change_before_the_end_of_the_handshake_is_announced() {
     for transport in ["stdio", "http"] {
@@ -169,8 +174,8 @@ fn a_change_before_the_end_of_the_handshake_is_announced() {
     }
 }
 
-/// Two gateways in a chain, both started before the server answers: tools that the inner one lists later reach the
-/// client of the outer one.
+/// Two gateways in a chain are both started before the server answers. The tools that the inner gateway lists later
+/// must still reach the client of the outer gateway.
 #[test]
 fn a_gateway_behind_a_gateway_announces_tools_that_it_lists_later() {
     let inner = Home::new("");

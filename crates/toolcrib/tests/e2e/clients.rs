@@ -1,7 +1,7 @@
-//! Real clients: the official SDKs in Python and TypeScript, over both transports.
+//! Tests with real clients: the official SDKs in Python and TypeScript, over both transports.
 //!
-//! Each runs a script in `tests/clients`, which uses every client feature and prints the results as one document. All
-//! of them must see the same, whatever the language, transport and protocol version.
+//! Each client runs a script in `tests/clients`, which uses every client feature and prints the results as one
+//! document. All documents must be the same, for every language, transport and protocol version.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::support::gateway::{DEFERRED, Home, server};
 use crate::support::{DEADLINE, Program, assert_same, peer, root, testkit_program};
 
-/// Two servers: one that asks, reports and hangs; one with resources, prompts and changes.
+/// Configures two servers. One asks questions, reports progress and hangs; the other has resources, prompts and
+/// changes.
 fn home() -> (Home, String) {
     let home = Home::new("");
     let log = home.path().join("server.log").to_str().unwrap().to_owned();
@@ -38,7 +39,7 @@ fn typescript() -> Program {
     vec![peer("node_modules/.bin/node"), script("client.mjs"), sdk]
 }
 
-/// The document that a client prints, over this transport.
+/// Runs a client over this transport, and returns the document that it prints.
 fn client_report(client: &Program, transport: &str) -> Value {
     let (home, log) = home();
     let gateway = (transport == "http").then(|| home.serve());

@@ -1,7 +1,7 @@
 //! The official conformance suite, run against the gateway with `fixture-server` behind it.
 //!
-//! Both protocol versions, without expected failures. The fixture passes the suite on its own, so whatever fails here
-//! is the gateway's fault.
+//! The suite runs for both protocol versions, and no failures are expected. The fixture passes the suite on its own, so
+//! any failure here is the gateway's fault.
 
 use std::process::Command;
 
@@ -14,15 +14,15 @@ use crate::support::gateway::{
 
 use crate::support::{eventually, root, testkit, testkit_program};
 
-/// The suite asks for tools by the fixture's own names.
+/// Removes the prefix, because the suite uses the fixture's own tool names.
 const OWN_NAMES: &str = "prefix = \"\"\n";
 
-/// The fixture as a server that the gateway starts.
+/// Configures the fixture as a server that the gateway starts.
 fn over_stdio(more: &str) -> String {
     server("fixture", &testkit_program("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
 }
 
-/// The fixture as a server at a URL, which runs as long as the process.
+/// Starts the fixture as an HTTP server and configures its URL. The server runs until the returned process is dropped.
 fn over_http(more: &str) -> (String, HttpServerProcess) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
@@ -31,7 +31,7 @@ fn over_http(more: &str) -> (String, HttpServerProcess) {
     (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), server)
 }
 
-/// Deferral for other tools, but not for those of the fixture.
+/// Adds a server whose tools are deferred, in addition to the fixture.
 fn with_deferral(fixture: &str) -> String {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     format!("{DEFERRED}{fixture}{many}")
@@ -56,7 +56,7 @@ fn passes(config: &str, listed: &[&str]) {
         .unwrap();
     let stdout = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{stdout}{}", String::from_utf8_lossy(&ran.stderr));
-    // The suite's own count: a run without any test does not pass.
+    // The suite's own count is checked, so that a run without any scenario does not pass.
     let passed = |line: &str| stdout.lines().any(|stdout| stdout.starts_with(line));
     assert!(passed("2025-11-25: 30 of 30 required scenarios passed"), "{stdout}");
     assert!(passed("2026-07-28: 37 of 37 required scenarios passed"), "{stdout}");

@@ -1,4 +1,5 @@
-//! The Python and TypeScript snippets of docs/clients.md run as they are written, with the official SDKs.
+//! Tests that the Python and TypeScript snippets of docs/clients.md run exactly as they are written, with the official
+//! SDKs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::support::gateway::{DEFERRED, Home, server};
 use crate::support::{DEADLINE, Program, peer, root};
 
-/// The code block in this language below a heading of the page.
+/// Returns the first code block in this language below a heading of the page.
 fn snippet(heading: &str, language: &str) -> String {
     let page = fs::read_to_string(root().join("docs/clients.md")).unwrap();
     let section = page.split(heading).nth(1).unwrap();
@@ -15,10 +16,10 @@ fn snippet(heading: &str, language: &str) -> String {
     block.split("```").next().unwrap().to_owned()
 }
 
-/// Runs a snippet with the reference server for times behind the gateway, and returns what it prints.
+/// Runs a snippet against a gateway with the reference server `mcp-server-time`, and returns what the snippet prints.
 fn output(snippet: &str, interpreter: &str, file: &str) -> String {
     let time: Program = vec![peer("python/bin/mcp-server-time")];
-    // The first search waits for the server, however slow the machine is.
+    // The long wait makes the first search wait for the server, even on a slow machine.
     let home =
         Home::new(&format!("{DEFERRED}[gateway]\nwait = 600\n{}", server("time", &time, "")));
     let gateway = home.mcp();
@@ -52,7 +53,7 @@ fn the_python_snippet_finds_and_calls_a_tool() {
     assert_found_and_called(&output(&snippet("### From Python", "python"), &python, "agent.py"));
 }
 
-/// The snippet has no type annotations, so Node runs it as it is.
+/// The snippet has no type annotations, so Node can run it unchanged.
 #[test]
 fn the_typescript_snippet_finds_and_calls_a_tool() {
     let node = peer("node_modules/.bin/node");

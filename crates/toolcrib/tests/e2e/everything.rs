@@ -1,7 +1,7 @@
-//! `server-everything`: every kind of content must reach a client unchanged.
+//! Tests with `server-everything`: every kind of content must reach a client unchanged.
 //!
-//! Every call is made directly to the server and through `tool_call`, and complete values are compared: the response,
-//! and all messages in the meantime (progress, and questions to the client).
+//! Every call is made directly to the server and through `tool_call`. The complete values are compared: the response,
+//! and all messages received in the meantime (progress, and questions to the client).
 
 use serde_json::{Value, json};
 
@@ -16,12 +16,13 @@ fn everything() -> Program {
 
 fn direct(program: &Program, home: &Home) -> Client {
     let mut client = Client::of(program, home.path(), Era::Old);
-    // The server requests the roots once, some time after the handshake.
+    // The server requests the roots once, at some time after the handshake. Waiting here keeps that request out of the
+    // comparisons.
     client.wait_for_message("roots/list");
     client
 }
 
-/// One call for each kind of content, and for each way to ask the client.
+/// One call for each kind of content, and for each kind of question to the client.
 fn calls() -> Vec<(&'static str, Value)> {
     let file =
         |kind: &str| json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": kind});
@@ -36,7 +37,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("get-resource-links", json!({"count": 10})),
         ("get-resource-reference", json!({"resourceType": "Text", "resourceId": 1})),
         ("get-resource-reference", json!({"resourceType": "Blob", "resourceId": 2})),
-        // Fails inside the server, which returns an error result.
+        // This call fails inside the server, which returns an error result.
         ("get-resource-reference", json!({"resourceType": "Text", "resourceId": -1})),
         ("gzip-file-as-resource", file("resource")),
         ("gzip-file-as-resource", file("resourceLink")),
@@ -48,7 +49,7 @@ fn calls() -> Vec<(&'static str, Value)> {
             "trigger-url-elicitation",
             json!({"url": "https://example.com/in", "message": "Sign in.", "elicitationId": "e-1"}),
         ),
-        // The server rejects it: it runs only as a task.
+        // The server rejects this call, because the tool runs only as a task.
         ("simulate-research-query", json!({"topic": "fruit"})),
     ]
 }
@@ -102,7 +103,7 @@ fn every_kind_of_content_arrives_unchanged_over_http_without_a_session() {
     arrives_unchanged(CONNECTIONS[3]);
 }
 
-/// A list of the server's, with each name as clients of the gateway see it.
+/// Renames the entries of a server's list as clients of the gateway see them.
 fn renamed(mut exchange: Value, list: &str, key: &str, before: &str) -> Value {
     for entry in exchange["answer"]["result"][list].as_array_mut().unwrap() {
         entry[key] = format!("{before}{}", entry[key].as_str().unwrap()).into();
@@ -131,7 +132,7 @@ fn prompts_and_resources_arrive_unchanged_except_for_their_names() {
             ("args-prompt", json!({"city": "Oslo", "state": "none"})),
             ("completable-prompt", json!({"department": "Sales", "name": "Eve"})),
             ("resource-prompt", json!({"resourceType": "Blob", "resourceId": "1"})),
-            // The server rejects it, with its own message.
+            // The server rejects this request with its own error message, which must arrive unchanged.
             ("resource-prompt", json!({"resourceType": "Pudding", "resourceId": "1"})),
         ] {
             let ask = |name: String| json!({"name": name, "arguments": arguments});

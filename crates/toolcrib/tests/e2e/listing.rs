@@ -1,4 +1,4 @@
-//! `tools/list`: the same for every client, short, and correct from the start.
+//! Tests that `tools/list` is the same for every client, short, and correct from the start.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// The tools of a server under the names that clients of the gateway use.
+/// Returns the tools of a server, under the names that clients of the gateway see.
 fn own_tools(name: &str, program: &Program) -> Vec<Value> {
     let home = Home::new("");
     let mut tools = Client::of(program, home.path(), Era::Old).tools();
@@ -56,7 +56,8 @@ fn the_list_is_byte_identical_for_every_client_and_in_every_run() {
 fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
     let home = Home::new("");
     let hangs = home.path().join("hangs");
-    // The same command both times: a changed command would mean a different server.
+    // The server must start with the same command when it hangs, because a changed command would mean a different
+    // server, without saved tools.
     let script = format!(
         "if [ -e {} ]; then exec sleep 600; else exec {} --tools 40; fi",
         hangs.display(),
@@ -99,7 +100,7 @@ fn without_saved_tools_only_the_bridge_is_listed() {
 #[test]
 fn no_description_is_longer_than_clients_accept() {
     const SERVERS: [&str; 3] = ["one", "two", "three"];
-    // All names, names that no longer fit, and five thousand tools.
+    // Three cases: all names fit into the description, not all names fit, and there are five thousand tools.
     for tools in ["10", "100", "1660"] {
         let servers = SERVERS.map(|name| server(name, &faulty(tools), "")).concat();
         for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {
@@ -141,7 +142,7 @@ fn a_short_list_passes_through_unchanged_except_for_the_names() {
             &Value::from(expected.clone()),
             &format!("{connection:?}"),
         );
-        // `tool_call` always works, listed or not.
+        // `tool_call` always works, whether or not the tool is listed.
         let exchange = client.bridge("first__echo", &json!({"a": 1}));
         assert_eq!(
             exchange.answer["result"]["structuredContent"],
@@ -186,7 +187,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     for (option, name, era, in_full) in [
         ("true", "claude-code", Era::Old, true),
         ("true", "somebody", Era::Old, false),
-        // In the stateless protocol, a list must not depend on the client.
+        // In the stateless protocol, the list must not depend on the client's name.
         ("true", "claude-code", Era::New, false),
         ("false", "claude-code", Era::Old, false),
     ] {
@@ -204,7 +205,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     }
 }
 
-/// The same ones in every later session, when the servers are known.
+/// Later sessions start when the servers' tools are already known, and must get the same instructions as the first one.
 #[test]
 fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
     for preset in ["default", "everruns", "everruns@0.50", "hermes", "opencode", "claude-code"] {
@@ -220,7 +221,7 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
             client.call("tool_search", &find).answer.to_string().contains("department 39")
         };
         eventually("the server", || knows(&mut first).then_some(()));
-        // From now on the server hangs, so what is listed was saved.
+        // From now on the server hangs, so the tools that are found were saved earlier.
         fs::remove_file(&ready).unwrap();
         for mut client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
             assert_eq!(client.greeting["instructions"], expected, "{preset}");
@@ -235,7 +236,7 @@ fn instructions_are_sent_unless_deferral_is_off() {
     for (config, text) in [
         (silent.clone(), Some("`tool_search` finds them")),
         (format!("preset = \"opencode\"\n{silent}"), Some("get them from `tool_search`")),
-        // With deferral off there is nothing to explain.
+        // If deferral is off, there is nothing to explain, so no instructions are sent.
         (format!("[activation]\nmode = \"off\"\n{silent}"), None),
     ] {
         let home = Home::new(&config);

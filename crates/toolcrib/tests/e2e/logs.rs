@@ -1,4 +1,4 @@
-//! A server's log messages reach the client whose call they belong to, if it wants them.
+//! Tests that a server's log messages reach the client whose call they belong to, if that client requested them.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::client::{Client, Era};
 use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server, wait_until_ready};
 use crate::support::{eventually, testkit_program};
 
-/// Calls a tool that logs, and returns the messages that arrived before its response.
+/// Calls a tool that logs, and returns the log messages that arrived before its response.
 fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
     let mut params = json!({
         "name": "tool_call",
@@ -18,7 +18,7 @@ fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
     }
     let mut exchange = client.ask("tools/call", &params);
     assert!(exchange.answer.get("result").is_some(), "{}", exchange.answer);
-    // Ignores the message that the server is up, which may come at any time.
+    // This ignores other notifications, which may come at any time, such as the one sent when the server is up.
     exchange.messages.retain(|message| message["method"] == "notifications/message");
     exchange.messages
 }
@@ -35,8 +35,8 @@ fn log_messages_arrive_in_order_and_from_the_requested_level_on() {
         let home = Home::new(&format!("{DEFERRED}{fixture}"));
         let (mut client, _gateway) = connect(&home, (transport, era));
         wait_until_ready(&mut client);
-        // The SDK handles each message in a separate task, so on a busy machine the response may overtake the last
-        // ones. No call may receive anything else.
+        // The SDK handles each message in a separate task, so on a busy machine the response may overtake the last log
+        // messages. So the call is repeated until all messages arrive before it. No call may receive any other message.
         eventually("a call with all its lines", || {
             let received = lines(&mut client, era, "info");
             assert!(

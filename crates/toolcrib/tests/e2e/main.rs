@@ -1,6 +1,6 @@
-//! The gateway between real servers and real clients, end to end.
+//! End-to-end tests of the gateway between real servers and real clients.
 //!
-//! Servers and clients are those that people use, installed by `scripts/install-peers`, and those of
+//! The servers and clients are those that people use, installed by `scripts/install-peers`, and those of
 //! `toolcrib-testkit`. Nothing is mocked: every test runs the binary.
 
 #![cfg(unix)]

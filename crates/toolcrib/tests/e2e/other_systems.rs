@@ -1,4 +1,4 @@
-//! Config files of other systems, used unchanged by the gateway, with the names and errors of those systems.
+//! Tests that the gateway uses the config files of other systems unchanged, with the names and errors of those systems.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::gateway::{Home, server, wait_until_ready};
 use crate::support::wire::Wire;
 use crate::support::{eventually, testkit_program};
 
-/// A client of a gateway that reads a file of this name.
+/// Writes a config file with this name and text, and connects a client to a gateway that reads it.
 fn with_file(home: &Home, name: &str, text: &str) -> Client {
     let file = home.path().join(name);
     std::fs::write(&file, text).unwrap();

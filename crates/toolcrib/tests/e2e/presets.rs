@@ -1,4 +1,4 @@
-//! Presets through the gateway: what a real client receives under each, and what stateless clients get.
+//! Tests of presets through the gateway: what a real client receives under each preset, and what stateless clients get.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::support::client::{Client, Era};
 use crate::support::gateway::{Home, server};
 use crate::support::{DEADLINE, assert_same, peer, root, testkit_program};
 
-/// The preset's line, or none. The first list waits for the server, however busy the machine.
+/// Returns a config with the preset, if there is one. The first list waits for the server, even on a busy machine.
 fn config(preset: Option<&str>, many: &str) -> String {
     let line = preset.map(|preset| format!("preset = \"{preset}\"\n")).unwrap_or_default();
     format!("{line}[activation]\nmode = \"on\"\n[gateway]\nfirst_list_wait = 600\n{many}")
@@ -19,7 +19,7 @@ fn many() -> String {
     server("many", &testkit_program("faulty-server", &["--tools", "40"]), "")
 }
 
-/// Everything that a client with the TypeScript SDK receives while it finds and runs a tool.
+/// Returns everything that a client with the TypeScript SDK receives while it finds and runs a tool.
 fn client_report(preset: Option<&str>) -> String {
     let home = Home::new("");
     let ready = home.path().join("ready");
@@ -45,7 +45,8 @@ fn client_report(preset: Option<&str>) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Compares with the golden file, which `UPDATE_GOLDEN=1` writes, and with the output without the preset.
+/// Compares the client's report with the golden file, which `UPDATE_GOLDEN=1` rewrites. Also checks that the report
+/// without a preset is different, unless the preset is `default`.
 fn golden(preset: &str) -> Value {
     let found = client_report(Some(preset));
     let file = root().join(format!("crates/toolcrib/tests/e2e/golden/{preset}.json"));
@@ -71,7 +72,7 @@ fn tool<'a>(tools: &'a Value, name: &str) -> &'a Value {
     tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap()
 }
 
-/// Wrong arguments were refused with the schema, and correct ones ran.
+/// Checks that a call with wrong arguments was refused with the schema, and that a call with correct arguments ran.
 fn assert_ran(report: &Value) {
     assert_eq!(report["refused"]["isError"], true, "{}", report["refused"]);
     let text = report["refused"]["content"][0]["text"].as_str().unwrap();
@@ -154,7 +155,7 @@ fn claude_code_lists_names_and_adds_found_tools() {
     assert_eq!(report["changed"], 1);
     assert_eq!(names(&report["newly_listed"]), ["many__tool_7"]);
     assert_eq!(report["order"], json!(["tool_search", "many__tool_7"]));
-    // The reply has the preset's format. A separate text says that a client may list the tool under another name.
+    // The reply has the preset's format. A separate text says that the client may list the tool with a prefix.
     let content = &report["search"]["content"];
     assert!(content[0]["text"].as_str().unwrap().ends_with("</functions>\n"), "{content}");
     for text in [&content[1]["text"], &report["instructions"]] {
@@ -163,7 +164,8 @@ fn claude_code_lists_names_and_adds_found_tools() {
     assert_ran(&report);
 }
 
-/// Two sessions of one gateway: a tool that one found is not in the other's list until it finds the same.
+/// Two sessions share one gateway. A tool that one session found must not appear in the other session's list until that
+/// session finds it, too.
 #[test]
 fn sessions_that_found_the_same_tools_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
@@ -190,7 +192,8 @@ fn sessions_that_found_the_same_tools_have_the_same_list() {
     }
 }
 
-/// Without a session nothing can be revealed: such requests get the bridge, and the log and `doctor` say so.
+/// Without a session, there is no list to which found tools could be added. Such requests get the bridge, and the log
+/// and `doctor` report this.
 #[test]
 fn without_sessions_reveal_and_append_are_the_bridge() {
     let bridge = ["tool_search", "tool_describe", "tool_call"];
@@ -211,7 +214,8 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
             "{preset}"
         );
         let count = |text: &str| text.matches("requires sessions").count();
-        // It is logged before the first server is started, and this client has called one.
+        // The notice is logged before the first server starts. This client has already called a server, so the log is
+        // complete.
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
         assert!(log.contains("server is up"), "{preset}: {log}");
         assert_eq!(count(&log), notices, "{preset}: {log}");
@@ -225,7 +229,8 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
     }
 }
 
-/// MCP has no provider whose references or search could be used.
+/// With MCP there is no provider that could resolve references or run a hosted search, so the gateway uses other
+/// disclosures.
 #[test]
 fn reference_is_append_and_hosted_is_the_bridge() {
     for (mode, listed, notice) in [

@@ -1,5 +1,5 @@
-//! The replies of `tool_search` and `tool_describe` match their declared schemas, and contain what a client needs for
-//! approvals.
+//! Tests that the replies of `tool_search` and `tool_describe` match their declared schemas, and contain what a client
+//! needs to ask for approval.
 
 use serde_json::{Value, json};
 
@@ -76,8 +76,8 @@ fn hits_have_the_annotations_of_their_server() {
     }
 }
 
-/// A preset that replies in JSON sends the document as text and as structured content, and declares it. One that
-/// replies in text declares nothing.
+/// A preset that replies in JSON sends the document as text and as structured content, and declares an output schema. A
+/// preset that replies in text declares no schema.
 #[test]
 fn text_and_structured_content_agree_in_every_preset() {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
@@ -119,7 +119,7 @@ fn text_and_structured_content_agree_in_every_preset() {
                 let errors: Vec<String> =
                     valid.iter_errors(&document).map(|error| error.to_string()).collect();
                 assert!(errors.is_empty() && schema.is_object(), "{case}: {errors:?}");
-                // An empty object must not be valid.
+                // The schema must reject an empty object. Otherwise it would accept any reply.
                 assert!(!valid.is_valid(&json!({})), "{case}");
             }
         }

@@ -1,6 +1,7 @@
-//! Other real servers: files, memory, git and time.
+//! Tests with other real servers: files, memory, git and time.
 //!
-//! Each call is made directly to the server and through the gateway, and must have the same result, including errors.
+//! Each call is made directly to the server and through the gateway, and both must have the same result, including
+//! errors.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +13,8 @@ use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, node, peer};
 
-/// One connection for each protocol version and transport: `server-everything` shows that all four behave the same.
+/// One connection for each protocol version and each transport. All four combinations are tested with
+/// `server-everything`, so two are enough here.
 const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
 
 fn direct(program: &Program, home: &Home) -> Client {
@@ -66,7 +68,7 @@ fn memory() {
     let person =
         |name: &str| json!({"name": name, "entityType": "person", "observations": ["counts"]});
     let known = json!({"from": "Ada", "to": "Bob", "relationType": "knows"});
-    // Each process has its own file, in the folder it is started in.
+    // Each process gets its own file, in the folder that it is started in, so that the two runs do not share memories.
     let mut program = vec!["sh".to_owned(), "-c".to_owned()];
     let server = npm("server-memory", &[]).join(" ");
     program.push(format!("MEMORY_FILE_PATH=$PWD/memory.json exec {server}"));

@@ -1,5 +1,5 @@
-//! A server over HTTPS: certificates are checked against the authorities of the system, or against those in
-//! `SSL_CERT_FILE`.
+//! Tests of servers over HTTPS: certificates are checked against the certificate authorities of the system, or against
+//! those in `SSL_CERT_FILE`.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use crate::support::gateway::{
 use crate::support::wire::Wire;
 use crate::support::{DEADLINE, testkit};
 
-/// The fixture over HTTP, a TLS terminator in front of it, and a home whose config has that address.
+/// Starts the fixture over HTTP and a TLS terminator in front of it, and configures the address of the terminator.
 fn fixture() -> (HttpServerProcess, TlsTerminator, Home) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);

@@ -1,7 +1,7 @@
-//! Fields and kinds of content that are in no protocol version.
+//! Tests with fields and kinds of content that are in no protocol version.
 //!
-//! The definition and the result of the tool `cargo` of `faulty-server` have such fields. A gateway must not remove
-//! them, whatever the transport and protocol version.
+//! The definition and the result of the tool `cargo` of `faulty-server` have such fields. The gateway must not remove
+//! them, over any transport and in any protocol version.
 
 use serde_json::{Value, json};
 

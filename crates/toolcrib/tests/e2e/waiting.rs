@@ -1,4 +1,4 @@
-//! Waiting for servers without saved tools: the first list and searches wait, once for each server.
+//! Tests of how long the first list and searches wait for servers without saved tools: once for each server.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
 }
 
-/// A server that answers when the file `ready` exists in a home.
+/// Returns the config section of a server that starts only when the file `ready` exists in the home folder.
 fn late(home: &Home) -> String {
     let ready = home.path().join("ready");
     let program = testkit_program(
@@ -25,7 +25,8 @@ fn late(home: &Home) -> String {
     server("late", &program, "start_timeout = 600\n")
 }
 
-/// Changes one number in the config, and waits until it is in use. That does not restart servers.
+/// Replaces the config, and waits until the new one is in use. Tests change only a setting of the gateway, so no server
+/// is restarted.
 fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
     home.configure(config);
     eventually("the config in use", || {
@@ -33,7 +34,8 @@ fn reload(home: &Home, log: impl Fn() -> String, config: &str) {
     });
 }
 
-/// The server answers only after the list was asked for, and its limit is longer than any test.
+/// The server answers only after the list has been requested. The maximum wait is longer than any test, so the list
+/// must end its wait when the server answers.
 #[test]
 fn the_first_list_waits_for_a_server_without_saved_tools() {
     for connection in CONNECTIONS {
@@ -52,7 +54,7 @@ fn the_first_list_waits_for_a_server_without_saved_tools() {
         if connection.1 == Era::New {
             continue;
         }
-        // One list is enough: the first announced change is the one that is made later.
+        // The list that the client has is complete, so the first announced change must be the one that is made below.
         let ready = home.path().join("more");
         let more = testkit_program("faulty-server", &["--start-when", ready.to_str().unwrap()]);
         home.configure(&config(&server("more", &more, "start_timeout = 600\n")));
@@ -83,7 +85,8 @@ fn a_list_that_did_not_wait_is_followed_by_a_change() {
     assert!(listed[0]["description"].as_str().unwrap().contains("late__tool_39"), "{listed:?}");
 }
 
-/// After the first wait, the limit is set to more than any test takes: a second wait would not end.
+/// After the first wait, the maximum wait is set to longer than any test takes, so a second wait would make the test
+/// fail.
 #[test]
 fn only_one_list_waits_for_a_server_that_hangs() {
     for connection in CONNECTIONS {
@@ -106,8 +109,8 @@ fn only_one_list_waits_for_a_server_that_hangs() {
     }
 }
 
-/// Other systems' rankers do not judge the fit, so the first search waits for a server that may have a better tool. A
-/// requested name that is found needs no better one.
+/// Other systems' rankers do not judge how well a hit fits. So the first search waits for a server that is still
+/// starting, because it may have a better tool. A search for a tool by name does not wait if the tool is found.
 #[test]
 fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
     for preset in ["everruns", "everruns@0.50", "hermes", "opencode"] {
@@ -122,7 +125,7 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
             let call = json!({"name": "tool_search", "arguments": query});
             client.result("tools/call", &call)["content"][0]["text"].to_string()
         };
-        // Waits for the server, and not for the limit.
+        // This search ends its wait when the server is up, long before the maximum wait.
         home.configure(&config("600"));
         let mut client = home.stdio("test", Era::Old);
         let named = search(&mut client, "select:many__tool_7");
@@ -136,7 +139,8 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
         assert!(!found.contains("connecting"), "{preset}: {found}");
         client.kill();
 
-        // Waits for the limit, once.
+        // Now the server does not start, so the first search waits for the maximum time. Later searches must not wait
+        // again.
         fs::remove_file(home.path().join("ready")).unwrap();
         fs::remove_dir_all(home.path().join("state")).unwrap();
         fs::remove_file(home.path().join("stderr")).unwrap();

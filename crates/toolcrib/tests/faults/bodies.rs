@@ -1,4 +1,4 @@
-//! The total size of request bodies in flight is limited, for all clients and paths together.
+//! Tests that the total size of request bodies in flight is limited, for all clients and paths together.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use crate::environment::TestEnvironment;
 use crate::http::{self, Request, receive};
 use crate::probe::{DEADLINE, at_most, peak_memory, until_true};
 
-/// Sends the head of a request and this many bytes of its body.
+/// Sends the head of a request with this content length, and the first `sent` bytes of its body.
 fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -16,12 +16,13 @@ fn begin(address: &str, path: &str, length: usize, sent: usize) -> TcpStream {
          Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n"
     );
     socket.write_all(head.as_bytes()).unwrap();
-    // A server that rejects the request early may close the connection before it has read everything.
+    // This error is ignored, because a server that rejects the request early may close the connection before it has
+    // read everything.
     let _ = socket.write_all(&vec![b' '; sent]);
     socket
 }
 
-/// Whether there is an answer, or the connection was closed after one.
+/// Whether the server has sent a response or closed the connection.
 fn has_answer(socket: &TcpStream) -> bool {
     socket.set_nonblocking(true).unwrap();
     let peeked = socket.peek(&mut [0]);
@@ -31,7 +32,7 @@ fn has_answer(socket: &TcpStream) -> bool {
 
 #[test]
 fn bodies_in_flight_are_limited_in_total() {
-    // An upstream that accepts requests and never answers.
+    // This upstream accepts connections and never answers.
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let environment = TestEnvironment::new("bodies").with(&format!(
         "[http]\nbody_bytes = 1000000\nbody_timeout = 3600\n[proxy]\nopenai = 'http://{}'\nanthropic = 'http://127.0.0.1:9'\n",
@@ -56,19 +57,19 @@ fn bodies_in_flight_are_limited_in_total() {
             true
         }
         Some((503, false, text)) => panic!("without `Retry-After`: {text}"),
-        // The connection was closed before the body was sent completely, or the request was accepted.
+        // The request was accepted, or the connection was closed before the body was sent completely.
         _ => false,
     };
     assert!(!is_refused("/v1/messages") && !is_refused("/mcp"), "one of them fits");
 
-    // Half a body counts, and so does the body of a request that waits for its provider.
+    // An incomplete body counts towards the limit, and so does the body of a request that waits for its provider.
     let waiting = "/v1/chat/completions";
     for (length, sent) in [(700_000, 600_000), (600_000, 600_000)] {
         let mut holder = begin(&gateway.address, waiting, length, sent);
         for path in ["/v1/messages", "/mcp"] {
             until_true("the total is used up", || {
                 if has_answer(&holder) {
-                    // The body of the request before it was still counted.
+                    // The holder was refused, because the body of the previous request still counted. It is sent again.
                     holder = begin(&gateway.address, waiting, length, sent);
                 }
                 is_refused(path)
@@ -79,14 +80,14 @@ fn bodies_in_flight_are_limited_in_total() {
             ask("/v1/messages").is_some_and(|(status, ..)| status != 503)
         });
     }
-    // A body larger than the total can never fit, so waiting does not help.
+    // A body larger than the total can never fit. Waiting would not help, so the status is 413 and not 503.
     let mut socket = begin(&gateway.address, waiting, 1_000_001, 0);
     let mut head = [0; 12];
     socket.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 413");
 }
 
-/// The attack: thirty clients that send large bodies at the same time and never finish.
+/// Simulates an attack: thirty clients send large bodies at the same time and never finish.
 #[test]
 fn large_bodies_at_the_same_time_take_bounded_memory() {
     const BODY: usize = 4_000_000;

@@ -1,4 +1,4 @@
-//! A client disconnects while its call is running: the server is told.
+//! Tests that the server is notified if a client disconnects while its call is running.
 
 use std::time::Instant;
 
@@ -9,12 +9,13 @@ use crate::print_duration;
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// A call that times out is cancelled, too, so no timeout here is shorter than the deadline of the test.
+/// Calls that time out are cancelled, too. So the timeout is longer than the deadline of the test, and every
+/// cancellation comes from the client.
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
 }
 
-/// Calls a tool that hangs, disconnects in the given way, and waits until the server is told.
+/// Calls a tool that hangs, disconnects in the given way, and waits until the server receives the cancellation.
 fn leave(
     environment: &TestEnvironment,
     what: &str,
@@ -72,7 +73,7 @@ fn a_client_over_http_cancels_or_ends_its_session() {
     });
 }
 
-/// In the stateless protocol, the end of a stream ends its request.
+/// In the stateless protocol, closing the stream of a request cancels the request.
 #[test]
 fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");

@@ -1,4 +1,4 @@
-//! Two clients of one gateway: neither receives messages that belong to the other.
+//! Tests that of two clients of one gateway, neither receives messages that belong to the other.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::raw_client::{Era, RawClient};
 
 fn methods(peer: &RawClient) -> Vec<String> {
     let named = |message: Value| message["method"].as_str().map(str::to_owned);
-    // List changes are sent to every client.
+    // List changes are ignored, because they are sent to every client.
     let own = |method: &String| !method.ends_with("/list_changed");
     peer.messages_so_far().into_iter().filter_map(named).filter(own).collect()
 }
 
-/// Both request progress with the same token at the same time.
+/// Two clients use the same progress token at the same time, so their notifications could be mixed up.
 #[test]
 fn progress_reaches_only_the_caller() {
     let environment =
@@ -36,8 +36,8 @@ fn progress_reaches_only_the_caller() {
     }
 }
 
-/// A server's log messages and questions go to the client whose call it is working on. If that cannot be told, they go
-/// to no client.
+/// A server's log messages and questions go to the client whose call the server is working on. If the gateway cannot
+/// tell which client that is, they go to no client.
 #[test]
 fn log_messages_and_questions_reach_only_the_caller() {
     let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
@@ -54,13 +54,13 @@ fn log_messages_and_questions_reach_only_the_caller() {
         methods(&one).contains(&"notifications/message".to_owned())
     });
     assert_eq!(methods(&two), [""; 0]);
-    // Only this client is asked.
+    // Only the client whose call is running is asked.
     let call = one.begin("loud__elicit", json!({}));
     let question = one.wait_for_message("elicitation/create").expect("it is asked");
     one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
     let answer = call.end();
     assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
-    // Both calls are running, so it cannot be told whose question it is, and neither client is asked.
+    // Calls of both clients are running, so the gateway cannot tell whose question it is, and asks neither of them.
     two.begin("loud__hang", json!({}));
     until_true("the other's call", || count(&environment.log("loud"), "call hang") == 1);
     let answer = one.call("loud__elicit", json!({}));
@@ -70,8 +70,8 @@ fn log_messages_and_questions_reach_only_the_caller() {
     assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
 }
 
-/// A client without a GET stream receives the log messages of a call on the stream of the call, all of them before the
-/// response.
+/// If a client has no GET stream open, it receives the log messages of a call on the stream of the call, all of them
+/// before the response.
 #[test]
 fn log_messages_are_sent_on_the_stream_of_their_call() {
     let environment = TestEnvironment::new("log-stream").fixture("fixture", "");
@@ -84,13 +84,13 @@ fn log_messages_are_sent_on_the_stream_of_their_call() {
     call();
     let messages = peer.messages_so_far().split_off(before);
     let lines: Vec<&Value> = messages.iter().map(|message| &message["params"]["data"]).collect();
-    // The response, which comes last, has no parameters.
+    // The last message is the response, which has no parameters.
     let expected = [json!("Started."), json!("Half way."), json!("Finished."), Value::Null];
     assert_eq!(lines, expected.each_ref(), "{messages:?}");
 }
 
-/// A server that ignores a cancellation asks on behalf of a client that gave up. Another client of the same name, with
-/// the only running call, is not asked instead.
+/// A server ignores a cancellation, and asks a question for a call that the client has cancelled. Another client has
+/// the same name and the only running call. The question must not be sent to that client instead.
 #[test]
 fn a_question_from_a_cancelled_call_reaches_no_client() {
     let environment = TestEnvironment::new("ghost").faulty("deaf", &["--slow", "600"]);
@@ -103,13 +103,14 @@ fn a_question_from_a_cancelled_call_reaches_no_client() {
     until_true("the call", || count(&log, "call elicit") == 1);
     one.notify("notifications/cancelled", json!({"requestId": asked.id}));
     until_true("it is told to stop", || count(&log, "cancelled") == 1);
-    // This call starts later and is just as slow, so the question has been sent when it is answered.
+    // This call starts later and is just as slow as the cancelled one. So when it is answered, the server has already
+    // sent its question.
     assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(methods(&two), [""; 0]);
 }
 
-/// A call that waits for its client's input can only be continued by the profile of that client, for the same tool, and
-/// once.
+/// A call that waits for its client's input can be continued only by a client of the same profile, only for the same
+/// tool, and only once.
 #[test]
 fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     let environment =
@@ -143,8 +144,8 @@ fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     assert_eq!(count(&environment.log("shy"), "call elicit"), 1);
 }
 
-/// After a restart, a gateway knows nothing of the calls that waited for input before. It does not run them again, even
-/// if it is asked while their server is still starting.
+/// After a restart, a gateway does not know the calls that were waiting for input before. It must not run them again,
+/// even if a client continues one while the server is still starting.
 #[test]
 fn a_call_that_waits_for_input_is_not_run_again_by_the_next_gateway() {
     let environment = TestEnvironment::new("restarted").faulty("shy", &["--start-delay", "700"]);

@@ -1,4 +1,5 @@
-//! Clients that open connections and do nothing with them: idle, with half a head, with half a body.
+//! Tests of clients that open connections and do nothing with them: connections that are idle, or have sent only half a
+//! head or half a body.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +13,7 @@ use crate::raw_client::Era;
 
 const HALF_HEAD: &str = "GET /healthz HTTP/1.1\r\nHost: local";
 
-/// A connection on which this text was sent.
+/// Opens a connection and sends this text.
 fn connection(address: &str, sent: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -20,7 +21,7 @@ fn connection(address: &str, sent: &str) -> TcpStream {
     socket
 }
 
-/// Reads what the server sends on a connection until it closes it. It must close it.
+/// Returns what the server sends until it closes the connection. Panics if the server does not close it.
 #[track_caller]
 fn until_closed(mut socket: TcpStream) -> String {
     let mut answer = Vec::new();
@@ -32,7 +33,7 @@ fn until_closed(mut socket: TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// A connection with a request whose body is incomplete.
+/// Opens a connection with a request in flight, whose body is not sent.
 fn in_flight(address: &str) -> TcpStream {
     let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
     let mut socket = connection(address, head);
@@ -50,7 +51,7 @@ fn is_open(socket: &TcpStream) -> bool {
     }
 }
 
-/// The status of the health check.
+/// Returns the status of the health check.
 #[track_caller]
 fn health(gateway: &HttpGateway) -> u16 {
     let request = Request { method: "GET", path: "/healthz", headers: Vec::new(), body: b"" };
@@ -59,7 +60,8 @@ fn health(gateway: &HttpGateway) -> u16 {
     receive(socket).expect("the health check is answered").status
 }
 
-/// As many connections as the process can have files: this made the health check time out.
+/// Opens about as many connections as the process may have open files. Before connections were limited, this made the
+/// health check time out.
 #[test]
 fn idle_connections_do_not_block_new_ones() {
     let environment = TestEnvironment::new("idle-connections").faulty("one", &["--hang", "hang"]);
@@ -75,7 +77,7 @@ fn idle_connections_do_not_block_new_ones() {
         assert_eq!(health(&gateway), 200);
         at_most("open files", descriptors(gateway.pid()), 200);
     }
-    // Connections with a request in flight are not closed.
+    // Connections with a request in flight were not closed, so the call can still be cancelled.
     peer.notify("notifications/cancelled", json!({"requestId": call.id}));
     peer.ready("one__echo");
     assert!(
@@ -90,7 +92,8 @@ fn idle_connections_do_not_block_new_ones() {
     );
 }
 
-/// When every connection is busy, the health check is still answered, and other requests are told to wait.
+/// When every connection is busy, the health check is still answered, and other requests get status 503 with
+/// `Retry-After`.
 #[test]
 fn busy_connections_leave_room_for_the_health_check() {
     let environment = TestEnvironment::new("busy-connections")
@@ -127,11 +130,11 @@ fn connections_without_progress_are_closed() {
     until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
     assert_eq!(until_closed(connection(&gateway.address, "")), "");
     assert_eq!(until_closed(connection(&gateway.address, HALF_HEAD)), "");
-    // One request, and then nothing.
+    // A connection that sends one request and then nothing is closed.
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let answer = until_closed(connection(&gateway.address, request));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
-    // One request, and then half of another.
+    // A connection that sends one request and then half of another is closed.
     let answer = until_closed(connection(&gateway.address, &format!("{request}{HALF_HEAD}")));
     assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
     for path in ["/mcp", "/v1/chat/completions"] {
@@ -143,6 +146,6 @@ fn connections_without_progress_are_closed() {
         assert!(answer.starts_with("HTTP/1.1 408"), "{path}: {answer}");
         assert!(answer.contains("no byte of the request body arrived for 1 seconds"), "{answer}");
     }
-    // It has been quiet for longer than every timeout.
+    // The stream of the call has been silent for longer than every timeout, and is still open.
     assert!(is_open(call.socket.as_ref().unwrap()), "the stream of a call stays open");
 }

@@ -1,4 +1,4 @@
-//! A server is killed while calls are running.
+//! Tests of a server that is killed while calls are running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::print_duration;
 use crate::probe::{DEADLINE, count, last_start, signal, until_true};
 use crate::raw_client::Era;
 
-/// Calls `tool` repeatedly until told to stop. Returns how long each call took; all of them must succeed.
+/// Calls `tool` repeatedly until `stop` is set, and checks that every call succeeds. Returns the sorted durations.
 fn keep_calling(
     peer: &crate::raw_client::RawClient,
     tool: &str,
@@ -28,7 +28,7 @@ fn keep_calling(
     elapsed
 }
 
-/// All 50 callers are told at once that their calls failed, other servers are not affected, and the server is restarted
+/// When a server is killed, all 50 calls fail at once, other servers are not affected, and the server is restarted
 /// quickly.
 #[test]
 fn a_server_is_killed_during_50_calls() {

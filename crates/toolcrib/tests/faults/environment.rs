@@ -1,4 +1,4 @@
-//! A folder for one test: the config, the logs of its servers, the state of its gateway.
+//! A folder for one test, with the config, the logs of its servers and the state of its gateway.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,13 +11,12 @@ use serde_json::Value;
 use crate::probe::{signal, until, wait_or_kill};
 use crate::raw_client::{Era, RawClient};
 
-/// The environment of one test.
 pub(crate) struct TestEnvironment {
     pub(crate) folder: PathBuf,
     config: String,
 }
 
-/// A gateway over HTTP.
+/// A running gateway over HTTP.
 pub(crate) struct HttpGateway {
     child: Child,
     pub(crate) address: String,
@@ -34,13 +33,13 @@ impl TestEnvironment {
             .join(format!("faults-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        // The folder is the home of the gateway, so it must be private whatever the umask is.
+        // The folder is the home of the gateway, so it must be private, independent of the umask.
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(&folder, private).unwrap();
         Self { folder, config: String::new() }
     }
 
-    /// Adds a server with faults; its journal is at [`Self::log`].
+    /// Adds a server with faults. Its log is at [`Self::log`].
     pub(crate) fn faulty(self, name: &str, args: &[&str]) -> Self {
         self.faulty_with(name, args, "")
     }
@@ -53,20 +52,21 @@ impl TestEnvironment {
         self.command(name, &testkit("faulty-server"), &all, more)
     }
 
-    /// Adds a server that answers as a script says (see `faulty-server --script`), with further lines in its section.
+    /// Adds a server that answers according to a script (see `faulty-server --script`). `more` contains further lines
+    /// of its section in the config.
     pub(crate) fn scripted(self, name: &str, script: &Value, more: &str) -> Self {
         let file = self.folder.join(format!("{name}.json"));
         std::fs::write(&file, script.to_string()).unwrap();
         self.faulty_with(name, &["--script", file.to_str().unwrap()], more)
     }
 
-    /// Adds a correct server.
+    /// Adds a server without faults.
     pub(crate) fn fixture(self, name: &str, more: &str) -> Self {
         self.command(name, &testkit("fixture-server"), &[], more)
     }
 
     fn command(mut self, name: &str, program: &Path, args: &[&str], more: &str) -> Self {
-        // A JSON string is also a TOML string.
+        // A JSON string is also a valid TOML string.
         let (program, args) = (Value::from(program.to_str().unwrap()), Value::from(args));
         write!(self.config, "[servers.{name}]\ncommand = {program}\nargs = {args}\n{more}\n")
             .unwrap();
@@ -84,12 +84,12 @@ impl TestEnvironment {
         &self.config
     }
 
-    /// The journal of the server `name`.
+    /// Returns the path of the log that the server `name` writes.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// The standard error of the gateway so far.
+    /// Returns what the gateway has written to standard error so far.
     pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.join("said")).unwrap_or_default()
     }
@@ -102,19 +102,19 @@ impl TestEnvironment {
         self.folder.join("state").join("toolcrib")
     }
 
-    /// Writes a config as careful editors do: a new file replaces the old one.
+    /// Replaces the config atomically, as careful editors do.
     pub(crate) fn write(&self, text: &str) {
         let draft = self.folder.join("toolcrib.new");
         std::fs::write(&draft, text).unwrap();
         std::fs::rename(&draft, self.config()).unwrap();
     }
 
-    /// A command that runs the binary. Its standard error is appended to a file.
+    /// Returns a command that runs the binary with this config. Its standard error is appended to a file.
     pub(crate) fn toolcrib(&self, args: &[&str]) -> Command {
         self.limited(args, None)
     }
 
-    /// A command that runs the binary without a config.
+    /// Returns a command that runs the binary without a config.
     pub(crate) fn bare(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.args(args).current_dir(&self.folder).env("HOME", &self.folder);
@@ -144,17 +144,17 @@ impl TestEnvironment {
         command
     }
 
-    /// A client on stdio, with the gateway that it starts.
+    /// Starts a gateway over stdio and connects a client to it.
     pub(crate) fn stdio(&self, era: Era) -> RawClient {
         RawClient::stdio(self.toolcrib(&["mcp"]), era)
     }
 
-    /// The same client, before its handshake.
+    /// Starts a gateway over stdio, for a client that has not begun its handshake.
     pub(crate) fn before_handshake(&self) -> RawClient {
         RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Handshake)
     }
 
-    /// The same client, with a profile.
+    /// Starts a gateway over stdio with a profile, and connects a client to it.
     pub(crate) fn stdio_as(&self, era: Era, profile: &str) -> RawClient {
         RawClient::stdio(self.toolcrib(&["mcp", "--profile", profile]), era)
     }
@@ -164,7 +164,7 @@ impl TestEnvironment {
         self.serve_within(None)
     }
 
-    /// The same, with a limit on its open files.
+    /// Like [`Self::serve`], with a limit on the number of open files.
     pub(crate) fn serve_within(&self, files: Option<usize>) -> HttpGateway {
         let before = self.stderr().len();
         let child = self.limited(&["serve", "--listen", "127.0.0.1:0"], files).spawn().unwrap();
@@ -177,7 +177,7 @@ impl TestEnvironment {
         HttpGateway { child, address }
     }
 
-    /// The servers in the output of `toolcrib doctor --json`.
+    /// Runs `toolcrib doctor --json` and returns the servers in its report.
     pub(crate) fn doctor(&self) -> Vec<Value> {
         let done = self.toolcrib(&["doctor", "--json"]).stdout(Stdio::piped()).output().unwrap();
         let mut answer: Value = serde_json::from_slice(&done.stdout).unwrap();
@@ -198,12 +198,12 @@ impl HttpGateway {
         self.child.id()
     }
 
-    /// A client of this gateway.
+    /// Connects a client to this gateway.
     pub(crate) fn peer(&self, era: Era) -> RawClient {
         RawClient::http(&self.address, "/mcp", era)
     }
 
-    /// A client of one profile.
+    /// Connects a client to the path of one profile.
     pub(crate) fn peer_as(&self, era: Era, profile: &str) -> RawClient {
         RawClient::http(&self.address, &format!("/mcp/{profile}"), era)
     }
@@ -218,7 +218,7 @@ impl HttpGateway {
         self.child.wait().unwrap();
     }
 
-    /// Waits for the exit, and returns how long that took.
+    /// Waits until the gateway exits, and returns how long that took.
     pub(crate) fn wait_for_exit(&mut self) -> Duration {
         until("the gateway's end", || self.child.try_wait().unwrap()).1
     }

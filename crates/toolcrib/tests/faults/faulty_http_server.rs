@@ -1,5 +1,5 @@
-//! An MCP server over HTTP without a library, so that it can break rules that a library would enforce: each of its
-//! tools fails in a different way.
+//! An MCP server over HTTP, each of whose tools fails in a different way. It is written without a library, so that it
+//! can break rules that a library would enforce.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) const FAULTS: [&str; 8] =
     ["error_500", "html", "no_json", "empty", "cut", "giant_body", "giant_event", "endless"];
 
-/// Starts the server, which runs as long as the test.
+/// Starts the server, which runs as long as the test process, and returns its address.
 pub(crate) fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -22,7 +22,7 @@ pub(crate) fn start() -> String {
     address
 }
 
-/// The first line and the body of a request.
+/// Reads a request, and returns its first line and its body.
 pub(crate) fn request(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut input = BufReader::new(socket.try_clone().ok()?);
     let (mut first, mut length) = (String::new(), 0);
@@ -98,7 +98,7 @@ pub(crate) fn document(socket: &mut TcpStream, answer: &Value) -> Option<()> {
     say(socket, "200 OK", kind, answer.to_string().as_bytes())
 }
 
-/// Sends anything but a valid response.
+/// Sends the invalid response that `fault` names.
 fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
     let json = "Content-Type: application/json\r\n";
     let open = |kind: &str| {
@@ -125,7 +125,7 @@ fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
             socket.write_all(format!("data: {start}").as_bytes()).ok()?;
             without_end(socket, &[b'x'; 1 << 14])
         }
-        // Small events, none of which is the response.
+        // `endless`: sends small events, none of which is the response.
         _ => {
             socket.write_all(open("text/event-stream").as_bytes()).ok()?;
             let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "still here"}});
@@ -134,7 +134,7 @@ fn fail(socket: &mut TcpStream, fault: &str, id: &Value) -> Option<()> {
     }
 }
 
-/// Writes until the client closes the connection, or a gigabyte is written.
+/// Writes `piece` repeatedly until the client closes the connection or a gigabyte is written.
 fn without_end(socket: &mut TcpStream, piece: &[u8]) -> Option<()> {
     let mut written = 0_u64;
     while written < 1 << 30 {

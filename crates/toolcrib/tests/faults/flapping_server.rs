@@ -1,4 +1,4 @@
-//! A server that starts and crashes repeatedly.
+//! Tests of a server that starts and crashes repeatedly.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use crate::print_duration;
 use crate::probe::{count, descriptors, processes_with, until_true};
 use crate::raw_client::Era;
 
-/// It is retried less and less often, leaves nothing behind, and the list that clients see does not change.
+/// The server is retried less and less often, its crashes leak no processes or file descriptors, and the list that
+/// clients see does not change.
 #[test]
 fn a_server_that_crashes_repeatedly_is_retried_less_and_less_often() {
     let dies = ["--die-after-list", "300"];
@@ -38,8 +39,8 @@ fn a_server_that_crashes_repeatedly_is_retried_less_and_less_often() {
     });
     crate::print_figure("lists compared", lists);
     print_duration("four starts after", starts[3]);
-    // It runs for at least 0.3 s; the delays are then 0.5 s, 1 s and 2 s, minus at most a fifth. A slow machine only
-    // makes a start later.
+    // Each run of the server lasts at least 0.3 s. The delays between runs are 0.5 s, 1 s and 2 s, minus at most a
+    // fifth. On a slow machine the starts can only be later.
     for (start, least) in starts.iter().zip([0, 700, 1_800, 3_700]) {
         assert!(*start >= Duration::from_millis(least), "{starts:?}: {least} ms at the least");
     }

@@ -1,4 +1,4 @@
-//! Servers that never answer, answer late, or do not exist.
+//! Tests of servers that never answer, answer late, or do not exist.
 
 use std::time::Instant;
 
@@ -13,10 +13,11 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// One of twenty servers hangs forever: the gateway is ready at once, and the other nineteen work.
+/// If one of twenty servers hangs forever, the gateway is still ready at once, and the other nineteen servers work.
 #[test]
 fn one_of_twenty_servers_never_answers() {
-    // If they were started one after the other, the nineteen would take longer than the test's deadline.
+    // If the servers were started one after the other, the nineteen would have to wait for this timeout, which is
+    // longer than the deadline of the test.
     let limit = "start_timeout = 1800";
     let mut environment =
         TestEnvironment::new("twenty").faulty_with("s00", &["--never-answer"], limit);
@@ -36,14 +37,14 @@ fn one_of_twenty_servers_never_answers() {
     print_duration("19 of 20 usable after", began.elapsed());
     let found = peer.search("select:s01__tool_0");
     assert_eq!(names(&found["connecting"]), ["s00"], "{found}");
-    // Nothing fits, so the search waits for the server that is still connecting, but not forever.
+    // No tool fits, so the search waits for the server that is still connecting, but not forever.
     let began = Instant::now();
     let missed = peer.search("zebra quantum harpsichord");
     print_duration("a search that waits in vain", began.elapsed());
     assert_eq!(names(&missed["connecting"]), ["s00"], "{missed}");
 }
 
-/// A search without a strong hit waits for a server that is starting, and finds its tool.
+/// A search without a strong hit waits for a server that is starting, and then finds that server's tool.
 #[test]
 fn a_search_waits_for_a_slow_server() {
     let environment = TestEnvironment::new("slow").with("[gateway]\nwait = 600");
@@ -55,7 +56,7 @@ fn a_search_waits_for_a_slow_server() {
         "tools/call",
         json!({"name": "tool_search", "arguments": {"query": "find customers of a department"}}),
     );
-    // The gateway reads one pipe in order, so it has received the search when it answers this request.
+    // The gateway reads messages in order. So when it answers this request, it has received the search.
     assert!(peer.names().contains(&"tool_search".to_owned()));
     until_true("it is connecting", || count(&environment.log("slow"), "initialize") > 0);
     std::fs::write(answers, "").unwrap();
@@ -64,7 +65,7 @@ fn a_search_waits_for_a_slow_server() {
     assert_eq!(names(&found["connecting"]), [""; 0], "{found}");
 }
 
-/// The tools of a server that is down stay listed and marked, and a call fails with the reason.
+/// The tools of a server that is down stay listed and are marked as unavailable. Calling one fails with the reason.
 #[test]
 fn a_call_to_a_server_that_is_down_returns_the_reason() {
     let environment = TestEnvironment::new("down").faulty("shop", &["--tools", "2"]);
@@ -73,7 +74,7 @@ fn a_call_to_a_server_that_is_down_returns_the_reason() {
         until_true("up", || peer.names().contains(&"shop__tool_1".to_owned()));
         peer.ask("tools/list", json!({}))
     };
-    // A server that cannot open its journal exits with an error.
+    // A folder replaces the server's log file. The server cannot open it and exits with an error.
     std::fs::remove_file(environment.log("shop")).unwrap();
     std::fs::create_dir(environment.log("shop")).unwrap();
     let peer = environment.stdio(Era::Handshake);
@@ -90,11 +91,12 @@ fn a_call_to_a_server_that_is_down_returns_the_reason() {
     assert_eq!(peer.ask("tools/list", json!({})), before, "its tools stay listed");
 }
 
-/// A server that failed is retried while the others start. The first failure is still reported.
+/// A server that failed is retried while other servers are still starting. `doctor` must still report the first
+/// failure.
 #[test]
 fn doctor_reports_a_failure_while_the_server_is_tried_again() {
-    // It fails after a second and is tried again half a second later, for another second: that is when the
-    // other one is up.
+    // `mute` fails after one second. Half a second later it is tried again for another second, and `slow` comes up
+    // during that time.
     let environment = TestEnvironment::new("again")
         .faulty_with("mute", &["--never-answer"], "start_timeout = 1")
         .faulty("slow", &["--start-delay", "2000"]);
@@ -103,8 +105,8 @@ fn doctor_reports_a_failure_while_the_server_is_tried_again() {
     assert_eq!(rows[0]["error"], "it did not answer within 1 s", "{rows:#?}");
 }
 
-/// A server that never worked does not change the list each time it is retried. Its tools are not known, so it cannot
-/// be decided whether deferring saves tokens, and the short list stays.
+/// A server that has never worked must not change the list each time it is retried. Its tools are unknown, so the
+/// gateway cannot decide whether deferring saves tokens, and keeps the short list.
 #[test]
 fn a_server_that_never_works_does_not_change_the_list() {
     let limit = "start_timeout = 0.5";

@@ -1,4 +1,5 @@
-//! Invisible characters in a server's texts: none reach a client, except in results of calls, where they are reported.
+//! Tests of invisible characters in a server's texts. None of them reach a client, except in results of calls, where
+//! they are passed on and logged.
 
 use serde_json::{Value, json};
 
@@ -7,9 +8,9 @@ use crate::http::{self, Request};
 use crate::probe::until_true;
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// A tag, a bidirectional override, a zero-width space and a terminal escape around a word.
+/// The word "word" with a tag character, a bidirectional override, a zero-width space and a terminal escape.
 const HIDDEN: &str = "w\u{e0041}o\u{202e}r\u{200b}d\u{1b}[31m";
-/// Invisible characters in ordinary text: a family emoji, and Persian.
+/// Ordinary text that needs invisible characters: a family emoji, and Persian.
 const ORDINARY: &str = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{645}\u{6cc}\u{200c}\u{62e}\u{648}\u{627}\u{647}\u{645}";
 
 fn script() -> Value {
@@ -91,14 +92,15 @@ fn hidden_characters_reach_a_client_only_in_results() {
         let refused = peer.call("odd__refuse", json!({}));
         let error = json!({"code": -32050, "message": "word", "data": {"why": "word", "k": 1}});
         assert_eq!(refused["error"], error);
-        // Results belong to the tool and are passed on unchanged.
+        // Results of calls are the tool's data, so they are passed on unchanged.
         let answer = peer.call("odd__answer", json!({}));
         assert_eq!(answer["content"][0]["text"], format!("{HIDDEN} {ORDINARY}"));
         assert_eq!(answer["structuredContent"]["said"], HIDDEN);
         let read = peer.ask("resources/read", json!({"uri": "odd+x://r"}));
         assert_eq!(read["contents"][0]["text"], HIDDEN, "{read}");
     }
-    // Logged once for each place, and counted each time.
+    // Hidden characters are logged once for each tool, resource or prompt, but every occurrence is counted in the
+    // metrics.
     let stderr = environment.stderr();
     let lines = |of: &str| {
         stderr

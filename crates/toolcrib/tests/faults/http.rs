@@ -1,10 +1,9 @@
-//! HTTP/1.1 without a library: one request per connection, and the response read as it arrives.
+//! HTTP/1.1 without a library. Each request has its own connection, and the response is read as it arrives.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
 
-/// One request.
 pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) path: &'a str,
@@ -12,14 +11,14 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// A response whose head was received.
+/// A response whose head has been read. The body is read on demand.
 pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     body: BufReader<Box<dyn Read + Send>>,
 }
 
-/// Sends a request. The socket can be closed before the response is complete.
+/// Sends a request and returns the socket, so that the caller can close it before the response is complete.
 pub(crate) fn send(address: &str, request: &Request<'_>) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
     let Request { method, path, headers, body } = request;
@@ -29,7 +28,8 @@ pub(crate) fn send(address: &str, request: &Request<'_>) -> io::Result<TcpStream
     }
     write!(head, "Content-Length: {}\r\n\r\n", body.len()).map_err(io::Error::other)?;
     socket.write_all(head.as_bytes())?;
-    // A gateway that rejects the request early may close the connection before it has read everything.
+    // This error is ignored, because a gateway that rejects the request early may close the connection before it has
+    // read everything.
     let _ = socket.write_all(body);
     Ok(socket)
 }
@@ -58,7 +58,7 @@ pub(crate) fn receive(socket: TcpStream) -> io::Result<Response> {
     Ok(Response { status, headers, body: BufReader::new(body) })
 }
 
-/// Sends a request and reads the complete response: its status and its body.
+/// Sends a request, reads the complete response, and returns its status and body.
 pub(crate) fn ask(address: &str, request: &Request<'_>) -> io::Result<(u16, String)> {
     let mut response = receive(send(address, request)?)?;
     let mut text = String::new();
@@ -71,7 +71,7 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The next line of the body; `None` at its end.
+    /// Returns the next line of the body, or `None` at its end.
     pub(crate) fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = self.body.read_line(&mut line).ok()?;
@@ -87,7 +87,7 @@ fn line(input: &mut BufReader<TcpStream>) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// A body in chunks.
+/// Reads a body with chunked transfer encoding.
 struct Chunks {
     input: BufReader<TcpStream>,
     left: usize,

@@ -1,4 +1,4 @@
-//! Servers over HTTP that send invalid responses, or none.
+//! Tests of HTTP servers that send invalid responses, or none.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::probe::{at_most, peak_memory, until_true};
 use crate::raw_client::Era;
 use crate::{faulty_http_server, print_duration, print_figure};
 
-/// Every fault is an error for its call, within the server's limits, and affects nothing else.
+/// Each fault makes its own call fail, within the server's limits, and affects no other call.
 #[test]
 fn each_fault_of_an_http_server_fails_one_call() {
     let address = faulty_http_server::start();
@@ -28,7 +28,7 @@ fn each_fault_of_an_http_server_fails_one_call() {
             fault,
             if answer["error"].is_object() { &answer["error"] } else { &answer["content"] },
         );
-        // At once or after a reconnect, but soon.
+        // The server works again soon, immediately or after a reconnect.
         peer.ready("web__echo");
         print_duration(&format!("error and fine again after {fault}"), began.elapsed());
     }
@@ -36,8 +36,7 @@ fn each_fault_of_an_http_server_fails_one_call() {
     at_most("MiB over base after a gigabyte over HTTP", over, 64);
 }
 
-/// An address where no server listens, and servers that require a login: `doctor` reports them, and other servers still
-/// work.
+/// `doctor` reports an address where no server listens, and servers that require a login. Other servers still work.
 #[test]
 fn an_unreachable_server_and_servers_that_need_a_login_are_reported() {
     let address = faulty_http_server::start();

@@ -1,4 +1,4 @@
-//! Ten thousand list changes at once.
+//! Tests of a server that announces ten thousand list changes at once.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::print_duration;
 use crate::probe::{at_most, count, until_true};
 use crate::raw_client::Era;
 
-/// The gateway fetches the list again only after this long without an announcement, in milliseconds
-/// (`upstream/debounce.rs`), or after two seconds. So, however slow the machine is, two fetches are never closer than
-/// this.
+/// How long the gateway waits after the last announced change before it fetches the list again, in milliseconds (see
+/// `upstream/debounce.rs`). If announcements continue, it fetches after two seconds. So two fetches are never closer
+/// together than this, on any machine.
 const QUIET: u128 = 300;
 
-/// However often a server announces a change, its list is fetched only a few times.
+/// A server announces many changes in a row, but its list is fetched only a few times.
 #[test]
 fn ten_thousand_list_changes_are_coalesced() {
     let environment = TestEnvironment::new("storm").faulty("wild", &["--storm", "10000"]);
@@ -26,14 +26,14 @@ fn ten_thousand_list_changes_are_coalesced() {
     for _ in 0..3 {
         let (before, storm) = (looks(), Instant::now());
         peer.call("wild__storm", json!({}));
-        // On the same pipe, this response comes after all announcements.
+        // The server writes this response after all its announcements, on the same pipe.
         peer.call("wild__echo", json!({}));
         print_duration("10,000 list changes and a call", storm.elapsed());
         until_true("one look", || looks() > before);
     }
     let looks = (looks() - first) as u128;
     at_most("looks at the list", looks, 1 + began.elapsed().as_millis() / QUIET);
-    // Each fetch returned the same list, so clients are only told that the server is up.
+    // Each fetch returned the same list, so clients receive at most one notification, when the server comes up.
     peer.call("wild__echo", json!({}));
     assert_eq!(count(&log, "start"), 1);
     let message = peer

@@ -1,4 +1,5 @@
-//! Lists that are too long, change all the time or cause many warnings: what is kept, logged and saved of them.
+//! Tests of lists that are too long, change all the time or cause many warnings: what the gateway keeps, logs and
+//! saves.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::{at_most, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// Writes the tools for `--define` as careful editors do: to a new file that replaces the old one.
+/// Writes the tools for `--define`. The file is replaced atomically, as careful editors do.
 fn define(file: &Path, tools: &[Value]) {
     let draft = file.with_extension("new");
     fs::write(&draft, json!(tools).to_string()).unwrap();
@@ -69,7 +70,7 @@ fn long_names_and_addresses_are_withheld() {
     assert_eq!(resources["resources"][0]["name"], "short");
 }
 
-/// The list changes, and only new warnings are logged, in a few short lines.
+/// When the list changes, only new warnings are logged, in a few short lines.
 #[test]
 fn findings_do_not_fill_the_log() {
     const TOOLS: usize = 300;
@@ -95,7 +96,7 @@ fn findings_do_not_fill_the_log() {
     at_most("bytes of the longest line", stderr.lines().map(str::len).max().unwrap(), 500);
 }
 
-/// A server can send any text as a reason.
+/// The reasons for failures come from servers, which can send texts of any length.
 #[test]
 fn long_reasons_are_truncated_in_the_log() {
     let long = "x".repeat(100_000);
@@ -109,8 +110,7 @@ fn long_reasons_are_truncated_in_the_log() {
     at_most("bytes of the longest line", stderr.lines().map(str::len).max().unwrap(), 500);
 }
 
-/// Large lists that change all the time are saved after a delay in proportion to their size, and when the gateway
-/// exits.
+/// A large list that changes all the time is saved after a delay in proportion to its size, and when the gateway exits.
 #[test]
 fn large_changing_lists_are_not_saved_on_every_change() {
     const RATE: u64 = 256 << 10;
@@ -143,7 +143,7 @@ fn large_changing_lists_are_not_saved_on_every_change() {
     assert!(text.contains("version4"), "the last one is written at the end");
 }
 
-/// Small lists are saved on every change, before clients see them.
+/// A small list is saved on every change, before clients see it.
 #[test]
 fn small_lists_are_saved_before_clients_see_them() {
     let environment = TestEnvironment::new("small-lists");

@@ -1,4 +1,4 @@
-//! The HTTP listener: requests it rejects or answers itself, its token and its certificate.
+//! Tests of the HTTP listener: requests that it rejects or answers itself, its token and its certificate.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::probe::{DEADLINE, until_true};
 const ONE: &str = "one-one-one-one-one-one";
 const TWO: &str = "two-two-two-two-two-two";
 
-/// Sends a request as it is, and returns the first line of the response.
+/// Sends a request exactly as written, and returns the response.
 fn raw(gateway: &HttpGateway, request: &str) -> String {
     let mut socket = TcpStream::connect(&gateway.address).unwrap();
     socket.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -24,7 +24,8 @@ fn raw(gateway: &HttpGateway, request: &str) -> String {
     answer
 }
 
-/// Neither method reaches a service, and the root is a page of Toolcrib's; the provider receives nothing.
+/// Requests with other methods are rejected before they reach a service, and the root is a page of Toolcrib's own. The
+/// provider must receive nothing.
 #[test]
 fn other_methods_and_the_root_page_are_answered() {
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -69,15 +70,15 @@ fn post(
     receive(socket).unwrap()
 }
 
-/// The status of a request for the proxy's statistics, with the token as the key.
+/// Requests the proxy's statistics with this key, and returns the status.
 fn stats(gateway: &HttpGateway, key: &str) -> u16 {
     let headers = vec![("X-Toolcrib-Key", key.to_owned())];
     let request = Request { method: "GET", path: "/toolcrib/stats", headers, body: b"" };
     http::ask(&gateway.address, &request).unwrap().0
 }
 
-/// A token that is replaced, in the config or in the file that it names, is invalid at once, and streams that were
-/// opened with it end.
+/// A token can be replaced in the config or in a file that the config names. The old token must be invalid at once, and
+/// streams that were opened with it must end.
 #[test]
 fn a_token_is_revoked_without_a_restart() {
     for is_in_file in [false, true] {
@@ -129,7 +130,7 @@ fn a_token_is_revoked_without_a_restart() {
     }
 }
 
-/// A gateway over HTTPS, and its address with the host name in its certificate.
+/// Starts a gateway over HTTPS. Also returns its URL with the host name that is in its certificate.
 fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) {
     let path = |name: &str| environment.folder.join(name).display().to_string();
     let (certificate, key) = (path("certificate.pem"), path("key.pem"));
@@ -143,7 +144,8 @@ fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) 
     (gateway, url)
 }
 
-/// Requests the proxy's statistics, trusting the CA that is now in the test's folder.
+/// Requests the proxy's statistics, trusting the certificate authority that is currently in the test's folder. Returns
+/// whether that succeeds.
 fn is_trusted(environment: &TestEnvironment, url: &str) -> bool {
     let mut command = environment.bare(&["stats", "--live", url]);
     command.env("SSL_CERT_FILE", environment.folder.join("authority.pem"));
@@ -163,7 +165,7 @@ fn the_listener_serves_tls_and_loads_a_renewed_certificate() {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is closed");
     }
-    // A plain HTTP request gets no HTTP response.
+    // A plain HTTP request to the TLS port gets no HTTP response.
     let mut plain = TcpStream::connect(&gateway.address).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -205,7 +207,7 @@ fn an_unusable_certificate_prevents_the_start() {
     fails("No such file", "`http.tls.key` must name a PEM file");
 }
 
-/// Anyone can send such requests, in any number.
+/// Anyone can send such requests, in any number, so each reason is logged at most once a minute.
 #[test]
 fn rejected_requests_do_not_fill_the_log() {
     let environment = TestEnvironment::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));

@@ -1,4 +1,4 @@
-//! A server's texts reach the log, but cannot end a line or control a terminal.
+//! Tests that a server's texts cannot end a log line or control a terminal.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use crate::environment::TestEnvironment;
 use crate::probe::until_true;
 use crate::raw_client::Era;
 
-/// A line break with a forged line, a carriage return, a terminal's escape sequence, a right-to-left override, a
-/// zero-width space and a tag.
+/// Text with a line break and a forged log line, a carriage return, a terminal escape sequence, a right-to-left
+/// override, a zero-width space and a tag character.
 const TEXT: &str = "over\n2026-01-01T00:00:00Z  INFO forged\rback \u{1b}[2Jclear \u{202e}left \u{200b}zero \u{e0041}tag";
 
 fn is_plain(c: char) -> bool {
@@ -23,7 +23,7 @@ fn a_server_cannot_forge_log_lines() {
     // The list is fetched again, and the server answers with an error that contains the text.
     peer.call("loud__storm", json!({}));
     until_true("the refusal is logged", || environment.stderr().contains("no list today"));
-    // The last lines on its standard error are logged as the reason.
+    // When the server exits, the last lines of its standard error are logged as the reason.
     peer.call("loud__die", json!({}));
     until_true("the end is logged", || environment.stderr().contains("server is down"));
     let stderr = environment.stderr();
@@ -33,7 +33,7 @@ fn a_server_cannot_forge_log_lines() {
     assert!(refused.contains(r"over\n2026-01-01T00:00:00Z  INFO forged"), "{refused}");
 }
 
-/// The tables and errors of `doctor` are also printed to a terminal.
+/// The tables and errors of `doctor` are printed to a terminal as well, so they must be escaped, too.
 #[test]
 fn a_server_cannot_control_the_terminal_of_doctor() {
     let environment = TestEnvironment::new("doctor-lines")
@@ -47,7 +47,7 @@ fn a_server_cannot_control_the_terminal_of_doctor() {
     assert_eq!(shown.chars().find(|c| !is_plain(*c)), None, "{shown:?}");
 }
 
-/// A server can send any text in place of its protocol version.
+/// A server can send any text as its protocol version, even a long one with line breaks.
 #[test]
 fn doctor_prints_a_protocol_version_as_one_short_line() {
     let version = format!("2025-11-25\nforged: everything is well {}", "x".repeat(2_000_000));

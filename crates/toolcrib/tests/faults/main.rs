@@ -1,8 +1,8 @@
-//! Faults around a gateway, and what must still hold: the real binary between raw JSON-RPC clients and servers with
+//! Tests of a gateway with faults around it: the real binary runs between raw JSON-RPC clients and servers with
 //! configurable faults.
 //!
-//! No test depends on the speed of the machine: each waits for a condition, with one deadline that is far longer than
-//! any step takes (see [`probe`]), and product timeouts that could end a wait are raised in the test's config.
+//! No test depends on the speed of the machine. Each test waits for a condition, with one deadline that is far longer
+//! than any step takes (see [`probe`]). Timeouts of the gateway that could end a wait are raised in the test's config.
 //! Durations are printed and not asserted; `cargo test -p toolcrib --test faults -- --nocapture` shows them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
@@ -49,12 +49,10 @@ mod templates;
 mod tool_name_claims;
 mod wardens;
 
-/// Prints a figure.
 fn print_figure(what: &str, value: impl std::fmt::Display) {
     println!("figure: {what}: {value}");
 }
 
-/// Prints how long something took.
 fn print_duration(what: &str, time: std::time::Duration) {
     print_figure(what, format!("{time:?}"));
 }

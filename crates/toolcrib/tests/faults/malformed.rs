@@ -1,4 +1,4 @@
-//! Malformed requests: each is answered with its id, and the next request is served.
+//! Tests of malformed requests: each is answered with its id, and the next request is served.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::{signal, until, until_true};
 use crate::raw_client::Era;
 
-/// A line, and the code and id of the response.
+/// Malformed lines, each with the error code and the id of the expected response.
 const LINES: [(&str, i64, &str); 16] = [
     (r#"{"jsonrpc":"2.0","id":"a1","method":"tools/call","params":{"name":7}}"#, -32602, r#""a1""#),
     (r#"{"jsonrpc":"2.0","id":"a2","method":"tools/call"}"#, -32602, r#""a2""#),
@@ -82,7 +82,7 @@ fn every_malformed_request_is_answered_with_its_id() {
     assert_eq!(answers, LINES.len(), "{:?}", peer.messages_so_far());
 }
 
-/// The same before the handshake, which then continues.
+/// A malformed request before the handshake is answered, too, and the handshake then continues.
 #[test]
 fn a_request_before_the_handshake_is_answered() {
     let environment = TestEnvironment::new("malformed-first").faulty("many", &[]);
@@ -96,7 +96,7 @@ fn a_request_before_the_handshake_is_answered() {
     peer.ready("many__echo");
 }
 
-/// A malformed response to a server's question ends the question, and with it the call.
+/// If a client's response to a server's question is malformed, the question ends with an error, and so does the call.
 #[test]
 fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
     let environment = TestEnvironment::new("malformed-answer").faulty("many", &[]);
@@ -149,7 +149,8 @@ fn the_last_request_needs_no_newline() {
     });
 }
 
-/// The pipe to the client is full, so nothing more can be written.
+/// The client does not read, so the pipe to it is full. The gateway cannot write any more, but must still exit on
+/// SIGTERM.
 #[test]
 fn a_client_that_stopped_reading_does_not_keep_the_gateway_alive() {
     let environment = TestEnvironment::new("malformed-unread").faulty("many", &["--tools", "300"]);
@@ -166,7 +167,7 @@ fn a_client_that_stopped_reading_does_not_keep_the_gateway_alive() {
     for id in 1..40 {
         writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#).unwrap();
     }
-    // The result of `initialize`, and the first byte of a list: from there on, the lists fill the pipe.
+    // This reads the result of `initialize` and the first byte of a list. From then on, the lists fill the pipe.
     let mut output = gateway.stdout.take().unwrap();
     let mut byte = [0];
     while byte != *b"\n" {

@@ -1,5 +1,5 @@
-//! A list that changes while its server cannot announce it: after the list was fetched, and before the stream for
-//! changes is open. Also, streams for changes that end repeatedly.
+//! Tests of a list that changes when its server cannot announce the change: after the list was fetched, and before the
+//! stream for changes is open. Also tests streams for changes that end repeatedly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,10 +14,10 @@ use crate::faulty_http_server::{document, request, say};
 use crate::probe::until_true;
 use crate::raw_client::{ERAS, Era};
 
-/// A server over HTTP whose list gets one more tool when the stream for changes opens. It never announces that.
+/// A server over HTTP that has one more tool as soon as the stream for changes opens, and never announces this change.
 struct Server {
     era: Era,
-    /// The response with which it ends each of those streams at once.
+    /// If set, the server sends this response on each stream for changes and ends the stream immediately.
     ends_streams: Option<&'static str>,
     streams: AtomicUsize,
     opened: Mutex<Vec<Instant>>,
@@ -105,7 +105,7 @@ fn serve(mut socket: TcpStream, server: &Server) -> Option<()> {
     document(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// Events, on a stream that stays open until the client closes it.
+/// Sends an event on a stream that then stays open until the client closes it.
 fn stream(mut socket: TcpStream, event: &str) -> Option<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
     socket.write_all(format!("{head}{event}").as_bytes()).ok()?;
@@ -115,7 +115,7 @@ fn stream(mut socket: TcpStream, event: &str) -> Option<()> {
 
 const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const RETRY_AT_ONCE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\nretry: 0\nid: 1\ndata:\n\n";
-/// The body is shorter than its announced length, which is an error.
+/// A response whose body is shorter than its content length, which is an error.
 const TRUNCATED: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\nConnection: close\r\n\r\nid: 1\ndata:\n\n";
 
 #[test]
@@ -146,7 +146,7 @@ fn a_stream_that_ends_repeatedly_does_not_refetch_the_lists_each_time() {
     assert!(lists <= 3, "{lists} lists for 4 streams");
 }
 
-/// A slow machine makes the time between two streams longer, never shorter.
+/// Asserts a minimum time between two streams. This is reliable, because a slow machine only makes the time longer.
 #[test]
 fn a_stream_that_ends_is_not_reopened_at_once() {
     for response in [RETRY_AT_ONCE, TRUNCATED] {

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
+/// The time after which a test fails. It is longer than anything here takes on a busy machine, so a test must never
+/// rely on reaching it.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Polls until there is a value, and returns it with the time it took.
+/// Polls until `look` returns a value. Returns the value and the time that passed.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> (T, Duration) {
     let began = Instant::now();
@@ -24,14 +25,14 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> (T, D
     }
 }
 
-/// Waits until a condition holds, and returns how long that took.
+/// Waits until a condition holds. Returns the time that passed.
 #[track_caller]
 pub(crate) fn until_true(what: &str, mut look: impl FnMut() -> bool) -> Duration {
     until(what, || look().then_some(())).1
 }
 
-/// Fails if a figure exceeds its limit. For counts and bytes only: durations depend on the machine, so they are printed
-/// with [`crate::print_duration`] and not asserted.
+/// Fails if a figure exceeds its limit. This is only for counts and bytes: durations depend on the machine, so they are
+/// printed with [`crate::print_duration`] and not asserted.
 #[track_caller]
 pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
     println!("figure: {what}: {value:?}, at most {bound:?}");
@@ -43,7 +44,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "kill {name} {pid}");
 }
 
-/// Waits until a process that was told to exit has done so. If it does not, it is killed, and the test fails.
+/// Waits until a process that was told to exit has exited. If it does not exit, it is killed, and the test fails.
 pub(crate) fn wait_or_kill(child: &mut Child) {
     let deadline = Instant::now() + DEADLINE;
     while matches!(child.try_wait(), Ok(None)) {
@@ -59,15 +60,15 @@ pub(crate) fn wait_or_kill(child: &mut Child) {
     }
 }
 
-/// Whether a process is running, and not only waiting to be reaped.
+/// Whether a process is running. A process that has exited and waits to be reaped is not.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// All processes whose command line contains `text`. Tests name their folders, so this finds what they started,
-/// whatever its parent is now.
+/// Returns all processes whose command line contains `text`. If `text` is the path of a test's folder, this finds
+/// everything that the test started, even processes whose parent has changed.
 pub(crate) fn processes_with(text: &str) -> BTreeSet<u32> {
     let pids = std::fs::read_dir("/proc").unwrap().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -78,39 +79,39 @@ pub(crate) fn processes_with(text: &str) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Number of open file descriptors of a process.
+/// Returns the number of open file descriptors of a process.
 pub(crate) fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
-/// Peak memory of a process, in bytes. The kernel counts each thread's memory in batches, so a later value can be
-/// slightly smaller.
+/// Returns the peak memory of a process, in bytes. The kernel updates this value in batches for each thread, so a later
+/// value can be slightly smaller.
 pub(crate) fn peak_memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// CPU time of a process, in clock ticks.
+/// Returns the CPU time of a process, in clock ticks.
 pub(crate) fn cpu_time(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Number of lines in a server's journal that begin with `word`.
+/// Returns the number of lines in a server's log that begin with `word`.
 pub(crate) fn count(log: &Path, word: &str) -> usize {
     lines(log, word).len()
 }
 
-/// The rest of each line in a server's journal that begins with `word`.
+/// Returns the lines in a server's log that begin with `word`, without that word.
 pub(crate) fn lines(log: &Path, word: &str) -> Vec<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let rest = |line: &str| line.strip_prefix(word).map(|rest| rest.trim().to_owned());
     text.lines().filter_map(rest).collect()
 }
 
-/// The process id of a server's last start.
+/// Returns the process id of a server's last start.
 pub(crate) fn last_start(log: &Path) -> Option<u32> {
     lines(log, "start").last()?.parse().ok()
 }

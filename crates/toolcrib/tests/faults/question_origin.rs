@@ -1,4 +1,4 @@
-//! A server's question names the server, and cannot name another one.
+//! Tests that a server's question names the server, and cannot pretend to come from another one.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn ready(peer: &RawClient) {
     });
 }
 
-/// The question that a tool sends to a session client.
+/// Calls a tool that asks a question, declines the question, and returns its parameters.
 fn question(peer: &RawClient, tool: &str, method: &str) -> Value {
     let count = |peer: &RawClient| {
         peer.messages_so_far().iter().filter(|message| message["method"] == *method).count()
@@ -91,7 +91,7 @@ fn question(peer: &RawClient, tool: &str, method: &str) -> Value {
     question["params"].clone()
 }
 
-/// The error that a server gets for a question that is not forwarded.
+/// Calls a tool whose question is not forwarded, and returns the error that the server receives.
 fn refused(peer: &RawClient, tool: &str) -> String {
     let answer = peer.call(&format!("evil__{tool}"), json!({}));
     let message = answer["structuredContent"]["error"]["message"].as_str();
@@ -150,7 +150,8 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     );
 }
 
-/// The stateless protocol asks with a result, and a server with sessions may ask with an error.
+/// There are other kinds of questions than requests. A client of the stateless protocol receives a question as a
+/// result, and a server of the session protocol may ask with an error.
 #[test]
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");
@@ -168,7 +169,7 @@ fn other_kinds_of_questions_name_the_server() {
     assert!(message.contains("is not an http or https address"), "{error}");
 }
 
-/// A server of the stateless protocol.
+/// Here the server uses the stateless protocol.
 #[test]
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");
@@ -182,7 +183,7 @@ fn an_input_required_result_names_the_server() {
     assert_eq!(prompt, "[server \"fixture\"] requests this completion.");
 }
 
-/// Labels of a form, error messages and logger names are shown to users, too.
+/// Labels of a form, error messages and logger names are also shown to users, so they must not name another server.
 #[test]
 fn no_text_can_name_another_server() {
     let environment = environment("origin-labels");

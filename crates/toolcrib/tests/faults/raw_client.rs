@@ -1,7 +1,7 @@
-//! A raw JSON-RPC client, without a library that would hide what was really sent, for both transports and both protocol
-//! versions.
+//! A raw JSON-RPC client for both transports and both protocol versions. It uses no library, because a library would
+//! hide what was really sent.
 //!
-//! All received messages are kept in order; waiting for a message searches them.
+//! All received messages are kept in order, and a test that waits for a message searches them.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
@@ -27,7 +27,6 @@ pub(crate) enum Era {
 
 pub(crate) const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
 
-/// A client.
 pub(crate) struct RawClient {
     era: Era,
     wire: Transport,
@@ -45,12 +44,12 @@ impl RawClient {
         Self { era, wire, received: Arc::default(), next: AtomicU64::new(1) }
     }
 
-    /// A client that starts its own gateway.
+    /// Starts a gateway over stdio and connects a client to it.
     pub(crate) fn stdio(command: Command, era: Era) -> Self {
         Self::before_handshake(command, era).with_handshake()
     }
 
-    /// The same client, before the handshake of the session protocol.
+    /// Starts a gateway over stdio, for a client that has not begun its handshake.
     pub(crate) fn before_handshake(mut command: Command, era: Era) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
@@ -65,14 +64,14 @@ impl RawClient {
         peer
     }
 
-    /// A client of a running gateway.
+    /// Connects a client to a running gateway over HTTP.
     pub(crate) fn http(address: &str, path: &str, era: Era) -> Self {
         let (address, path) = (address.to_owned(), path.to_owned());
         Self::new(era, Transport::Http { address, path, session: Mutex::default() })
             .with_handshake()
     }
 
-    /// Performs the handshake, if the protocol has one.
+    /// Performs the handshake, if the client's protocol version has one.
     pub(crate) fn with_handshake(self) -> Self {
         if self.era == Era::Handshake {
             let hello = json!({
@@ -87,7 +86,7 @@ impl RawClient {
         self
     }
 
-    /// Sends a request.
+    /// Sends a request without waiting for its response.
     pub(crate) fn start(&self, method: &str, params: Value) -> PendingRequest {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let params = self.complete(params);
@@ -113,24 +112,24 @@ impl RawClient {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}), method);
     }
 
-    /// Answers a request of the server.
+    /// Answers a request that the server sent.
     pub(crate) fn reply(&self, id: &Value, result: &Value) {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}), "");
     }
 
-    /// Sends bytes as they are; stdio only.
+    /// Sends bytes exactly as they are. Only for stdio.
     pub(crate) fn write(&self, bytes: &[u8]) {
         let Transport::Stdio { input, .. } = &self.wire else { panic!("stdio only") };
         input.lock().unwrap().as_mut().unwrap().write_all(bytes).unwrap();
     }
 
-    /// The complete response to a request that was sent as bytes.
+    /// Waits for the response to a request that was sent as bytes.
     pub(crate) fn answer_to(&self, id: u64) -> Value {
         let pending = PendingRequest { id, received: Arc::clone(&self.received), socket: None };
         pending.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {id}")).0
     }
 
-    /// Posts bytes as they are, and returns the status; HTTP only.
+    /// Posts bytes exactly as they are, and returns the status. Only for HTTP.
     pub(crate) fn post(&self, body: &[u8]) -> u16 {
         let Transport::Http { address, path, .. } = &self.wire else { panic!("HTTP only") };
         let headers = self.headers("", &Value::Null);
@@ -201,7 +200,7 @@ impl RawClient {
         std::thread::spawn(move || read(response, &received, &Value::Null));
     }
 
-    /// Ends the session.
+    /// Ends the session, and returns the status.
     pub(crate) fn delete(&self) -> u16 {
         let Transport::Http { address, path, .. } = &self.wire else { panic!("HTTP only") };
         let headers = self.headers("", &Value::Null);
@@ -218,47 +217,47 @@ impl RawClient {
         self.start("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Calls a tool.
+    /// Calls a tool and waits for its result.
     pub(crate) fn call(&self, tool: &str, arguments: Value) -> Value {
         self.begin(tool, arguments).end()
     }
 
-    /// Waits until a server answers: `tool` is one that returns its arguments.
+    /// Waits until a server answers. `tool` must be a tool that returns its arguments.
     pub(crate) fn ready(&self, tool: &str) {
         until_true(tool, || self.call(tool, json!({}))["structuredContent"] == json!({}));
     }
 
-    /// The names in the list of tools.
+    /// Returns the names of the listed tools.
     pub(crate) fn names(&self) -> Vec<String> {
         let list = self.ask("tools/list", json!({}));
         let tools = list["tools"].as_array().unwrap_or_else(|| panic!("{list}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Searches, and returns the structured answer.
+    /// Searches, and returns the structured reply.
     pub(crate) fn search(&self, query: &str) -> Value {
         self.call("tool_search", json!({"query": query}))["structuredContent"].take()
     }
 
-    /// Waits for a message that is not a response.
+    /// Waits for a request or a notification with this method.
     pub(crate) fn wait_for_message(&self, method: &str) -> Option<Value> {
         self.received
             .wait(DEADLINE, |message| message["method"] == method)
             .map(|(message, _)| message)
     }
 
-    /// All messages received so far.
+    /// Returns all messages received so far.
     pub(crate) fn messages_so_far(&self) -> Vec<Value> {
         self.received.messages.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
     }
 
-    /// Closes its side of the pipe; stdio only.
+    /// Closes the client's side of the pipe. Only for stdio.
     pub(crate) fn close(&self) {
         let Transport::Stdio { input, .. } = &self.wire else { panic!("stdio only") };
         input.lock().unwrap().take();
     }
 
-    /// The process id of the gateway that this client started.
+    /// Returns the process id of the gateway that this client started.
     pub(crate) fn gateway(&self) -> u32 {
         let Transport::Stdio { child, .. } = &self.wire else { panic!("stdio only") };
         child.lock().unwrap().id()
@@ -273,7 +272,7 @@ impl Drop for RawClient {
             if let Ok(None) = child.try_wait() {
                 signal(child.id(), "-TERM");
             }
-            // In order, so that no process of this test remains.
+            // Waits for the exit, so that no process of this test remains.
             wait_or_kill(child);
         }
     }
@@ -283,7 +282,7 @@ fn capabilities() -> Value {
     json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}})
 }
 
-/// Reads everything in one response: a stream of events, one document, or an error without either.
+/// Reads a complete response, which is a stream of events, one document, or an error without either.
 fn read(mut response: http::Response, received: &ReceivedMessages, id: &Value) {
     let status = response.status;
     let events = response.header("content-type").is_some_and(|kind| kind.contains("event-stream"));

@@ -1,4 +1,4 @@
-//! All messages that a client received, and the requests that wait for one of them.
+//! All messages that a client has received, and the requests that wait for their responses.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::probe::DEADLINE;
 
-/// All received messages, with their time.
+/// All received messages, with their time of arrival.
 #[derive(Default)]
 pub(crate) struct ReceivedMessages {
     pub(crate) messages: Mutex<Vec<(Value, Instant)>>,
     arrived: Condvar,
 }
 
-/// A request without a response yet.
+/// A request that was sent. Its response may not have arrived yet.
 pub(crate) struct PendingRequest {
     pub(crate) id: u64,
     pub(crate) received: Arc<ReceivedMessages>,
@@ -46,13 +46,13 @@ impl ReceivedMessages {
 }
 
 impl PendingRequest {
-    /// The complete response, and when it arrived.
+    /// Waits for the complete response, and returns it with its time of arrival.
     pub(crate) fn answer(&self, within: Duration) -> Option<(Value, Instant)> {
         self.received
             .wait(within, |message| message["id"] == self.id && message.get("method").is_none())
     }
 
-    /// The `result` or `error` of the response.
+    /// Waits for the response, and returns its `result` or `error`.
     pub(crate) fn end(&self) -> Value {
         let (answer, _) =
             self.answer(DEADLINE).unwrap_or_else(|| panic!("no answer to {}", self.id));

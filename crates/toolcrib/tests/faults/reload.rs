@@ -1,4 +1,4 @@
-//! The config is edited while the gateway runs.
+//! Tests of a config that is edited while the gateway runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,13 +9,13 @@ use crate::environment::TestEnvironment;
 use crate::probe::{DEADLINE, count, until_true};
 use crate::raw_client::Era;
 
-/// The log lines about configs that could not be used.
+/// Returns the log lines about configs that could not be used.
 fn refusals(stderr: &str) -> impl Iterator<Item = &str> {
     stderr.lines().filter(|line| line.contains("cannot be used; the previous one stays"))
 }
 
-/// Two hundred edits, every third of them invalid, while calls run on a server that none of them changes: no call
-/// fails, that server stays the same process, and an invalid config is never used.
+/// The config is edited two hundred times, and every third edit is invalid. Meanwhile, calls run on a server that no
+/// edit changes. No call may fail, that server must stay the same process, and an invalid config must never be used.
 #[test]
 fn two_hundred_config_edits_are_applied() {
     let steady = TestEnvironment::new("edits").faulty("steady", &[]);
@@ -25,7 +25,7 @@ fn two_hundred_config_edits_are_applied() {
         let server = steady.text().replace("steady", &format!("extra{}", n % 3));
         format!("{base}\n{server}")
     };
-    // No two are equal: an invalid config is not loaded twice.
+    // Each of these configs is different, because the gateway does not load the same text twice.
     let broken = |n: usize| {
         let text = match n % 3 {
             0 => format!("{base}\n[servers.wrong]\ncomand = 'x'\n"),
@@ -56,7 +56,8 @@ fn two_hundred_config_edits_are_applied() {
         let refused = refusals(&steady.stderr()).count();
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
         until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
-        // The file is polled twice a second, so most edits are not noticed. Every tenth is waited for.
+        // The file is polled twice a second, so most edits are not noticed. After every tenth edit, the test waits
+        // until it is noticed.
         if n % 10 == 0 {
             let added = format!("extra{}__echo", n % 3);
             until_true("the edit is seen", || match n % 3 {
@@ -88,7 +89,7 @@ fn two_hundred_config_edits_are_applied() {
     assert!(!stderr.contains("server=wrong"), "nothing of a broken config is ever started");
 }
 
-/// Calls to a server that an edit removes end with a response.
+/// If an edit removes a server, running calls to this server end with a response.
 #[test]
 fn a_server_is_removed_during_a_call() {
     let environment = TestEnvironment::new("removed").faulty("doomed", &["--hang", "hang"]);

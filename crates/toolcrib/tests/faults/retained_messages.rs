@@ -1,5 +1,5 @@
-//! What the gateway keeps of a server's messages after it sent them to HTTP clients: it must not grow with what the
-//! server sends.
+//! Tests of how much the gateway keeps of a server's messages after it has sent them to HTTP clients. This must not
+//! grow with what the server sends.
 
 use serde_json::{Value, json};
 
@@ -9,8 +9,8 @@ use crate::raw_client::Era;
 
 const MIB: u64 = 1 << 20;
 
-/// Progress or log messages of several megabytes. The SDK keeps the last ones of each stream, even if the client has
-/// read them.
+/// The server sends progress or log messages of several megabytes. The SDK keeps the last messages of each stream, even
+/// if the client has read them, so long messages must be truncated.
 #[test]
 fn long_messages_are_truncated() {
     for (method, field) in
@@ -37,8 +37,8 @@ fn long_messages_are_truncated() {
     }
 }
 
-/// Responses with fields that the SDK does not know are kept separately. Their values take sixteen times the size of
-/// their text.
+/// Responses with fields that the SDK does not know are kept separately. As parsed values they take sixteen times the
+/// memory of their text.
 #[test]
 fn responses_with_unknown_fields_take_bounded_memory() {
     const CALLS: usize = 16;

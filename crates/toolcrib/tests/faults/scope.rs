@@ -1,4 +1,4 @@
-//! What is outside a profile cannot be found, described, called, counted or guessed.
+//! Tests that tools outside a profile cannot be found, described, called, counted or guessed.
 //!
 //! The reference is a second gateway whose config never contained what the profile excludes. For every question,
 //! transport and protocol version, both gateways must answer with the same bytes.
@@ -10,7 +10,7 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// The profile has two servers of four, and one of them without two tools.
+/// Configures a profile with two servers of four, which also excludes two tools.
 fn narrowed(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")
@@ -20,7 +20,7 @@ fn narrowed(name: &str) -> TestEnvironment {
         .with("[profiles.narrow]\nservers = ['seen', 'b*']\ndeny = ['seen/env', 'cwd']")
 }
 
-/// A config with only what the profile has.
+/// Configures only what the profile of `narrowed` contains.
 fn alone(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")
@@ -28,7 +28,7 @@ fn alone(name: &str) -> TestEnvironment {
         .with("[profiles.narrow]\n")
 }
 
-/// Every question about things outside the profile.
+/// Returns every question that could reveal something outside the profile.
 fn questions(era: Era) -> Vec<(&'static str, Value)> {
     let outside = ["locked__echo", "locked__tool_7", "hidden__test_simple_text", "seen__env"];
     let mut all = vec![
@@ -56,7 +56,8 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
             "tool_search_regex",
             json!({"pattern": format!("^{server}"), "query": format!("^{server}")}),
         );
-        // One letter away: similar names are suggested, but only names inside the profile.
+        // This name differs from a real one by one letter. Similar names are suggested in the answer, but only names
+        // inside the profile.
         call(&name.replace("__", "__x"), json!({}));
     }
     for query in [
@@ -98,7 +99,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
     all
 }
 
-/// Waits until both servers of the profile are there.
+/// Waits until both servers of the profile are up.
 fn ready(peer: &RawClient) {
     peer.ready("seen__echo");
     until_true("the books", || {
@@ -108,7 +109,7 @@ fn ready(peer: &RawClient) {
     });
 }
 
-/// Sends the same questions to both, and returns their number.
+/// Sends the same questions to both gateways and compares the answers. Returns the number of questions.
 fn compare(with: &RawClient, without: &RawClient, era: Era) -> usize {
     let questions = questions(era);
     for (method, params) in &questions {
@@ -135,7 +136,7 @@ fn tools_outside_the_profile_do_not_exist_on_stdio() {
 fn tools_outside_the_profile_do_not_exist_over_http() {
     let (environment, other) = (narrowed("scope-http"), alone("scope-http-alone"));
     let (gateway, other_gateway) = (environment.serve(), other.serve());
-    // Another client may use everything at the same time.
+    // At the same time, another client without a profile uses everything.
     let wide = gateway.peer(Era::Handshake);
     until_true("everything up", || {
         wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
@@ -154,7 +155,7 @@ fn tools_outside_the_profile_do_not_exist_over_http() {
     assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
 }
 
-/// A name that is not a profile is rejected, also if a reload removed the profile.
+/// The name of a profile that does not exist is rejected, even if the profile existed before a reload.
 #[test]
 fn an_unknown_profile_is_rejected() {
     let environment = narrowed("scope-gone");

@@ -1,4 +1,4 @@
-//! Servers that send too much, to exhaust the gateway's memory.
+//! Tests of servers that send too much and could exhaust the gateway's memory.
 //!
 //! Every flood is a fixed number of messages, or lasts until the gateway closes the pipe.
 
@@ -12,11 +12,11 @@ use crate::probe::{at_most, count, peak_memory, until_true};
 use crate::raw_client::{Era, RawClient};
 
 const MIB: u64 = 1 << 20;
-/// Maximum memory that a flood may take, in MiB. Without limits, 200,000 pings take 280 and large progress messages
-/// 1,500.
+/// Maximum memory that a flood may take, in MiB. Without limits, 200,000 pings would take 280 MiB and large progress
+/// messages 1,500 MiB.
 const COST: u64 = 160;
 
-/// One server that floods, and one that does not.
+/// Configures a server that floods the gateway, and one that does not.
 fn environment(name: &str, flood: &[&str], limits: &str) -> TestEnvironment {
     TestEnvironment::new(&format!("exhaust-{name}"))
         .faulty("wild", flood)
@@ -37,14 +37,14 @@ fn cheap(what: &str, gateway: u32, base: u64) {
     at_most(what, peak_memory(gateway).saturating_sub(base) / MIB, COST);
 }
 
-/// The log says why a server was disconnected.
+/// Waits until the log contains the reason why a server was disconnected.
 #[track_caller]
 fn disconnected(environment: &TestEnvironment, why: &str) {
     let is_reason = |line: &str| line.contains("server is down") && line.contains(why);
     until_true(why, || environment.stderr().lines().any(is_reason));
 }
 
-/// Values take up to sixty times the memory of their text, so a limit on the size of the text is not enough.
+/// Parsed values take up to sixty times the memory of their text, so a limit on the size of the text is not enough.
 #[test]
 fn a_response_of_tiny_objects_takes_bounded_memory() {
     let bytes = (8 * MIB - 1).to_string();
@@ -55,14 +55,14 @@ fn a_response_of_tiny_objects_takes_bounded_memory() {
     assert!(text.contains("has too many values for its size"), "{text}");
     assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     cheap("MiB over base after 8 MiB of tiny objects", peer.gateway(), base);
-    // Ordinary responses of that size pass.
+    // Ordinary responses of the same size are accepted.
     let environment = self::environment("text", &["--huge-line", &bytes], "");
     let (peer, _) = ready(&environment);
     let text = peer.call("wild__huge", json!({}))["content"][0]["text"].to_string();
     assert!(text.len() > 8_000_000, "{}", text.len());
 }
 
-/// Each ping of a server that reads is answered, however many there are.
+/// If the server reads the responses, each of its pings is answered, no matter how many there are.
 #[test]
 fn pings_from_a_server_that_reads_are_answered() {
     let flood = ["--flood", "ping", "--flood-count", "200000"];
@@ -77,7 +77,8 @@ fn pings_from_a_server_that_reads_are_answered() {
     assert_eq!(count(&environment.log("wild"), "start"), 1, "it was never given up");
 }
 
-/// A server that does not read is not read from, and is disconnected soon after.
+/// If a server does not read the responses to its requests, the gateway stops reading from it, and disconnects it soon
+/// after.
 #[test]
 fn a_server_that_does_not_read_is_disconnected() {
     for method in ["ping", "sampling/createMessage", "roots/list", "no/such/method"] {
@@ -97,7 +98,8 @@ fn a_server_that_does_not_read_is_disconnected() {
     }
 }
 
-/// Questions to the client are limited. Further ones are rejected, and a server that continues is disconnected.
+/// The number of open questions to the client is limited. Further questions are rejected, and a server that continues
+/// is disconnected.
 #[test]
 fn endless_questions_are_limited() {
     for method in ["sampling/createMessage", "elicitation/create"] {
@@ -117,7 +119,8 @@ fn endless_questions_are_limited() {
     }
 }
 
-/// At the limit, all questions reach the client. One more is rejected with an error, and affects no other.
+/// At the limit, all questions reach the client. One more question is rejected with an error and does not affect the
+/// others.
 #[test]
 fn one_question_over_the_limit_is_rejected() {
     for (questions, refused) in [(3, 0), (4, 1)] {
@@ -142,7 +145,7 @@ fn one_question_over_the_limit_is_rejected() {
     }
 }
 
-/// Notifications with large texts are not kept.
+/// Notifications with large texts must not be kept in memory.
 #[test]
 fn large_notifications_take_bounded_memory() {
     for method in [
@@ -161,7 +164,7 @@ fn large_notifications_take_bounded_memory() {
     }
 }
 
-/// Large progress messages, one after another, to a client that has stopped reading.
+/// The server sends large progress messages, one after another, but the client has stopped reading.
 #[test]
 fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() {
     let flood =
@@ -199,7 +202,7 @@ fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() 
     let params =
         json!({"name": "wild__flood", "arguments": {}, "_meta": {"progressToken": "slow"}});
     say(json!({"jsonrpc": "2.0", "id": 9999, "method": "tools/call", "params": params}));
-    // The server has written everything, and the client has read nothing since.
+    // The client reads nothing until the server has written all its messages.
     until_true("the flood is over", || count(&environment.log("wild"), "flooded") == 1);
     cheap("MiB over base after 1.6 GB of progress", gateway.id(), base);
     assert_eq!(answer_to(9999)["result"]["content"][0]["text"], "It is over.");
@@ -208,7 +211,7 @@ fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() 
     crate::probe::wait_or_kill(&mut gateway);
 }
 
-/// `doctor` shows the reason, with a hint.
+/// `doctor` shows why a server was disconnected, with a hint.
 #[test]
 fn doctor_shows_why_a_server_was_disconnected() {
     let flood = ["--flood", "ping", "--flood-count", "300000", "--deaf", "--flood-before-list"];

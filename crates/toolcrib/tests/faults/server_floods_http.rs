@@ -1,4 +1,4 @@
-//! Servers over HTTP that send too many requests, on the stream of a call and on the stream for changes.
+//! Tests of servers over HTTP that send too many requests, on the stream of a call or on the stream for changes.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,14 +15,14 @@ use crate::raw_client::Era;
 const MIB: u64 = 1 << 20;
 const REQUESTS: u64 = 50_000;
 
-/// The behaviour of a server.
+/// How the test server behaves.
 struct Server {
     method: &'static str,
-    /// Whether it floods the stream for changes, and not the stream of a call.
+    /// Whether the server floods the stream for changes instead of the stream of a call.
     on_get: bool,
-    /// Whether it accepts the responses to its requests but never replies to them.
+    /// Whether the server receives the gateway's responses to its requests, but never acknowledges these POSTs.
     holds_answers: bool,
-    /// Size of each of its requests, in bytes.
+    /// Size of each of the server's requests, in bytes.
     bytes: usize,
     answers: AtomicU64,
 }
@@ -101,7 +101,7 @@ fn event(socket: &mut TcpStream, message: &Value) -> Option<()> {
     socket.write_all(format!("data: {message}\n\n").as_bytes()).ok()
 }
 
-/// Sends requests until there are enough, or the gateway has closed the stream.
+/// Sends `REQUESTS` requests, or fewer if the gateway closes the stream.
 fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
     let text = "x".repeat(server.bytes);
     for number in 0..REQUESTS {
@@ -115,7 +115,8 @@ fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
     Some(())
 }
 
-/// An environment with that server, a correct one and a small limit, so that one POST for each response is enough.
+/// Configures the flooding server and a correct one. The limit on open requests is small, because over HTTP each
+/// response is sent with its own POST.
 fn environment(name: &str, address: &str) -> TestEnvironment {
     TestEnvironment::new(&format!("exhaust-http-{name}"))
         .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
@@ -123,7 +124,7 @@ fn environment(name: &str, address: &str) -> TestEnvironment {
         .with("[gateway.limits]\nserver_requests = 20\nserver_stall = 1\n")
 }
 
-/// A server that never replies when its requests are answered is disconnected, whichever stream they were on.
+/// A server that never acknowledges the responses to its requests is disconnected, on whichever stream it sent them.
 #[test]
 fn a_server_that_never_accepts_responses_is_disconnected() {
     for (method, on_get) in
@@ -151,8 +152,8 @@ fn a_server_that_never_accepts_responses_is_disconnected() {
     }
 }
 
-/// On each of many streams, one large request waits until the responses before it are accepted. Together they count
-/// towards the limit on waiting requests.
+/// On each of many streams, one large request waits until the responses before it are acknowledged. All these requests
+/// together count towards the limit on the size of waiting requests.
 #[test]
 fn large_requests_from_many_streams_take_bounded_memory() {
     const CALLS: usize = 12;
@@ -163,7 +164,7 @@ fn large_requests_from_many_streams_take_bounded_memory() {
         bytes: 4 << 20,
         answers: AtomicU64::new(0),
     });
-    // The server is not disconnected for being slow: that takes longer than this test.
+    // `server_stall` is longer than this test, so the server is not disconnected for being slow.
     let environment = TestEnvironment::new("exhaust-http-waiting")
         .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))
         .with(
@@ -183,7 +184,7 @@ fn large_requests_from_many_streams_take_bounded_memory() {
     at_most("MiB over base with large requests that wait on twelve streams", over, 160);
 }
 
-/// Questions beyond the limit are rejected, and then the server is disconnected.
+/// Questions beyond the limit are rejected. If the server continues, it is disconnected.
 #[test]
 fn endless_questions_over_http_are_limited() {
     let answers = AtomicU64::new(0);

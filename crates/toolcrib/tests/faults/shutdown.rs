@@ -1,4 +1,4 @@
-//! The gateway gets SIGTERM or SIGKILL.
+//! Tests of a gateway that receives SIGTERM or SIGKILL.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ use crate::print_duration;
 use crate::probe::{DEADLINE, count, is_alive, processes_with, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// A server that takes a second for each call and has children as launchers do: one in its process group and one in its
-/// own session.
+/// Configures a server that takes a second for each call. Like servers behind a launcher, it has child processes: one
+/// in its process group and one in a session of its own.
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty("family", &["--grandchild", "--slow", "1000"])
 }
 
-/// The server and its two children.
+/// Returns the process ids of the server and its two children.
 fn process_tree(peer: &RawClient) -> Vec<u32> {
     let mut pids = Value::Null;
     until_true("up", || {
@@ -25,7 +25,7 @@ fn process_tree(peer: &RawClient) -> Vec<u32> {
     ["own", "group", "session"].map(|who| pids[who].as_u64().unwrap() as u32).to_vec()
 }
 
-/// Waits until no process of a test remains, and prints how long that took since `began`. The processes of a server
+/// Waits until no process of a test remains, and prints the time since `began`. On their own, the processes of a server
 /// would live for 600 s.
 fn none_left(what: &str, environment: &TestEnvironment, pids: &[u32], began: Instant) {
     until_true(what, || {
@@ -35,7 +35,7 @@ fn none_left(what: &str, environment: &TestEnvironment, pids: &[u32], began: Ins
     print_duration(what, began.elapsed());
 }
 
-/// A running call that ends in time gets its response; then all processes exit.
+/// Running calls that end in time still get their responses, and then all processes exit.
 #[test]
 fn sigterm_under_load_ends_all_processes() {
     let environment = environment("term");
@@ -58,7 +58,7 @@ fn sigterm_under_load_ends_all_processes() {
     none_left("nothing left after SIGTERM", &environment, &pids, began);
 }
 
-/// A client that only listens does not delay the shutdown.
+/// A client that only listens for notifications does not delay the shutdown.
 #[test]
 fn an_idle_stream_does_not_delay_the_shutdown() {
     let environment = TestEnvironment::new("idle").faulty("one", &[]);
@@ -75,7 +75,7 @@ fn an_idle_stream_does_not_delay_the_shutdown() {
     );
 }
 
-/// The same on stdio, and the server's children exit with it.
+/// SIGTERM also ends a gateway on stdio, its server, and the server's children.
 #[test]
 fn sigterm_on_stdio_ends_all_processes() {
     let environment = environment("term-stdio");
@@ -84,12 +84,12 @@ fn sigterm_on_stdio_ends_all_processes() {
     peer.begin("family__echo", json!({}));
     crate::probe::signal(peer.gateway(), "-TERM");
     let began = Instant::now();
-    // The gateway is a child of the test: it stays in the process table until it is reaped.
+    // The gateway is a child process of the test, so it stays in the process table until the client reaps it here.
     drop(peer);
     none_left("nothing left after SIGTERM on stdio", &environment, &pids, began);
 }
 
-/// A killed gateway cannot clean up; the wardens do, and the next gateway starts normally.
+/// A killed gateway cannot clean up, so the wardens end the servers. The next gateway starts normally.
 #[test]
 fn sigkill_leaves_no_processes() {
     let environment = environment("kill-gateway");

@@ -1,5 +1,5 @@
-//! A client on stdio that sends more than the gateway can keep: requests of tiny values, and requests whose responses
-//! it does not read.
+//! Tests of a client on stdio that sends more than the gateway can keep: requests with many tiny values, and requests
+//! whose responses the client does not read.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::raw_client::Era;
 
 const MIB: u64 = 1 << 20;
 
-/// Values take up to sixty times the memory of their text.
+/// Parsed values take up to sixty times the memory of their text, so requests with too many values are refused.
 #[test]
 fn a_request_of_tiny_objects_takes_bounded_memory() {
     let environment = TestEnvironment::new("tiny").faulty("one", &[]);
@@ -34,7 +34,7 @@ fn a_request_of_tiny_objects_takes_bounded_memory() {
         let message = json!({"code": -32600, "message": "the request has too many values for its size: send fewer"});
         assert_eq!(*error, message);
     }
-    // A batch has no id of its own.
+    // A batch has no id, so it is refused with an error without an id.
     peer.write(format!("[{}0]\n", r#"{"id":1,"method":1},"#.repeat(200_000)).as_bytes());
     until_true("an error without an id", || {
         let messages = peer.messages_so_far();
@@ -47,12 +47,13 @@ fn a_request_of_tiny_objects_takes_bounded_memory() {
         peak_memory(peer.gateway()).saturating_sub(base) / MIB,
         60,
     );
-    // The same size as plain text is an ordinary request.
+    // Plain text of the same size is an ordinary request.
     peer.write(format!("{}\n", call(903, &format!("{:?}", "x".repeat(4_000_000)))).as_bytes());
     assert!(peer.answer_to(903)["result"]["structuredContent"]["a"].is_string());
 }
 
-/// 400 lists of 2 MB, to a client that reads none of them until the gateway is idle. Without a limit they take 800 MB.
+/// The client requests 400 lists of 2 MB and reads none of them until the gateway is idle. Without a limit they would
+/// take 800 MB.
 #[test]
 fn responses_that_a_client_does_not_read_take_bounded_memory() {
     const LISTS: u64 = 400;
@@ -113,7 +114,7 @@ fn responses_that_a_client_does_not_read_take_bounded_memory() {
         peak_memory(gateway.id()).saturating_sub(base) / MIB,
         200,
     );
-    // Nothing is lost, even if the client closes its side first.
+    // No response is lost, even if the client closes its side of the pipe first.
     drop(input);
     let mut answered: Vec<u64> = lists.clone().map(|_| answer().0).collect();
     answered.sort_unstable();
@@ -121,7 +122,8 @@ fn responses_that_a_client_does_not_read_take_bounded_memory() {
     crate::probe::wait_or_kill(&mut gateway);
 }
 
-/// While the maximum number of requests is in flight, further ones wait. Responses, cancellations and pings do not.
+/// While the maximum number of requests is in flight, further requests wait. Responses, cancellations and pings must
+/// not wait behind them.
 #[test]
 fn responses_and_cancellations_overtake_queued_requests() {
     let environment = TestEnvironment::new("overtake")
@@ -134,7 +136,7 @@ fn responses_and_cancellations_overtake_queued_requests() {
     let question = peer.wait_for_message("elicitation/create").unwrap();
     let calls: Vec<_> = (0..300).map(|_| peer.begin("deaf__hang", json!({}))).collect();
     let cancel = |id: u64| peer.notify("notifications/cancelled", json!({"requestId": id}));
-    // The last one is among those that wait, and never starts.
+    // The last call is still waiting, so it is cancelled before it starts.
     cancel(calls[299].id);
     peer.reply(&question["id"], &json!({"action": "decline"}));
     assert_eq!(asks.end()["structuredContent"]["result"]["action"], "decline");

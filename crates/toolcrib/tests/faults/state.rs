@@ -1,4 +1,4 @@
-//! Saved state that is damaged, outdated, or cannot be written.
+//! Tests of saved state that is damaged, outdated, or cannot be written.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ fn kept(environment: &TestEnvironment) -> Vec<PathBuf> {
     folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Runs the gateway: it must list tools and answer a call.
+/// Runs the gateway, and checks that it lists tools and answers a call.
 fn works(environment: &TestEnvironment, what: &str) {
     let peer = environment.stdio(Era::Handshake);
     let names = peer.names();
     assert!(!names.is_empty(), "{what}");
-    // Nothing is used from a file that was changed.
+    // A state file that was tampered with must not be used at all.
     assert!(!names.contains(&"shop__forged".to_owned()), "{what}: {names:?}");
     until_true(what, || peer.call("shop__echo", json!({}))["structuredContent"] == json!({}));
     let stderr = environment.stderr();
@@ -59,7 +59,8 @@ fn damaged_state_files_are_ignored() {
     }
 }
 
-/// Permissions do not apply to root, so there is also a folder in place of a file.
+/// A read-only folder does not stop root. So the test also puts a file in place of the folder, and a folder in place of
+/// the file.
 #[test]
 fn a_read_only_state_folder_does_not_stop_the_gateway() {
     let environment = TestEnvironment::new("readonly").faulty("shop", &[]);
@@ -80,7 +81,7 @@ fn a_read_only_state_folder_does_not_stop_the_gateway() {
     mode(0o500);
     works(&environment, "read-only");
     mode(0o700);
-    // A folder where a file should be.
+    // Now a folder takes the place of the state file.
     works(&environment, "as usual");
     let file = kept(&environment).pop().unwrap();
     fs::remove_file(&file).unwrap();
@@ -93,7 +94,7 @@ fn mode(path: &std::path::Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// A user who can write to the folder could give the gateway a list of tools.
+/// Another user who can write to the state folder could plant a list of tools there.
 #[test]
 fn a_state_folder_that_others_can_write_is_not_used() {
     let environment = TestEnvironment::new("shared").faulty("shop", &["--tools", "5"]);

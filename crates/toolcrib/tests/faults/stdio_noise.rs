@@ -1,4 +1,4 @@
-//! Servers that write too much, or output that cannot be parsed.
+//! Tests of servers that write too much, or write output that cannot be parsed.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::raw_client::Era;
 
 const MIB: u64 = 1 << 20;
 
-/// One line of a gigabyte fails its call, but takes no memory and does not affect the next call.
+/// A response of one gibibyte on one line fails its call, but takes little memory and does not affect the next call.
 #[test]
 fn a_line_of_one_gibibyte_takes_bounded_memory() {
     let size = (1_u64 << 30).to_string();
@@ -27,7 +27,8 @@ fn a_line_of_one_gibibyte_takes_bounded_memory() {
     );
 }
 
-/// Text, a byte order mark, CRLF, invalid UTF-8, a batch, a response without a request, half a document.
+/// The server surrounds its responses with text, a byte order mark, CRLF, invalid UTF-8, a batch, a response without a
+/// request, and half a document.
 #[test]
 fn noise_around_every_response_is_ignored() {
     let environment =
@@ -40,8 +41,8 @@ fn noise_around_every_response_is_ignored() {
     assert_eq!(crate::probe::count(&environment.log("loud"), "start"), 1, "it was never given up");
 }
 
-/// A server that starts slowly answers the probe for the stateless protocol after the SDK has given up on it, which
-/// takes 10 s. That response is not taken for the response to the handshake that followed.
+/// The SDK first probes for the stateless protocol, and gives up after 10 s. A server that starts slowly answers the
+/// probe later, after the handshake has been sent. That response must not be taken for the response to the handshake.
 #[test]
 fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     let environment = TestEnvironment::new("late-probe");
@@ -62,10 +63,10 @@ fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     assert_eq!(crate::probe::count(&log, "start"), 1, "it was never given up");
 }
 
-/// An endless list is read up to the limit, and a note says so.
+/// An endless list is read up to the limit, and a note reports this.
 #[test]
 fn a_list_of_a_million_pages_is_cut_off() {
-    // The memory of 64 tools in 64 pages, as a baseline.
+    // The baseline is the memory for 64 tools in 64 pages.
     let base = {
         let environment = TestEnvironment::new("few-pages").faulty("ends", &["--pages", "64"]);
         let peer = environment.stdio(Era::Handshake);

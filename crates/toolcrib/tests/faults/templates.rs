@@ -1,4 +1,5 @@
-//! Resource templates that match everything: no server receives a read for another server's URI.
+//! Tests of resource templates that match everything: a server must never receive a read request for another server's
+//! URI.
 
 use serde_json::{Value, json};
 
@@ -56,7 +57,7 @@ fn a_catch_all_template_captures_no_uris_of_others() {
     let peer = environment.stdio(Era::Handshake);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
-    // URIs that another server lists, or that begin like its URIs or templates.
+    // Two servers claim these URIs: a server lists them, or they begin like its URIs or templates.
     for uri in ["note://1", "note://2", "NOTE://2", "box://9"] {
         let answer = read(&peer, uri);
         let error = answer["error"]["message"].as_str().unwrap_or_default();
@@ -64,26 +65,26 @@ fn a_catch_all_template_captures_no_uris_of_others() {
         let subscribed = peer.ask("resources/subscribe", json!({"uri": uri}));
         assert!(subscribed["error"].is_object(), "{uri}: {subscribed}");
     }
-    // URIs that only the other server claims belong to it.
+    // Apart from the templates that match everything, only the server `good` claims these URIs, so they belong to it.
     for uri in ["https://a.example/page", "https://a.example/other", "crate://7"] {
         assert_eq!(read(&peer, uri)["contents"][0]["text"], "read", "{uri}");
         assert_eq!(count(&environment.log("good"), &format!("read {uri}")), 1, "{uri}");
     }
-    // URIs that no server claims belong to none.
+    // No server claims these URIs except by a template that matches everything, so they belong to no server.
     for uri in ["https://b.example/", "urn:x", "anything"] {
         assert!(read(&peer, uri)["error"].is_object(), "{uri}");
     }
-    // A URI with a server's name belongs to that server, even if another one lists it.
+    // A URI that begins with a server's name belongs to that server, even if another server has a template for it.
     assert_eq!(read(&peer, "good+note://9")["contents"][0]["text"], "read");
     assert_eq!(count(&environment.log("good"), "read note://9"), 1);
-    // Its own URIs still belong to it.
+    // The server `evil` can still be read at its own URIs.
     assert_eq!(read(&peer, "file:///home/x")["contents"][0]["text"], "read");
     let log = std::fs::read_to_string(environment.log("evil")).unwrap();
     let reads: Vec<&str> = log.lines().filter(|line| line.starts_with("read ")).collect();
     assert_eq!(reads, ["read file:///home/x"], "{log}");
 }
 
-/// The server that owns the URIs has answered once, and is down.
+/// A server keeps its URIs even if it is down, so another server that claims them cannot take them.
 #[test]
 fn a_server_that_is_down_keeps_its_uris() {
     let environment = TestEnvironment::new("catch-all-down")
@@ -93,7 +94,7 @@ fn a_server_that_is_down_keeps_its_uris() {
         let peer = environment.stdio(Era::Handshake);
         ready(&peer, &["evil", "good"]);
     }
-    // Its lists were saved, and the server does not start again.
+    // The lists of `good` were saved. From now on it cannot start, because its script is invalid.
     std::fs::write(environment.folder.join("good.json"), "no script").unwrap();
     let peer = environment.stdio(Era::Handshake);
     ready(&peer, &["evil"]);

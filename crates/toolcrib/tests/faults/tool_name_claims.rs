@@ -1,4 +1,4 @@
-//! A server's tool names cannot change or take the names of another server's tools.
+//! Tests that a server's tool names can neither change nor take over the names of another server's tools.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::{count, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// Tools that each answer with the name of their server.
+/// Returns the script of a server whose tools each answer with `name`.
 fn server(name: &str, tools: &[&str]) -> Value {
     let answer = json!([{"result": {"content": [{"type": "text", "text": name}]}}]);
     let tools: serde_json::Map<String, Value> =
@@ -62,13 +62,14 @@ fn a_server_without_a_prefix_cannot_take_names_of_others() {
     assert_eq!(stderr(&peer.call("files__read", json!({}))), "good");
     assert_eq!(stderr(&peer.call(hashed, json!({}))), "good");
     assert_eq!(stderr(&peer.call("own", json!({}))), "evil");
-    // A name of that form that the good server does not have belongs to no server.
+    // A name with the prefix of `good` that is not one of its tools belongs to no server, even if `evil` has a tool of
+    // this name.
     let answer = peer.call("files__other", json!({}));
     assert_ne!(stderr(&answer), "evil", "{answer}");
     assert_eq!(count(&both.log("evil"), "call files__other"), 0);
 }
 
-/// Inexact spellings: the words of the server's name must appear as whole words.
+/// In an inexact spelling of a tool's name, the words of the server's name must appear as whole words.
 #[test]
 fn a_loose_spelling_never_selects_another_server() {
     let environment = TestEnvironment::new("spelling")

@@ -1,4 +1,4 @@
-//! A warden is killed with SIGKILL: alone, with the other one, or together with the gateway.
+//! Tests in which wardens are killed with SIGKILL: one warden, both wardens, or one warden together with the gateway.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use crate::environment::{HttpGateway, TestEnvironment};
 use crate::probe::{is_alive, processes_with, signal, until, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// A server and its processes.
+/// The processes of a server, and its two wardens.
 struct ProcessTree {
-    /// The server, a child in its process group, and one in a session of its own.
+    /// The server, a child process in its process group, and a child process in a session of its own.
     server: Vec<u32>,
     inner: u32,
     outer: u32,
@@ -43,8 +43,8 @@ fn parent(pid: u32) -> u32 {
     line.trim().parse().unwrap()
 }
 
-/// Whichever warden is killed, the server and everything it started end, the running call gets an error, and the server
-/// is restarted.
+/// If either warden is killed, the server and everything it started must end, the running call must get an error, and
+/// the server must be restarted.
 #[test]
 fn a_warden_is_killed() {
     for which in ["inner", "outer"] {
@@ -62,8 +62,9 @@ fn a_warden_is_killed() {
     }
 }
 
-/// A server that kills both wardens keeps answering, so its output does not show it. Its process group is ended, and it
-/// is restarted. A child in its own session cannot be reached then.
+/// A server whose wardens are both killed keeps answering, so the gateway cannot notice this from the server's output.
+/// Its process group must be ended, and the server restarted. A child in a session of its own cannot be reached any
+/// more.
 #[test]
 fn both_wardens_are_killed() {
     let (_stage, _served, peer, before) = start("warden-both");
@@ -77,7 +78,7 @@ fn both_wardens_are_killed() {
     signal(session, "-KILL");
 }
 
-/// The other warden cleans up when the gateway cannot.
+/// If the gateway and one warden are killed, the other warden must clean up.
 #[test]
 fn a_warden_is_killed_with_the_gateway() {
     for which in ["inner", "outer"] {

@@ -1,4 +1,4 @@
-//! The gateway when its standard error is closed, as when a client closes the pipe.
+//! Tests of the gateway with a closed standard error, for example because the client closed the pipe.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ fn a_closed_standard_error_does_not_stop_the_gateway() {
     writeln!(input, "{hello}").unwrap();
     let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!(answer["id"], 1, "{answer}");
-    // A search writes to the log.
+    // A search writes to the log, so the closed standard error matters here.
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let search = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "tool_search", "arguments": {"query": "anything"},

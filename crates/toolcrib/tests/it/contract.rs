@@ -1,4 +1,4 @@
-//! What every command has in common: exit codes, hints, one JSON document.
+//! Tests of what all commands have in common: exit codes, hints, and one JSON document as output.
 
 use crate::{file, toolcrib, with_input};
 

@@ -1,4 +1,4 @@
-//! `toolcrib demo`.
+//! Tests of `toolcrib demo`.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// Two real tools are run, whichever way is played, and every total is the sum of its turns.
+/// With every preset, the two right tools are run, and every total is the sum of its turns.
 #[test]
 fn the_task_is_completed_with_every_preset_and_the_numbers_add_up() {
     for preset in ["default", "words", "everruns", "hermes", "opencode", "claude-code"] {

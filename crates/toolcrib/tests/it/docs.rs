@@ -1,4 +1,4 @@
-//! The documentation says what is true: links lead somewhere, outputs are what the binary prints, and the charts show
+//! Tests that the documentation is true: links lead somewhere, outputs are what the binary prints, and the charts show
 //! the measured tables.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap()
 }
 
-/// All Markdown pages of the repository.
+/// Returns all Markdown pages of the repository.
 fn pages() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root()];
@@ -24,7 +24,7 @@ fn pages() -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            // What is built or installed is not ours.
+            // Folders with build outputs and installed packages are skipped.
             let is_ours = !name.starts_with('.') && name != "target" && name != "node_modules";
             if path.is_dir() && is_ours && !path.is_symlink() {
                 folders.push(path);
@@ -37,12 +37,12 @@ fn pages() -> Vec<PathBuf> {
     found
 }
 
-/// A page without its code blocks, in which brackets are not links and `#` is not a heading.
+/// Removes the code blocks of a page, because in them brackets are not links and `#` is not a heading.
 fn prose(text: &str) -> String {
     text.split("```").step_by(2).collect()
 }
 
-/// The anchors of a page: its headings in lower case, with hyphens for blanks and without punctuation.
+/// Returns the anchors of a page: its headings in lower case, with hyphens instead of spaces and without punctuation.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |heading: &str| {

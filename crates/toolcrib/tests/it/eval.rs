@@ -1,4 +1,4 @@
-//! `toolcrib eval`.
+//! Tests of `toolcrib eval`.
 
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn a_dataset_is_measured_and_the_run_file_is_written() {
     assert_eq!(of_first("ranked"), of_first("confidence"), "each hit has its confidence");
 }
 
-/// A minimum quality on the sample, in which 42 servers compete for every word.
+/// Asserts a minimum quality on the sample catalog, in which the tools of 42 servers compete for every word.
 #[test]
 fn the_sample_stays_findable() {
     let mean = &toolcrib(&["eval", "--json", sample()]).json()["mean"];
@@ -88,10 +88,10 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
             (Some(1.0), Some(0.0))
         );
     }
-    // A ranker that does not judge the fit has no answers to count.
+    // A ranker that does not judge how well a hit fits has no share of answered queries.
     let hermes = toolcrib(&["eval", "--json", "--preset", "hermes", folder]).json();
     assert!(hermes["mean"].get("answered").is_none(), "{hermes}");
-    // A dataset with only such queries has no ranking quality.
+    // A dataset in which no tool serves any query has no ranking quality, so it does not lower the mean.
     file("none2/catalog.jsonl", tools);
     file("none2/queries.jsonl", &lines[1]);
     let run = toolcrib(&["eval", "--json", folder, &folder.replace("none", "none2")]).json();

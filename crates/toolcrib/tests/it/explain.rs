@@ -1,4 +1,4 @@
-//! `toolcrib explain`.
+//! Tests of `toolcrib explain`.
 
 use crate::{file, toolcrib};
 
@@ -45,7 +45,7 @@ fn the_printed_parts_add_up_to_the_score() {
     for preset in ["default", "words"] {
         let query = "create a github issue";
         let run = toolcrib(&["explain", "--preset", preset, query, "github/create_issue"]);
-        // The first column adds up to the score; the indented lines add up to the word score.
+        // The numbers in the first column add up to the score, and the indented numbers add up to the word score.
         let number = |line: &str| line.split_whitespace().next()?.parse::<f64>().ok();
         let inner = |line: &&str| line.starts_with("            ");
         let is_score = |line: &&str| line.ends_with("  score");
@@ -80,7 +80,7 @@ fn unknown_tools_and_queries_without_words_are_input_errors() {
     assert_eq!((run.code, run.err.contains("hint: search for words")), (2, true));
 }
 
-/// Hermes searches only what may be deferred.
+/// The `hermes` preset searches only tools that may be deferred, so other tools are not ranked.
 #[test]
 fn a_tool_that_is_not_ranked_exits_with_1() {
     let tools = "{\"name\":\"terminal\",\"description\":\"Runs a command.\",\"input_schema\":{}}\n{\"name\":\"acme__run\",\"description\":\"Runs a job.\",\"input_schema\":{}}\n";

@@ -1,5 +1,5 @@
-//! The command line as users and scripts see it: the real binary, its output and its exit codes. `modules` checks the
-//! whole workspace: which modules import which others.
+//! Tests of the command line as users and scripts see it: the real binary, its output and its exit codes. The module
+//! `modules` checks the whole workspace: which modules import which others.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -30,7 +30,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// The result of running the binary.
+/// The exit code and the output of one run of the binary.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -39,7 +39,7 @@ struct Run {
 }
 
 impl Run {
-    /// The JSON document on standard output.
+    /// Parses standard output as one JSON document.
     fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -69,22 +69,22 @@ fn run_in(folder: &Path, home: &Path, args: &[&str], input: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that fails early does not read its input; that is not a test failure.
+    // This error is ignored, because a command that fails early does not read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let done = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Run { code: done.status.code().unwrap(), out: text(done.stdout), err: text(done.stderr) }
 }
 
-/// A path that only this test uses: tests run in parallel, each in a thread named after it, and must not read each
-/// other's files. With a single test thread they use one folder, one after the other.
+/// Returns a path that only this test uses. Tests run in parallel, each in a thread named after it, and must not read
+/// each other's files. With a single test thread, the tests use the same folder one after the other.
 fn own_path(name: &str) -> PathBuf {
     let thread = std::thread::current();
     let test = thread.name().unwrap().replace("::", "-");
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("it").join(test).join(name)
 }
 
-/// A file that only this test writes.
+/// Writes a file that only this test uses, and returns its path.
 fn file(name: &str, text: &str) -> String {
     let path = own_path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -92,7 +92,7 @@ fn file(name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The sample as a dataset.
+/// Returns the folder of the sample catalog and its queries, which is a dataset for `eval`.
 fn sample() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/sample")
 }

@@ -1,6 +1,6 @@
-//! The top-level modules of each crate have no import cycles.
+//! Tests that the top-level modules of each crate have no import cycles.
 //!
-//! Without cycles there is a reading order in which each module needs only those before it.
+//! Without cycles, there is a reading order in which each module needs only the modules before it.
 
 mod graph;
 mod paths;
@@ -14,7 +14,8 @@ fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The graph of a crate in this workspace. Programs under `bin` are separate crates.
+/// Returns the import graph of a crate in this workspace. Programs under `bin` are excluded, because they are separate
+/// crates.
 fn graph_of(name: &str) -> Graph {
     let src = workspace().join("crates").join(name).join("src");
     let mut files = Vec::new();
@@ -27,7 +28,7 @@ fn graph_of(name: &str) -> Graph {
     Graph::of(files.map(|(path, text)| (path.as_str(), text.as_str())))
 }
 
-/// The Rust files of a folder and the folders in it, by name.
+/// Adds the Rust files of a folder and its subfolders, sorted by name.
 fn read_folder(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -55,7 +56,8 @@ fn no_crate_has_modules_that_import_each_other_in_a_cycle() {
     assert!(cycles.is_empty(), "modules import each other in a cycle:\n{}", cycles.join("\n"));
 }
 
-/// The list of modules in ARCHITECTURE.md is complete, and each module uses only those before it.
+/// The list of modules in ARCHITECTURE.md must be complete, and each module may use only those that are listed before
+/// it.
 #[test]
 fn the_core_modules_can_be_read_in_the_order_of_the_list() {
     let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();
@@ -174,7 +176,7 @@ fn a_glob_import_of_the_root_is_rejected() {
     edges(&[("lib.rs", "mod a; mod b;"), ("a.rs", "use crate::*;"), ("b.rs", "")]);
 }
 
-/// Every file that a walkthrough in ARCHITECTURE.md names exists, and no walkthrough names one twice.
+/// Every file that a walkthrough in ARCHITECTURE.md names must exist, and no walkthrough may name a file twice.
 #[test]
 fn the_walkthroughs_name_files_that_exist() {
     let page = fs::read_to_string(workspace().join("ARCHITECTURE.md")).unwrap();

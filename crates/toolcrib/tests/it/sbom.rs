@@ -1,4 +1,4 @@
-//! `scripts/sbom`: the list of the binary's components is complete, valid, and the same every time.
+//! Tests of `scripts/sbom`: the list of the binary's components is complete, valid, and the same every time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,14 +13,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The target that the tests were built for: only its crates are certain to be on this machine.
+/// Returns the target of this machine. Only the crates for this target are certain to be available here.
 fn host() -> String {
     let done = Command::new("rustc").arg("-vV").current_dir(root()).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
 }
 
-/// The output of the script.
+/// Runs the script, and returns the component list and the overview of licences that it writes.
 fn written(name: &str) -> (Vec<u8>, String) {
     let out = own_path(name);
     let done = Command::new("python3")
@@ -41,7 +41,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
 }
 
-/// Names and versions of the crates that cargo finds in the binary.
+/// Returns the names and versions of the crates in the binary, according to cargo.
 fn tree() -> BTreeSet<(String, String)> {
     let done = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--package", "toolcrib", "--edges", "normal"])

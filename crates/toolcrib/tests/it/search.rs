@@ -1,4 +1,4 @@
-//! `toolcrib search`.
+//! Tests of `toolcrib search`.
 
 use serde_json::{Value, json};
 

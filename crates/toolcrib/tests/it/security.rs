@@ -1,11 +1,11 @@
-//! docs/security.md names a test for every attack. If a test were renamed or removed, its row would claim something
-//! that no test shows.
+//! Tests that docs/security.md names an existing test for every attack. If a test were renamed or removed, its row
+//! would claim something that no test shows.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of all tests in the files below a folder.
+/// Collects the names of all tests in the files below a folder.
 fn tests(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -13,7 +13,7 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
             tests(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).unwrap();
-            // `#[test]`, `#[tokio::test]` and those with arguments; other attributes may follow.
+            // This matches `#[test]` and `#[tokio::test]`, with or without arguments. Other attributes may follow.
             for marked in text.split("test").skip(1).filter(|rest| rest.starts_with([']', '('])) {
                 let name = marked.split_once("fn ").and_then(|(_, rest)| rest.split_once('('));
                 found.extend(name.map(|(name, _)| name.to_owned()));

@@ -1,8 +1,8 @@
-//! What deferring saves, for each number that a system or this project states.
+//! Tests of how much deferring saves, for each number that another system or this project states.
 //!
-//! The tool sets under `surfaces/` are like those for which the numbers were stated: eighteen tools of a general agent
-//! with short descriptions and large schemas, and thirty-two of a coding agent with long descriptions and small
-//! schemas.
+//! The tool sets under `surfaces/` resemble those for which the numbers were stated. One has eighteen tools of a
+//! general agent with short descriptions and large schemas. The other has thirty-two tools of a coding agent with long
+//! descriptions and small schemas.
 
 use toolcrib_core::policy::{ActivationMode, ActivationReason, Verdict};
 use toolcrib_core::{
@@ -33,7 +33,7 @@ fn tokens(text: &str) -> usize {
     VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
-/// Sizes in bytes of the complete list and of the schemas alone; both include the search tool.
+/// Compares sizes in bytes, of the complete list and of the schemas alone. Both include the search tool.
 #[test]
 fn everruns_shrinks_an_agents_surface() {
     let (crib, shown) = first_turn(AGENT, Preset::Everruns.settings());
@@ -64,7 +64,8 @@ fn the_three_bridge_tools_of_hermes_cost_about_300_tokens() {
     assert!((200..=320).contains(&cost), "{cost} tokens");
 }
 
-/// Everything in a request counts: stubs with their parameters, both search tools, the note.
+/// Everything that deferring adds to a request is counted: the stubs with their parameters, both search tools, and the
+/// note.
 #[test]
 fn opencode_shrinks_a_coding_agents_tools() {
     let (crib, shown) = first_turn(CODING, Preset::Opencode.settings());
@@ -73,8 +74,8 @@ fn opencode_shrinks_a_coding_agents_tools() {
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
 }
 
-/// With eight tools always loaded, as the numbers were stated for, the other twenty-four shrink as
-/// much.
+/// The numbers were stated for a setup in which eight tools are always loaded. The other twenty-four must shrink by the
+/// same share.
 #[test]
 fn opencode_shrinks_what_is_not_always_loaded() {
     let mut settings = Preset::Opencode.settings();
@@ -121,7 +122,8 @@ fn our_default_lists_the_names_and_saves_85_percent_of_the_first_turn() {
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
 }
 
-/// The tokens of the first turn, and those that loading two tools adds to the array and the conversation.
+/// Counts the tokens of the first turn, and the tokens that loading two tools adds to the tools and to the
+/// conversation.
 #[test]
 fn after_two_loaded_schemas_it_is_still_a_tenth() {
     let (crib, first) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
@@ -135,8 +137,8 @@ fn after_two_loaded_schemas_it_is_still_a_tenth() {
     assert!(share <= 10.0, "{share:.1} %: {} to {then}", first.tokens_before);
 }
 
-/// Names are cheap and schemas are not: a name costs ten to fifteen tokens, a catalog of a few
-/// hundred tools as names what two or three of its schemas cost per hundred.
+/// Names cost far fewer tokens than schemas. A name costs at most fifteen tokens, so two hundred names cost no more
+/// than two or three large schemas.
 #[test]
 fn names_cost_a_few_percent_of_the_schemas() {
     let (crib, shown) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
@@ -144,6 +146,6 @@ fn names_cost_a_few_percent_of_the_schemas() {
     let a_name = names as f64 / crib.catalog().len() as f64;
     let share = 100.0 * shown.tokens_after as f64 / shown.tokens_before as f64;
     assert!(a_name <= 15.0 && share <= 6.0, "{a_name:.1} tokens a name, {share:.1} %");
-    // Two or three schemas of a thousand tokens each.
+    // Two hundred names must cost no more than three schemas of a thousand tokens each.
     assert!(200.0 * a_name <= 3_000.0, "{a_name:.1} tokens a name");
 }

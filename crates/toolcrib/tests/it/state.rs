@@ -1,4 +1,5 @@
-//! Tokens and logins are saved only in a folder that no other user can change, and not at all without a home.
+//! Tests that tokens and logins are saved only in a folder that no other user can change, and not at all without a home
+//! folder.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::{Run, own_path, run_in};
 
-/// A home for one test, with the state folder in it.
+/// A home folder for one test, which contains the state folder.
 struct Home {
     path: PathBuf,
 }
@@ -29,7 +30,8 @@ impl Home {
         self.path.join(".local/state/toolcrib")
     }
 
-    /// Listens on an address that is not loopback and is already in use: with a usable token, that is the error.
+    /// Runs `serve` on an address that is not loopback and is already in use. If the token is usable, the only error is
+    /// that the address is in use.
     fn serve(&self) -> Run {
         let taken = TcpListener::bind("0.0.0.0:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
@@ -89,7 +91,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
     symlink(&other, &token).unwrap();
     refused("is a symbolic link");
     fs::remove_file(&token).unwrap();
-    // No file is created through a symbolic link either.
+    // The gateway must not create a file through a symbolic link either.
     let absent = home.path.join("absent");
     symlink(&absent, &token).unwrap();
     refused("is a symbolic link");
@@ -102,7 +104,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
     mode(&token, 0o600);
     refused("not a regular file");
     fs::remove_file(&token).unwrap();
-    // Only root can change the owner of a file.
+    // Only root can change the owner of a file, so this part is skipped for other users.
     fs::copy(&other, &token).unwrap();
     for path in [token.clone(), home.state()] {
         if chown(&path, Some(12_345), None).is_ok() {
@@ -117,7 +119,7 @@ fn a_token_file_that_others_could_have_written_is_rejected() {
 fn a_login_that_cannot_be_saved_is_rejected_before_the_user_signs_in() {
     let home = Home::new();
     let config = home.path.join("config.toml");
-    // No server listens there: a login that got that far has a different error.
+    // No server listens on this address, so a login that tried to connect would fail with a different error.
     fs::write(&config, "[servers.mail]\nurl = 'http://127.0.0.1:9/mcp'\n").unwrap();
     mode(&home.state(), 0o777);
     let args = ["login", "mail", "--config", config.to_str().unwrap()];
@@ -159,7 +161,7 @@ fn without_a_home_nothing_is_saved_and_a_warning_is_printed() {
     let problem = "a listener on a network address needs a token, and there is no state folder to store one in\n\
                    hint: set `http.token` in the config, or HOME\n";
     assert!(serve.err.contains(problem), "{serve:?}");
-    // With a token in the config, there is nothing to save.
+    // If the config contains a token, there is nothing to save, so no folder is needed.
     let config = home.path.join("config.toml");
     fs::write(&config, "[http]\ntoken = '0123456789abcdef'\n").unwrap();
     let serve = run(&["serve", "--listen", &address, "--config", config.to_str().unwrap()]);

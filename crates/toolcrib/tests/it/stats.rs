@@ -1,4 +1,4 @@
-//! `toolcrib stats`.
+//! Tests of `toolcrib stats`.
 
 use crate::{file, toolcrib, with_input};
 

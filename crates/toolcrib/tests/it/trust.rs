@@ -1,4 +1,4 @@
-//! Only the user's own config decides what runs, and nothing in the working folder.
+//! Tests that only the user's own config decides which programs run, and nothing in the working folder does.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::{Run, run_in};
 
-/// A home and a working folder for one test. The config in either would start a program that creates a file.
+/// A home folder and a working folder for one test. The config in either folder would start a program that creates a
+/// file.
 struct Folders {
     root: PathBuf,
 }
@@ -31,7 +32,7 @@ impl Folders {
         self.at("home/.config/toolcrib/toolcrib.toml")
     }
 
-    /// A config whose only server creates the file `mark` and exits.
+    /// Writes a config whose only server creates the file `mark` and exits.
     fn put(&self, file: &Path, mark: &str) {
         let text = format!(
             "[servers.{mark}]\ncommand = 'touch'\nargs = ['{}']\n",
@@ -61,7 +62,7 @@ const NOTE: &str =
 fn a_config_in_the_working_folder_is_never_used_unless_it_is_named() {
     let folders = Folders::new("here");
     folders.put(&folders.at("work/toolcrib.toml"), "theirs");
-    // With and without a config of the user's.
+    // Tests both cases: without and with a config of the user's own.
     for own in [false, true] {
         if own {
             folders.put(&folders.users(), "mine");
@@ -84,7 +85,7 @@ fn a_provider_in_the_working_folder_gets_no_key() {
     let folders = Folders::new("provider");
     fs::write(folders.at("work/toolcrib.toml"), "[proxy]\nopenai = 'no address'\n").unwrap();
     let serve = |more: &[&str]| {
-        // An address that is in use: the listener fails after the config was read.
+        // This address is in use, so the listener fails after the config was read.
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
         folders.run(&[&["serve", "--listen", &address], more].concat())
@@ -167,7 +168,7 @@ fn a_config_that_others_could_change_is_rejected() {
 
 #[test]
 fn a_config_of_another_user_is_rejected() {
-    // Only root can change the owner of a file.
+    // Only root can change the owner of a file, so this test is skipped for other users.
     let folders = Folders::new("foreign");
     let users = folders.users();
     folders.put(&users, "mine");
@@ -190,7 +191,7 @@ fn a_pipe_in_place_of_the_config_does_not_block() {
     assert!(run.err.contains("not a regular file"), "{run:?}");
 }
 
-/// A program in the working folder that creates the file `mark`.
+/// Creates a program in the working folder that creates the file `mark`.
 fn plant(folders: &Folders, name: &str, mark: &str) {
     let path = folders.at("work").join(name);
     fs::write(&path, format!("#!/bin/sh\ntouch '{}'\n", folders.at(mark).display())).unwrap();
@@ -224,7 +225,7 @@ fn commands_are_not_resolved_against_the_working_folder() {
             assert!(hint.as_str().unwrap().contains("`${workspaceFolder}/`"), "{hint}");
         }
     }
-    // `${workspaceFolder}` refers to that folder explicitly.
+    // `${workspaceFolder}` refers to the working folder explicitly, so the program in it runs.
     doctor("command = '${workspaceFolder}/server'");
     assert!(folders.ran("ran"));
 }
@@ -246,7 +247,7 @@ fn file_references_are_not_resolved_against_the_working_folder() {
     assert!(folders.ran("seen-mine") && !folders.ran("seen-planted"));
 }
 
-/// A script names its interpreter, and `env` searches for that in `PATH`.
+/// The server is a script that names its interpreter through `env`, which searches for the interpreter in `PATH`.
 #[test]
 fn programs_that_a_server_starts_are_not_searched_in_the_working_folder() {
     let folders = Folders::new("interpreter");
@@ -271,7 +272,8 @@ fn programs_that_a_server_starts_are_not_searched_in_the_working_folder() {
     assert!(!folders.ran("ran"), "{answer}");
 }
 
-/// Arguments are relative to the folder that a server starts in: `python3 -m x`, `npx x` and `sh server` look there.
+/// Relative arguments refer to the folder in which a server starts, and `python3 -m x`, `npx x` and `sh server` search
+/// there. So a server must not start in the working folder by default.
 #[test]
 fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
     let folders = Folders::new("folder");
@@ -288,7 +290,7 @@ fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
     };
     put("");
     assert_eq!(started_in(folders.run(&["doctor"])), folders.at("home"));
-    // A home that is not an absolute path would lead into the working folder.
+    // A relative home folder would lead into the working folder, so it is not used.
     let users = folders.users();
     let args = ["doctor", "--config", users.to_str().unwrap()];
     let run = run_in(&folders.at("work"), Path::new("."), &args, "");
@@ -303,7 +305,7 @@ fn a_server_starts_in_the_home_folder_unless_it_refers_to_the_working_folder() {
     let run = folders.run(&["doctor"]);
     assert!(!folders.ran("ran"), "{run:?}");
 
-    // Relative arguments in a project's file refer to the project.
+    // Relative arguments in a project's file refer to the project's folder.
     fs::create_dir_all(folders.at("work/project")).unwrap();
     let server = serde_json::json!({"command": "sh", "args": ["-c", script]});
     let text = serde_json::json!({"mcpServers": {"a": server}}).to_string();

@@ -1,4 +1,4 @@
-//! Vector tables in place of the built-in one, from the command line and from the config.
+//! Tests of vector tables that replace the built-in one, named on the command line or in the config.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{Run, file, own_path, run_in, sample, toolcrib};
 
-/// The words of the test tables: `rainy` and `umbrella` have the same direction, `invoice` another.
+/// The words of the test tables. The vectors of `rainy` and `umbrella` have the same direction, that of `invoice` has
+/// another.
 const WORDS: [(&str, [i8; 2]); 3] = [("rainy", [1, 0]), ("umbrella", [1, 0]), ("invoice", [0, 1])];
 /// One weight for each field of a tool.
 const FIELD_WEIGHTS: [f32; 6] = [1.0; 6];
@@ -19,7 +20,7 @@ fn empty_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A folder with a table as `training/` writes it.
+/// Creates a folder with a vector table, as `training/` writes it.
 fn own_table_folder(name: &str) -> PathBuf {
     let words = WORDS.map(|(word, _)| word).join("\n");
     let sizes = [2, WORDS.len(), words.len(), FIELD_WEIGHTS.len()];
@@ -35,7 +36,7 @@ fn own_table_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// A folder as Model2Vec saves it.
+/// Creates a folder with a vector table, as Model2Vec saves it.
 fn published(name: &str) -> PathBuf {
     let mut vocabulary = json!({"[UNK]": 0});
     let mut rows = vec![0.0_f32; 2];
@@ -69,7 +70,7 @@ fn catalog() -> String {
     file("vectors.jsonl", &tools.join("\n"))
 }
 
-/// The similarity of the first hit, and its name.
+/// Returns the similarity and the name of the first hit.
 fn nearest(run: &Run) -> (f64, String) {
     assert_eq!(run.code, 0, "{run:?}");
     let first: &Value = &run.json()["tools"][0];
@@ -112,7 +113,7 @@ fn a_broken_model2vec_table_is_reported() {
     assert!(stderr.contains("\nhint: use a folder that Model2Vec saved, "), "{stderr}");
 }
 
-/// The default build has only Toolcrib's own tokenizer.
+/// The default build contains only Toolcrib's own tokenizer, so it cannot read Model2Vec's tables.
 #[cfg(not(feature = "model2vec"))]
 #[test]
 fn a_model2vec_table_needs_a_build_with_the_feature() {
@@ -158,7 +159,7 @@ fn the_config_names_a_table_relative_to_its_folder_or_to_home() {
     for (name, path) in [("here.toml", "home/model-b"), ("home.toml", "~/model-b")] {
         let config = file(name, &format!("[rank]\nembedding_model = '{path}'\n"));
         let args = ["explain", "--catalog", &catalog, "--config", &config, "--json", "rainy"];
-        // The folder that the command runs in does not matter.
+        // The path is resolved in the same way in any working folder.
         let run = run_in(Path::new("/"), &home, &args, "");
         assert_eq!(nearest(&run), (1.0, "stay_dry".to_owned()), "{path}");
     }
@@ -216,7 +217,7 @@ fn a_missing_or_broken_table_is_reported() {
     }
 }
 
-/// A command that does not rank does not pay for loading a table.
+/// A command that does not rank tools must not spend time on loading a table.
 #[test]
 fn a_command_that_does_not_rank_reads_no_table() {
     let config = file("absent.toml", "[rank]\nembedding_model = 'there/is/none'\n");

@@ -1,4 +1,5 @@
-//! An ordinary agent: sends its history, runs the calls it receives, adds everything to its history and repeats.
+//! An ordinary agent. It sends its history, runs the calls that it receives, adds everything to its history, and
+//! repeats.
 
 use std::io;
 
@@ -22,7 +23,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// A conversation with these tools. `name` selects the script in the first user message.
+    /// Starts a conversation with these tools. `name` is part of the first user message, by which the provider selects
+    /// its script.
     pub(crate) fn new(scenario: Scenario, tools: &[Tool], name: &str) -> Self {
         let (api, ids) = (scenario.api, scenario.ids);
         let client = api.client();
@@ -31,13 +33,13 @@ impl Agent {
         Self { api, ids, tools: client.tools(tools), history, thinks: true, turns: Vec::new() }
     }
 
-    /// One message of the model, and the agent's reaction: it runs the calls, or asks something else.
+    /// Requests one message of the model, and reacts to it: the agent runs the calls, or asks something else.
     pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &ModelMessage {
         let response = self.ask(url, stream).unwrap();
         self.take(&response, stream)
     }
 
-    /// Sends the history as it is.
+    /// Sends the history without changing it, and returns the response.
     pub(crate) fn ask(&self, url: &str, stream: bool) -> io::Result<Response> {
         let (path, body) = self.request(stream);
         post(url, path, &body)
@@ -54,12 +56,12 @@ impl Agent {
         (path, body.to_string())
     }
 
-    /// `tools` as the agent sends them.
+    /// Returns the tools in the format in which the agent sends them.
     pub(crate) fn tools(&self) -> &Value {
         &self.tools
     }
 
-    /// Adds a response to the history.
+    /// Adds a response and the agent's reaction to the history.
     pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &ModelMessage {
         let client = self.api.client();
         assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);

@@ -1,5 +1,5 @@
-//! What a caller's key gives access to, and what it must not: endpoints, other spellings of a path, and headers that
-//! could widen its scope.
+//! Tests of what a caller's key gives access to, and what it must not: other endpoints, other spellings of a path, and
+//! headers that could widen its scope.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Options, Provider};
@@ -7,7 +7,7 @@ use toolcrib_testkit::provider::{Options, Provider};
 use crate::http::{self, Response};
 use crate::replica::Replica;
 
-/// A proxy with two callers whose key is replaced by the real one: `ci` with a scope, `free` without.
+/// A proxy with two callers, whose keys it replaces by the real key: `ci` with a limited scope, and `free` without one.
 struct TestProxy {
     provider: Provider,
     replica: Replica,
@@ -34,7 +34,7 @@ impl TestProxy {
         http::send(&self.replica.url, method_and_path, headers.as_bytes(), body).unwrap()
     }
 
-    /// The method and path of every request that reached the provider.
+    /// Returns the method and path of every request that reached the provider.
     fn reached(&self) -> Vec<String> {
         let requests = self.provider.requests();
         requests.iter().map(|sent| format!("{} {}", sent.method, sent.path)).collect()
@@ -112,7 +112,7 @@ fn a_key_gives_access_to_generation_counting_and_models_only() {
         assert_eq!(proxy.reached(), expected);
         proxy.provider.clear();
     }
-    // A client without a caller's key sends its own credential and is not limited.
+    // A client without a caller's key sends its own credential, so the proxy does not limit it.
     proxy.send("DELETE /v1/files/x", "Authorization: Bearer sk-own\r\n", "");
     assert_eq!(proxy.reached(), ["DELETE /v1/files/x"]);
 }
@@ -214,7 +214,8 @@ fn another_spelling_of_a_path_does_not_bypass_the_scope() {
         }
         assert!(matches!(got.status, 200 | 400 | 403), "{path}: {} {}", got.status, got.body);
     }
-    // Token counting is not read, so its body may contain nothing but the conversation.
+    // The proxy does not filter the tools in requests that count tokens. So for a caller with a limited scope, the body
+    // of such a request may contain only the conversation.
     proxy.provider.clear();
     let counted = json!({"generateContentRequest": gemini}).to_string();
     let got = proxy.send("POST /v1beta/models/gemini-x:countTokens", CI, &counted);
@@ -258,7 +259,7 @@ fn dot_segments_in_every_encoding_are_rejected_for_every_caller() {
         }
     }
     assert_eq!(proxy.reached(), [""; 0]);
-    // Dots inside a name are not dot segments.
+    // Two dots inside a name are not a dot segment, so the path is forwarded.
     proxy.send("GET /v1/models/gemini-2.5..x", "Authorization: Bearer sk-own\r\n", "");
     assert_eq!(proxy.reached(), ["GET /v1/models/gemini-2.5..x"]);
 }
@@ -324,7 +325,8 @@ fn a_second_credential_does_not_change_the_caller_and_no_key_reaches_the_provide
             assert!(!body.contains("vault__open"), "{target}: {body}");
         }
     }
-    // Headers that make an upstream use another method, or another part of the account.
+    // These headers would make an upstream use another method, another path or another organization. They must be
+    // removed.
     proxy.provider.clear();
     let headers = format!(
         "{CI}x-http-method-override: DELETE\r\nx-original-url: /v1/files\r\nopenai-organization: org-other\r\n"

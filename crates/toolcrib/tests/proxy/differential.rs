@@ -1,7 +1,7 @@
-//! The same conversation with and without Toolcrib: the agent must see the same.
+//! Plays the same conversation with and without Toolcrib. The agent must see the same.
 //!
-//! With Toolcrib, an agent sees two more things, because the model said them: the text before a search, and the thought
-//! before it. Only these are removed before the comparison.
+//! With Toolcrib, an agent sees two more things, because the model wrote them: the text before a search, and the
+//! thought before it. Only these are removed before the comparison.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::tools::{Size, Tool, arguments, tools};
 /// Number of generated conversations, each from its own seed.
 const MADE_UP: u64 = 4;
 const TURNS: usize = 10;
-/// Conversations that depend on call ids, for presets with absent or changed ids.
+/// Names of the conversations in which call ids matter. Presets with absent or changed ids are tested only with these.
 const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
 
-/// Conversations by name: specific situations, and some generated ones.
+/// Returns the conversations by name: some for specific situations, and some generated ones.
 fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Step>> {
     let mut rng = Rng(1);
     let mut calls = (0..).map(|at| {
@@ -65,7 +65,7 @@ fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Ste
     let mut all: BTreeMap<String, Vec<Step>> =
         all.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect();
     if !scenario.preset.is_empty() && scenario.ids != CallIdPolicy::Kept {
-        // The other situations have no calls, or only one at a time.
+        // In the other conversations ids do not matter, because they have no calls, or only one at a time.
         all.retain(|name, _| ID_CASES.contains(&name.as_str()));
     }
     for seed in 0..if scenario.preset.is_empty() || scenario.ids == CallIdPolicy::Kept {
@@ -123,7 +123,7 @@ fn calls(turns: &[ModelMessage]) -> impl Iterator<Item = &crate::api::Call> {
     turns.iter().flat_map(|turn| &turn.calls)
 }
 
-/// A message without the text and thought before its searches.
+/// Removes the text and the thought before a search from a message.
 fn bare(turn: &ModelMessage) -> ModelMessage {
     let after = |text: &str, initial_history| {
         let mut rest = text;

@@ -1,5 +1,5 @@
-//! A provider that never stops: what must be buffered is limited, and what can be forwarded is forwarded, however long
-//! it is.
+//! Tests of a provider that never stops sending. What the proxy must buffer is limited. What it can forward is
+//! forwarded, no matter how long it is.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,12 +11,13 @@ use std::time::Duration;
 use crate::http::{self, post_with};
 use crate::replica::Replica;
 
-/// Longer than anything here takes.
+/// Maximum time to wait, which is longer than anything here takes.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// A caller with a scope: its calls are checked, so the proxy reads the stream.
+/// Headers of a caller with a limited scope. The proxy checks the model's calls for such a caller, so it has to read
+/// the stream.
 const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
 
-/// One stream of a provider: how it begins, what it repeats, how often, and how it ends.
+/// One stream of a provider: `start` once, then `again` repeated `times` times, then `end`.
 struct Script {
     start: String,
     again: String,
@@ -24,16 +25,17 @@ struct Script {
     end: String,
 }
 
-/// How a stream ended, from the provider's side.
+/// How a stream ended, as the provider sees it.
 #[derive(Debug, PartialEq, Eq)]
 enum StreamEnd {
-    /// Everything was written.
+    /// The provider wrote the complete stream.
     Finished,
-    /// The connection was closed first.
+    /// The proxy closed the connection before the end.
     Closed,
 }
 
-/// Serves a request with each script.
+/// Starts a provider that plays one script for each request, in order. Returns its URL and a channel that reports how
+/// each stream ended.
 fn serve(scripts: Vec<Script>) -> (String, Receiver<StreamEnd>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -71,7 +73,7 @@ fn play(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
 fn read_request(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut request = Vec::new();
     let mut buffer = [0; 4096];
-    // The body is one JSON object with nothing after it.
+    // The body is a JSON object, so the request is complete when it ends with a brace.
     while !request.ends_with(b"}") {
         let count = stream.read(&mut buffer)?;
         request.extend_from_slice(&buffer[..count]);
@@ -90,7 +92,8 @@ fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// For each API, a request, and an endless call (in Gemini's, endless calls).
+/// For each API: a path, a request, and a stream with a call that never ends. Gemini's stream has an endless number of
+/// calls.
 fn endless() -> [(&'static str, &'static str, Script); 4] {
     let more = "x".repeat(1000);
     let script = |start: &[&str], again: &str| Script {
@@ -178,7 +181,7 @@ fn an_endless_call_ends_the_turn_with_an_error_of_the_api() {
     }
 }
 
-/// Text is forwarded as it arrives, in bounded memory.
+/// Text is forwarded as it arrives, so a long text takes bounded memory.
 #[test]
 fn a_very_long_text_is_forwarded_in_bounded_memory() {
     const EVENT: usize = 64 << 10;
@@ -199,7 +202,7 @@ fn a_very_long_text_is_forwarded_in_bounded_memory() {
     let (url, stream_ends) = serve(vec![script(1), script(EVENTS)]);
     let replica = replica(&url);
     let ask = || post_with(&replica.url, "/v1/chat/completions", SCOPE, body).unwrap();
-    // The first request loads what all later ones share.
+    // The first request loads data that later requests share, so that it does not count in the measurement.
     ask();
     assert_eq!(stream_ends.recv_timeout(PATIENCE), Ok(StreamEnd::Finished));
     let before = replica.peak_memory();
@@ -207,7 +210,7 @@ fn a_very_long_text_is_forwarded_in_bounded_memory() {
     assert_eq!(stream_ends.recv_timeout(PATIENCE), Ok(StreamEnd::Finished));
     assert_eq!(answer.body.matches('y').count(), EVENT * EVENTS);
     assert!(answer.body.ends_with("data: [DONE]\n\n"));
-    // 64 MB were forwarded. The copy for a record stops at 1 MiB.
+    // 64 MB were forwarded. The proxy copies at most 1 MiB of them for the record of the turn.
     let grown = replica.peak_memory().saturating_sub(before);
     assert!(grown < 40 << 20, "{grown} bytes more");
 }
@@ -232,12 +235,12 @@ fn a_response_that_is_too_large_to_be_buffered_is_an_error() {
     let answer = post_with(&replica.url, path, SCOPE, &body).unwrap();
     assert_eq!(answer.status, 502);
     assert!(answer.body.contains("larger than 1000000 bytes"), "{}", answer.body);
-    // The provider sees its connection close, or this never returns.
+    // The provider ends only if the proxy closes the connection. Otherwise this would wait forever.
     provider.join().unwrap();
 }
 
-/// The buffered bytes of all responses together are limited. A response that would take more than it leaves for others
-/// is aborted, and small ones are served in the meantime.
+/// The total of buffered bytes of all responses is limited. A response that would take more memory than it leaves free
+/// is aborted, so that small responses can still be served.
 #[test]
 fn concurrent_large_responses_are_limited_in_total() {
     const MIB: usize = 1 << 20;
@@ -251,7 +254,8 @@ fn concurrent_large_responses_are_limited_in_total() {
     };
     let path = "/v1/chat/completions";
     let ask = |size: usize| post_with(&replica.url, path, SCOPE, &body(size, false)).unwrap();
-    // Text that was forwarded to the client is copied for the record of the turn.
+    // The proxy keeps a copy of the text that it forwards, for the record of the turn. So this stream takes up a part
+    // of the total.
     let target = format!("POST {path}");
     let mut stream =
         http::open(&replica.url, &target, SCOPE.as_bytes(), &body(3 * MIB, true)).unwrap();
@@ -263,7 +267,7 @@ fn concurrent_large_responses_are_limited_in_total() {
         text += line.matches('z').count();
     }
     let refused = ask(3 * MIB);
-    // Without the body: it is 3 MiB if this fails.
+    // The body is not printed here, because it has 3 MiB if the assertion fails.
     assert_eq!(refused.status, 503);
     assert!(refused.body.contains("total_response_bytes"), "{}", refused.body);
     assert!(refused.header("retry-after").is_some());
@@ -274,13 +278,13 @@ fn concurrent_large_responses_are_limited_in_total() {
     let mut rest = String::new();
     stream.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("[DONE]"), "{rest}");
-    // The memory of the stream was released.
+    // The stream has ended and its memory was released, so the same response now fits.
     let again = ask(3 * MIB);
     assert_eq!((again.status, again.body.matches('z').count()), (200, 3 * MIB));
 }
 
-/// A provider whose responses have as many bytes of text as the model's name says. Streams end when the other end of
-/// `released` is dropped.
+/// Starts a provider whose responses have as many bytes of text as the model's name says. Its streams end when the
+/// sender of `released` is dropped.
 fn sized_responses(released: Receiver<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

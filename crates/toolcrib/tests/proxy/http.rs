@@ -1,4 +1,4 @@
-//! HTTP without a library: one connection per request, and the complete response.
+//! HTTP without a library. Each request has its own connection, and the complete response is read.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write as _};
 use std::net::TcpStream;
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than anything here takes: a proxy that hangs is a failure, not a hanging test.
+/// Read timeout, which is longer than anything here takes. If the proxy hangs, the test fails instead of hanging as
+/// well.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What came back.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -22,7 +22,7 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The data of each event of a stream; `[DONE]` is none.
+    /// Returns the data of each event of a stream, without the final `[DONE]`.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         data.filter(|data| *data != "[DONE]")
@@ -43,7 +43,7 @@ pub(crate) fn post_with(url: &str, path: &str, headers: &str, body: &str) -> io:
     send(url, &format!("POST {path}"), headers.as_bytes(), body)
 }
 
-/// Sends a request with only these headers, which may be any bytes; each has its line end.
+/// Sends a request with only these headers, which may contain any bytes. Each header must include its line end.
 pub(crate) fn send(
     url: &str,
     method_and_path: &str,
@@ -53,7 +53,7 @@ pub(crate) fn send(
     read(open(url, method_and_path, headers, body)?)
 }
 
-/// Sends a request without reading the response.
+/// Sends a request, and returns the connection without reading the response.
 pub(crate) fn open(
     url: &str,
     method_and_path: &str,
@@ -72,7 +72,7 @@ pub(crate) fn open(
     Ok(BufReader::new(stream))
 }
 
-/// Requests a WebSocket, as Codex does before it posts.
+/// Requests an upgrade to a WebSocket, as Codex does before it falls back to POST.
 pub(crate) fn upgrade(url: &str, path: &str) -> io::Result<Response> {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host)?;

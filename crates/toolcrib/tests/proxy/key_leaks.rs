@@ -1,5 +1,5 @@
-//! Keys on their way through the proxy: none of Toolcrib's own reaches a provider, wherever a client puts it, and
-//! nothing about a provider's account reaches a caller that does not own it.
+//! Tests of keys that pass through the proxy. None of Toolcrib's own keys reaches a provider, wherever a client puts
+//! it. Nothing about a provider's account reaches a caller that does not own the account.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -12,13 +12,13 @@ use toolcrib_testkit::provider::{BodyPart, CannedResponse, ExactResponse, Option
 use crate::http::{self, Response};
 use crate::replica::Replica;
 
-/// Far longer than a poll of the config file takes.
+/// Maximum time to wait for a reload, which is far longer than a poll of the config file takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 const ADMIN: &str = "admin-token-0123456789";
 const LISTENER: &str = "listener-token-0123456789";
 const ANN: &str = "virtual-ann-key";
 const BOB: &str = "virtual-bob-key";
-/// A path whose bodies the proxy does not read, and which the provider answers as it does the path without `other`.
+/// A path whose bodies the proxy does not read. The test provider answers it like the path without `other`.
 const UNREAD: &str = "POST /v1/other/chat/completions";
 const REAL: &str = "real-key-0123456789";
 
@@ -47,7 +47,8 @@ fn bearer(key: &str) -> String {
     format!("Authorization: Bearer {key}\r\n")
 }
 
-/// Sends a secret in every place except those for keys. `identity` is what the client sends in addition.
+/// Sends a secret in every place except those that are meant for keys, and checks that each request is rejected.
+/// `identity` contains headers that the client sends in addition.
 fn misplace(replica: &Replica, provider: &Provider, identity: &str, secret: &str) {
     provider.clear();
     let mut requests = Vec::new();
@@ -64,7 +65,7 @@ fn misplace(replica: &Replica, provider: &Provider, identity: &str, secret: &str
         requests.push(("/v1/models".to_owned(), headers));
     }
     for header in ["Bearer \"SECRET\"", "Bearer SECRET, x", "Bearer x SECRET", "key=SECRET"] {
-        // Repeated credentials are rejected for another reason.
+        // A request with two `Authorization` headers would be rejected for a different reason.
         if !identity.contains("Authorization") {
             let header = header.replace("SECRET", secret);
             requests
@@ -111,7 +112,7 @@ fn a_callers_key_in_a_wrong_place_is_rejected() {
             misplace(&replica, &provider, identity, secret);
         }
     }
-    // A revoked key is rejected as well.
+    // A key that was revoked is rejected in the wrong places as well.
     replica.rewrite(&config(&provider.url, &admin, &[("ann", ANN)], ""));
     let end = Instant::now() + PATIENCE;
     while send(&replica, "GET /v1/models", &bearer(BOB), "").status != 401 {
@@ -119,7 +120,7 @@ fn a_callers_key_in_a_wrong_place_is_rejected() {
         thread::sleep(Duration::from_millis(20));
     }
     misplace(&replica, &provider, &bearer("sk-own"), BOB);
-    // The places for keys still work.
+    // The places that are meant for keys still work.
     for headers in [
         bearer(ANN),
         format!("x-api-key: {ANN}\r\n"),
@@ -181,7 +182,7 @@ fn a_route_that_forwards_the_clients_key_never_forwards_a_callers_key() {
     }
 }
 
-/// An error that repeats the received credential, in pieces.
+/// Returns an error response that repeats the credential it received, split into pieces.
 fn echo(status: u16, key: &str) -> CannedResponse {
     let (start, end) = key.split_at(5);
     let body = format!("{{\"error\":{{\"message\":\"Incorrect API key: {start}");
@@ -218,7 +219,7 @@ fn a_providers_error_shows_no_credential_except_the_clients_own() {
             assert_eq!(got.header("x-echo"), Some("Bearer ***"), "{target}");
         }
     }
-    // A client may see its own credential.
+    // A client may see its own credential, so this is not masked.
     let own = "sk-own-0123456789";
     provider.queue_response(echo(401, own));
     let got = send(&replica, UNREAD, &bearer(own), &chat("any"));

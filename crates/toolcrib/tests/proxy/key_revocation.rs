@@ -1,4 +1,4 @@
-//! Who sees which statistics, and keys that are revoked, added and changed while the proxy runs.
+//! Tests of which client sees which statistics, and of keys that are revoked, added and changed while the proxy runs.
 
 use std::io::{BufRead as _, Read as _};
 use std::thread;
@@ -10,7 +10,7 @@ use toolcrib_testkit::provider::{CannedResponse, Options, Provider, StreamFault}
 use crate::http::{self, Response};
 use crate::replica::Replica;
 
-/// Far longer than a poll of the config file takes.
+/// Maximum time to wait for a reload, which is far longer than a poll of the config file takes.
 const PATIENCE: Duration = Duration::from_mins(2);
 const ADMIN: &str = "admin-token-0123456789";
 
@@ -56,7 +56,7 @@ fn ask(replica: &Replica, headers: &str) -> u16 {
     http::send(&replica.url, target, headers.as_bytes(), &chat(false)).unwrap().status
 }
 
-/// The clients in the statistics.
+/// Returns the names of the clients in the statistics.
 fn clients(response: &Response) -> Vec<String> {
     assert_eq!(response.status, 200, "{}", response.body);
     let total: Value = serde_json::from_str(&response.body).unwrap();
@@ -82,7 +82,7 @@ fn a_caller_sees_its_own_statistics_and_the_admin_sees_all() {
     for headers in [
         bearer("virtual-ann-key"),
         bearer("virtual-bob-key"),
-        // A client that uses a caller's name as its user agent is not that caller.
+        // A client whose user agent is the name of a caller must not be counted as that caller.
         format!("{listener}{}User-Agent: ann/1\r\n", bearer("sk-own")),
     ] {
         assert_eq!(ask(&replica, &headers), 200);
@@ -110,7 +110,7 @@ fn a_caller_sees_its_own_statistics_and_the_admin_sees_all() {
             got.body
         );
     }
-    // The admin token is no credential for a provider, and is never sent to one.
+    // The admin token is not a credential for a provider, so it must never be sent to one.
     provider.clear();
     assert_eq!(ask(&replica, &format!("x-toolcrib-key: {ADMIN}\r\n{}", bearer("sk-own"))), 401);
     assert_eq!(ask(&replica, &format!("{listener}{}", bearer(ADMIN))), 200);
@@ -139,7 +139,7 @@ fn without_callers_and_admin_token_every_permitted_client_sees_all_statistics() 
     assert_eq!(ask(&replica, &bearer("sk-own")), 200);
     assert_eq!(clients(&get(&replica, "/toolcrib/stats", "")).len(), 1);
     assert_eq!(get(&replica, "/metrics", "").status, 200);
-    // With callers and without an admin token, no client sees all statistics.
+    // If there are callers but no admin token, no client sees all statistics.
     let callers = [caller("ann", "virtual-ann-key", "")];
     let replica = Replica::start(&config(&provider, "", &callers));
     assert_eq!(get(&replica, "/toolcrib/stats", "").status, 403);
@@ -157,7 +157,7 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     ));
     let known = |key: &str| ask(&replica, &format!("x-toolcrib-key: {key}\r\n")) != 401;
     assert!(known(ann.1) && known(bob.1) && !known("virtual-eve-key"));
-    // Ann's key is changed, Bob's scope is widened and his real key is another, Eve is new.
+    // Ann's key changes, Bob's scope becomes wider and his real key changes, and Eve is a new caller.
     let bob_now = caller(bob.0, bob.1, "").replace("real-key", "other-real-key");
     replica.rewrite(&config(
         &provider,
@@ -175,11 +175,11 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     let sent = &provider.requests()[0];
     assert_eq!(sent.header("authorization"), Some("Bearer other-real-key"));
     assert!(String::from_utf8_lossy(&sent.body).contains("a__b"));
-    // An invalid config changes nothing: two callers with the same key.
+    // This config is invalid, because two callers have the same key. It must change nothing.
     replica.rewrite(&config(&provider, "", &[bob_now.clone(), caller("eve", bob.1, "")]));
     wait("the config is refused", &replica, || replica.log().contains("cannot be used"));
     assert!(known("virtual-eve-key"));
-    // Other keys of the section are not reloaded, and the log says so.
+    // Other settings of the section are not reloaded, and the log reports this.
     let text = config(&provider, "", &[bob_now]);
     replica.rewrite(&text.replace("[proxy]\n", "[proxy]\nrounds = 3\n"));
     wait("the removed key is refused", &replica, || !known("virtual-eve-key"));
@@ -187,7 +187,8 @@ fn keys_are_revoked_added_and_changed_without_a_restart() {
     wait("the log names the key", &replica, || replica.log().contains(setting));
 }
 
-/// On a listener without a token, any key is taken for a provider's, except a former key of Toolcrib's.
+/// On a listener without a token, the proxy forwards any unknown key as a provider's key. A former admin token must not
+/// be forwarded.
 #[test]
 fn a_former_admin_token_is_sent_to_no_provider() {
     let provider = Provider::start(Options::default()).unwrap();
@@ -209,7 +210,7 @@ fn a_former_admin_token_is_sent_to_no_provider() {
 fn open_streams_of_a_revoked_key_end_with_an_error() {
     for (path, body, error) in [
         ("/v1/chat/completions", chat(true), "data: {\"error\":"),
-        // Tools are deferred, so that the proxy writes the stream itself.
+        // In this case tools are deferred, so the proxy writes the stream itself.
         ("/v1/chat/completions", chat_with(true, 60), "data: {\"error\":"),
         (
             "/v1/responses",
@@ -236,14 +237,14 @@ fn open_streams_of_a_revoked_key_end_with_an_error() {
         let mut stream =
             http::open(&replica.url, &format!("POST {path}"), headers.as_bytes(), &body).unwrap();
         let mut line = String::new();
-        // The stream has started, and the provider sends nothing more.
+        // This waits until the stream has started. After that the provider sends nothing more.
         while !line.starts_with("data: ") {
             line.clear();
             assert_ne!(stream.read_line(&mut line).unwrap(), 0, "{path}: {}", replica.log());
         }
         replica.rewrite(&config(&provider, "", &[bob]));
         let mut rest = String::new();
-        // An aborted connection is an error, but what was received before it counts.
+        // The connection may be aborted, which is an error here. Only the text that was received before it is checked.
         let _ = stream.read_to_string(&mut rest);
         assert!(rest.contains(error) && rest.contains("revoked"), "{path}: {rest}");
         provider.clear();

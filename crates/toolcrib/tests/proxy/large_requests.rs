@@ -1,4 +1,5 @@
-//! Small requests and responses that could take a lot of memory or time: very many tiny parts.
+//! Tests of requests and responses that are small, but could take a lot of memory or time because they have very many
+//! tiny parts.
 //!
 //! None of these tests measures time. Quadratic time would exceed the time that the tests wait.
 
@@ -46,7 +47,7 @@ fn very_many_short_messages_take_bounded_memory() {
     };
     assert_eq!(ask(10).status, 200);
     let before = replica.peak_memory();
-    // 2.8 MiB of text.
+    // This request has 2.8 MiB of text.
     assert_eq!(ask(80_000).status, 200);
     let grown = replica.peak_memory().saturating_sub(before) / MIB;
     assert!(grown < 160, "{grown} MiB more");
@@ -87,13 +88,14 @@ fn more_tools_than_any_provider_accepts_pass_through_or_are_rejected() {
     let refused = post_with(&replica.url, CHAT, LIMITED, &body).unwrap();
     assert_eq!(refused.status, 400);
     assert!(refused.body.contains("more than 10000 tools"), "{}", refused.body);
-    // At the limit they are rewritten.
+    // A request with exactly the maximum number of tools is still rewritten.
     let body = chat(HELLO, &tools[1..].join(","));
     let response = post_with(&replica.url, CHAT, "x-toolcrib-mode: bridge\r\n", &body).unwrap();
     assert_eq!(response.header("x-toolcrib-mode"), Some("bridge"), "{}", why(&response));
 }
 
-/// Each of these tools must be sent in full. Each used to be a rule that was compared with every tool.
+/// `tool_choice` names 9,000 tools, and each of them must be sent in full. In an earlier version, each name became a
+/// rule that was compared with every tool, which took quadratic time.
 #[test]
 fn a_tool_choice_that_names_very_many_tools_takes_bounded_time() {
     let (_provider, replica) = start("");
@@ -105,7 +107,7 @@ fn a_tool_choice_that_names_very_many_tools_takes_bounded_time() {
     assert_eq!(post_with(&replica.url, CHAT, "", &body).unwrap().status, 200);
 }
 
-/// One event of less than a megabyte, with 300,000 items in it.
+/// The provider sends one event of less than a megabyte that contains 300,000 items.
 #[test]
 fn an_event_of_very_many_items_ends_the_turn() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A long conversation with a provider that records every request.
+//! A long conversation between an agent and a provider that records every request.
 
 use toolcrib_testkit::provider::{Options, Provider, Step};
 
@@ -8,7 +8,6 @@ use crate::scenario::Scenario;
 use crate::script_generator::calls;
 use crate::tools::Tool;
 
-/// The conversation, its provider and its agent.
 pub(crate) struct LongConversation {
     scenario: Scenario,
     steps: Vec<Step>,
@@ -17,14 +16,14 @@ pub(crate) struct LongConversation {
 }
 
 impl LongConversation {
-    /// A conversation in which the model plays these steps.
+    /// Starts a conversation in which the model plays these steps.
     pub(crate) fn new(scenario: Scenario, tools: &[Tool], steps: Vec<Step>) -> Self {
         let options = Options { call_ids: scenario.has_ids(), ..Options::steps(steps.clone()) };
         let provider = Provider::start(options).unwrap();
         Self { scenario, steps, provider, agent: Agent::new(scenario, tools, "any") }
     }
 
-    /// Plays the next turn, alternately complete and streamed; the agent must see the calls of its step.
+    /// Plays the next turn, streamed in every other turn. Asserts that the agent sees the calls of the turn's step.
     pub(crate) fn turn(&mut self, url: &str) {
         let at = self.agent.turns.len();
         let turn = self.agent.turn(url, at.is_multiple_of(2));
@@ -33,7 +32,7 @@ impl LongConversation {
         assert_eq!(received, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
     }
 
-    /// Every request that does not begin with the previous one, and the difference.
+    /// Returns the number of every request that does not begin with the previous one, and the difference.
     pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
         breaks(self.scenario, &self.provider.requests())
     }
@@ -51,7 +50,7 @@ impl LongConversation {
         );
     }
 
-    /// Asserts that there were hidden search rounds, if the proxy answers searches and the model has to search.
+    /// Asserts that there were hidden search rounds, unless the provider searches or the model does not need to search.
     pub(crate) fn assert_searched(&self) {
         let (requests, turns) = (self.provider.requests().len(), self.agent.turns.len());
         let hidden = requests - turns;

@@ -1,13 +1,20 @@
-//! The proxy as its clients see it: the real binary between a test agent and the scripted provider.
+//! Tests of the proxy as its clients see it: the real binary between a test agent and the scripted provider.
 //!
-//! `differential` plays a conversation with and without Toolcrib and expects the agent to see the same; `prefix` checks
-//! over two hundred turns that each request begins with the previous one; `callers` tries what a key must not give
-//! access to; `key_leaks` puts keys in wrong places; `rejected_requests` sends what must not be forwarded; `state_loss`
-//! removes the state in the middle; `key_revocation` changes keys while the proxy runs; `savings` counts tokens;
-//! `behaviours` shows each row of docs/presets; `endless_responses` is a provider that never stops; `scope` is a caller
-//! with a limited scope; `websocket` requests another protocol; `stored_responses` requests what another caller
-//! created; `tls` encrypts the connections to the provider and to Redis; `response_scope` is a provider whose responses
-//! a limited caller must not get.
+//! - `behaviours` shows each row of docs/presets.
+//! - `callers` tries what a key must not give access to.
+//! - `differential` plays a conversation with and without Toolcrib, and expects the agent to see the same.
+//! - `endless_responses` has a provider that never stops.
+//! - `key_leaks` puts keys in wrong places.
+//! - `key_revocation` changes keys while the proxy runs.
+//! - `prefix` checks over two hundred turns that each request begins with the previous one.
+//! - `rejected_requests` sends what must not be forwarded.
+//! - `response_scope` has a provider whose responses a limited caller must not get.
+//! - `savings` counts tokens.
+//! - `scope` has a caller with a limited scope.
+//! - `state_loss` removes the state in the middle of a conversation.
+//! - `stored_responses` requests what another caller created.
+//! - `tls` encrypts the connections to the provider and to Redis.
+//! - `websocket` requests another protocol.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]

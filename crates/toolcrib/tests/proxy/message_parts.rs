@@ -1,4 +1,5 @@
-//! Content that a Gemini client puts between the results of its calls keeps its position when hidden results are added.
+//! Tests that content which a Gemini client puts between the results of its calls keeps its position when hidden
+//! results are added.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Options, Provider, Step};
@@ -19,7 +20,7 @@ fn content_between_results_keeps_its_position() {
     for ids in [true, false] {
         let steps = [
             Step::new([call(7), call(20)]),
-            // One call of Toolcrib's search tool and two calls of the client's tools.
+            // The model makes one call of Toolcrib's search tool and two calls of the client's tools.
             Step::new([Action::search("books"), call(7), call(20)]),
             Step::new([Action::text("Done.")]),
         ];

@@ -1,5 +1,5 @@
-//! Two hundred turns in which each request begins with the previous one, so that the provider's prompt cache always
-//! hits.
+//! Tests with conversations of up to two hundred turns, in which each request must begin with the previous one, so that
+//! the provider's prompt cache always hits.
 
 use std::thread;
 
@@ -16,7 +16,8 @@ use crate::tools::{Size, tools};
 const TURNS: usize = 200;
 /// Number of turns with absent or changed ids.
 const ID_TURNS: usize = 100;
-/// Number of turns under a preset: the tests above already have long conversations in every mode that keeps `tools`.
+/// Number of turns under a preset. It is lower, because the scenarios without a preset already have long conversations
+/// in every mode that keeps `tools` unchanged.
 const PRESET_TURNS: usize = 40;
 /// Number of turns under a preset with absent or changed ids.
 const PRESET_ID_TURNS: usize = 20;
@@ -49,8 +50,8 @@ fn one_replica(scenario: Scenario) {
     assert_eq!(replica.modes(), [scenario.mode], "{scenario:?}");
 }
 
-/// Alternates between two replicas. Halfway, one is killed in the middle of a request, and the agent sends it again to
-/// the other one, which it uses from then on.
+/// Alternates between two replicas. Halfway, one is killed in the middle of a request. The agent sends the request
+/// again to the other replica, and uses only that one from then on.
 fn two_replicas(scenario: Scenario) {
     let redis = Server::start();
     let mut conversation = conversation(scenario);

@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 /// A request, split into its parts without parsing them.
 pub(crate) struct RequestParts<'a> {
     pub(crate) entries: Vec<&'a str>,
-    /// Everything except the history and the fields about streaming.
+    /// All fields except the history and those about streaming.
     rest: BTreeMap<&'a str, &'a str>,
 }
 
@@ -29,13 +29,13 @@ impl<'a> RequestParts<'a> {
         Self { entries: entries.into_iter().map(RawValue::get).collect(), rest }
     }
 
-    /// `tools`, as text.
+    /// Returns the field `tools` as text.
     pub(crate) fn tools(&self) -> &'a str {
         self.rest["tools"]
     }
 
-    /// The first part of `next` that does not continue this request, if any. `first` is the first request of the
-    /// conversation.
+    /// Describes the first part of `next` that does not continue this request. Returns `None` if all of `next` does.
+    /// `first` is the first request of the conversation.
     fn first_difference(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         for key in self.rest.keys().chain(next.rest.keys()) {
             if scenario.may_change_tools() && *key == "tools" {
@@ -64,7 +64,7 @@ impl<'a> RequestParts<'a> {
 }
 
 impl<'a> RequestParts<'a> {
-    /// The tools one by one, byte for byte.
+    /// Returns the text of each tool, byte for byte.
     fn each_tool(&self) -> Vec<&'a str> {
         let groups: Vec<&RawValue> = serde_json::from_str(self.tools()).unwrap();
         let groups = groups.into_iter().map(RawValue::get);
@@ -82,8 +82,8 @@ impl<'a> RequestParts<'a> {
             .collect()
     }
 
-    /// Describes the problem if the tools of `next` are not these, followed by others. Above the engine's maximum, the
-    /// tools that were found first are removed.
+    /// Describes the problem if the tools of `next` are not the tools of this request, possibly followed by others. If
+    /// the engine's maximum of revealed tools is reached, the tools that were found first may be missing.
     fn not_appended(&self, next: &Self, first: &Self) -> Option<String> {
         let (own, was, is) = (first.each_tool(), self.each_tool(), next.each_tool());
         let is_full = is.len() - own.len() >= DEFAULT_MAX_REVEALS;
@@ -91,8 +91,8 @@ impl<'a> RequestParts<'a> {
         (!is.starts_with(kept)).then(|| format!("`tools` was\n{was:?}\nand is\n{is:?}"))
     }
 
-    /// Describes the problem if a tool of `next` changed although no new entry names it: a tool is shown once it was
-    /// found or called.
+    /// Describes the problem if a tool of `next` changed without a reason. A tool may change only if a new entry of the
+    /// history names it, because a tool is shown once it was found or called.
     fn not_revealed(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         let (was, is) = (self.each_tool(), next.each_tool());
         if was.len() != is.len() {
@@ -104,9 +104,10 @@ impl<'a> RequestParts<'a> {
         was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
             let (before, after) = (name_of(was), name_of(is));
             let is_shown = was.len() < is.len();
-            // In a reply of Toolcrib's, which is text, or in a call.
+            // The name is followed by an escaped quote in a reply of Toolcrib's, which is text, or by a plain quote in
+            // a call.
             let named = ["\\\"", "\""];
-            // At the maximum, the tools that were found first are hidden again.
+            // If the maximum of revealed tools is reached, the tools that were found first are hidden again.
             let is_hidden = is_full && is.len() < was.len();
             let is_found =
                 is_shown && named.iter().any(|end| added.contains(&format!("{after}{end}")));
@@ -117,14 +118,14 @@ impl<'a> RequestParts<'a> {
     }
 }
 
-/// The name of a tool, in any API.
+/// Returns the name of a tool, in the format of any API.
 fn name_of(tool: &str) -> String {
     let tool: Value = serde_json::from_str(tool).unwrap();
     let name = tool.get("name").unwrap_or(&tool["function"]["name"]);
     name.as_str().unwrap().to_owned()
 }
 
-/// Every request that does not begin with the previous one, and the difference.
+/// Returns the number of every request that does not begin with the previous one, and the difference.
 pub(crate) fn breaks(scenario: Scenario, requests: &[ReceivedRequest]) -> Vec<(usize, String)> {
     let sent: Vec<RequestParts<'_>> =
         requests.iter().map(|request| RequestParts::read(scenario.api, request)).collect();

@@ -1,4 +1,4 @@
-//! Requests that are rejected because of their head or their size, before anything is sent to a provider.
+//! Tests of requests that are rejected because of their head or their size, before anything is sent to a provider.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ impl TestProxy {
         Self { provider, replica }
     }
 
-    /// The response, and how many requests reached the provider.
+    /// Sends a request. Returns the response, and how many requests reached the provider.
     fn send(&self, target: &str, headers: &str, body: &str) -> (Response, usize) {
         self.provider.clear();
         let got = http::send(&self.replica.url, target, headers.as_bytes(), body).unwrap();

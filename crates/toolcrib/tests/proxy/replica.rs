@@ -1,4 +1,4 @@
-//! `toolcrib serve` as a separate process that can be killed.
+//! A process that runs `toolcrib serve` and can be killed.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Maximum time until it listens: far longer than it needs.
+/// Maximum time to wait until the proxy listens, which is far longer than it needs.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A running proxy; killed when dropped.
+/// A running proxy. The process is killed when this is dropped.
 pub(crate) struct Replica {
     process: Child,
     pub(crate) url: String,
@@ -20,17 +20,17 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts one with this config, on a port of its own.
+    /// Starts a proxy with this config, on a free port.
     pub(crate) fn start(config: &str) -> Self {
         Self::start_with(config, &[])
     }
 
-    /// Starts one with additional environment variables.
+    /// Starts a proxy with this config and additional environment variables.
     pub(crate) fn start_with(config: &str, environment: &[(&str, &Path)]) -> Self {
         Self::start_file("toolcrib.toml", config, &[], environment)
     }
 
-    /// Starts one with a config file of this name, and with these flags and environment variables.
+    /// Starts a proxy with a config file of this name, and with these flags and environment variables.
     pub(crate) fn start_file(
         name: &str,
         config: &str,
@@ -61,7 +61,7 @@ impl Replica {
         replica
     }
 
-    /// The address that it says it listens on.
+    /// Waits until the proxy logs the address that it listens on, and returns its URL.
     fn listening(&mut self) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -77,7 +77,7 @@ impl Replica {
         }
     }
 
-    /// Replaces its config file, as an editor does: a new file takes the place of the old one.
+    /// Replaces the config file of the proxy atomically, as an editor does.
     pub(crate) fn rewrite(&self, config: &str) {
         let (new, file) =
             (self.folder.path().join("new"), self.folder.path().join("toolcrib.toml"));
@@ -85,19 +85,19 @@ impl Replica {
         fs::rename(new, file).unwrap();
     }
 
-    /// Everything it has logged so far.
+    /// Returns everything that the proxy has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// The modes it used, each once, from its log.
+    /// Returns the modes that the proxy has used according to its log, each once.
     pub(crate) fn modes(&self) -> Vec<String> {
         let log = self.log();
         let modes = log.split(" mode=\"").skip(1).filter_map(|rest| rest.split('"').next());
         modes.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Its peak memory, in bytes.
+    /// Returns the peak memory of the proxy, in bytes.
     #[cfg(target_os = "linux")]
     pub(crate) fn peak_memory(&self) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
@@ -106,7 +106,7 @@ impl Replica {
         kilobytes * 1024
     }
 
-    /// Kills it without a shutdown.
+    /// Kills the proxy without a graceful shutdown.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -115,7 +115,7 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        // It may have been killed already.
+        // This error is ignored, because the process may have been killed already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,5 +1,5 @@
-//! Responses that a caller with a limited scope must not get, through the real binary: calls of other tools in unusual
-//! forms, and responses that cannot be checked.
+//! Tests of responses that a caller with a limited scope must not get, through the real binary: calls of other tools in
+//! unusual forms, and responses that cannot be checked.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::http::{Response, post_with};
 use crate::replica::Replica;
 
-/// A caller that has only `crm__*`.
+/// Limits the caller's scope to `crm__*`.
 const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 
-/// A provider that sends one response, with this content type and encoding, to every request.
+/// Starts a provider that sends the same response to every request. `head` contains its content type and encoding.
 fn provider(head: &str, body: &[u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -26,7 +26,7 @@ fn provider(head: &str, body: &[u8]) -> String {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
-            // The body is one JSON object with nothing after it.
+            // The body is a JSON object, so the request is complete when it ends with a brace.
             while !request.ends_with(b"}") {
                 let count = stream.read(&mut buffer).unwrap();
                 request.extend_from_slice(&buffer[..count]);
@@ -41,7 +41,7 @@ fn replica(url: &str) -> Replica {
     Replica::start(&format!("[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n"))
 }
 
-/// The response of a provider, as a limited caller gets it.
+/// Sends a request as a limited caller, and returns what the caller gets instead of the provider's response.
 fn get(head: &str, body: &[u8], path: &str, ask: &Value) -> Response {
     let replica = replica(&provider(head, body));
     let answer = post_with(&replica.url, path, SCOPE, &ask.to_string()).unwrap();
@@ -58,14 +58,14 @@ fn call(name: &str) -> Value {
     json!([{"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}}])
 }
 
-/// A complete response with this message in each choice.
+/// Returns a complete response with one choice for each message.
 fn complete_response(messages: &[Value]) -> Vec<u8> {
     let choice = |(index, message): (usize, &Value)| json!({"index": index, "message": message, "finish_reason": "stop"});
     let choices: Vec<Value> = messages.iter().enumerate().map(choice).collect();
     json!({"id": "c", "choices": choices}).to_string().into_bytes()
 }
 
-/// A stream with these deltas.
+/// Returns a stream of these deltas.
 fn deltas(deltas: &[Value]) -> Vec<u8> {
     let event = |delta: &Value| {
         let chunk =
@@ -76,7 +76,7 @@ fn deltas(deltas: &[Value]) -> Vec<u8> {
     (events + "data: [DONE]\n\n").into_bytes()
 }
 
-/// Asserts that the client got an error in its API's format instead of a complete response.
+/// Asserts that the client got only an error, in its API's format.
 fn is_an_error(answer: &Response, why: &str) {
     assert_eq!(answer.status, 502, "{}", answer.body);
     let body: Value = serde_json::from_str(&answer.body).unwrap();
@@ -87,7 +87,7 @@ fn is_an_error(answer: &Response, why: &str) {
     assert!(answer.header("content-encoding").is_none());
 }
 
-/// A stream that has begun ends with an error event of the API, and without the call.
+/// Asserts that a stream that had already begun ends with an error event of the API, and does not contain the call.
 fn ends_with_an_error(answer: &Response, why: &str) {
     assert_eq!(answer.status, 200, "{}", answer.body);
     let events = answer.events();
@@ -133,7 +133,7 @@ fn a_request_for_a_response_that_cannot_be_checked_is_rejected() {
 
 #[test]
 fn a_compressed_response_is_rejected() {
-    // The bytes are plain JSON, so only the header says that they are compressed.
+    // The bytes are plain JSON, although the header declares that they are compressed.
     let body = complete_response(&[json!({"role": "assistant", "content": "Hi"})]);
     for (head, stream) in [(JSON, false), (EVENTS, true)] {
         let head = format!("{head}\r\nContent-Encoding: gzip");
@@ -152,7 +152,7 @@ fn the_content_type_of_a_response_is_case_insensitive() {
 fn events_without_a_content_type_are_rejected() {
     let body = deltas(&[json!({"tool_calls": call("secret")})]);
     is_an_error(&get(JSON, &body, CHAT, &chat(true)), "it is not a JSON object");
-    // Even if a stream was not requested.
+    // A stream is checked even if the client did not request one.
     is_an_error(&get(EVENTS, &body, CHAT, &chat(false)), UNDECLARED);
 }
 
@@ -192,7 +192,7 @@ fn a_command_for_an_undeclared_shell_is_rejected() {
     is_an_error(&get(JSON, body.as_bytes(), RESPONSES, &ask), UNDECLARED);
 }
 
-/// Nothing is checked for a client whose tools are not limited.
+/// Responses are not checked for a client whose tools are not limited, so it gets them unchanged.
 #[test]
 fn a_client_without_a_scope_gets_the_same_bytes() {
     let legacy = json!({"role": "assistant", "content": null, "function_call": {"name": "secret", "arguments": "{}"}});

@@ -4,7 +4,7 @@
 pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

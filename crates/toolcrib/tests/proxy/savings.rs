@@ -1,8 +1,8 @@
-//! Tokens of tool definitions, before and after: in the first request, and over a complete turn with one search, which
-//! is where deferring few or small tools costs more than it saves.
+//! Counts the tokens of tool definitions before and after deferral: in the first request, and over a complete turn with
+//! one search. Over a complete turn, deferring few or small tools can cost more than it saves.
 //!
-//! The tables in `docs/modes.md` are these numbers: `UPDATE_DOCS=1 cargo test -p toolcrib --test proxy savings` writes
-//! them, and otherwise the test fails if they differ.
+//! The tables in `docs/modes.md` show these numbers. `UPDATE_DOCS=1 cargo test -p toolcrib --test proxy savings` writes
+//! them; otherwise the test fails if they differ.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,14 +25,14 @@ use crate::tools::{Size, Tool, arguments, tools};
 const COUNTS: [usize; 8] = [5, 10, 20, 50, 100, 200, 500, 2_000];
 const SIZES: [Size; 2] = [Size::Usual, Size::Tiny];
 
-/// One row of the table.
+/// One measurement. Some of them are shown as cells of the tables.
 struct Row {
     mode: String,
     before: usize,
     /// Tokens of the first request.
     after: usize,
     /// Tokens of all requests of a turn that calls one tool, including the search for it. `None` if the provider
-    /// searches, because it does not tell what of it went into the prompt.
+    /// searches, because the provider does not report which definitions it added to the prompt.
     turn: Option<usize>,
 }
 
@@ -53,7 +53,7 @@ fn row(
     let sent: Vec<RequestParts<'_>> =
         requests.iter().map(|sent| RequestParts::read(scenario.api, sent)).collect();
     let counted: Vec<usize> = sent.iter().map(|sent| tokens(&in_prompt(sent.tools()))).collect();
-    // Every request after the first has hidden rounds in it.
+    // Every request after the first one contains the hidden rounds so far.
     let hidden = sent.iter().flat_map(|later| &later.entries[sent[0].entries.len()..]);
     let hidden: usize = hidden.map(|entry| tokens(entry) + referenced(entry, &agent, &tools)).sum();
     Row {
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> usize {
     VocabularyCounter::exact(Vocabulary::O200k).count(text)
 }
 
-/// `tools` without the deferred ones, which the provider keeps out of the prompt.
+/// Removes the deferred tools from `tools`, because the provider keeps them out of the prompt.
 fn in_prompt(tools: &str) -> String {
     fn loaded(value: Value) -> Value {
         match value {
@@ -84,7 +84,7 @@ fn in_prompt(tools: &str) -> String {
     loaded(serde_json::from_str(tools).unwrap()).to_string()
 }
 
-/// Tokens of the definitions that the provider puts into the prompt for references.
+/// Counts the tokens of the definitions that the provider adds to the prompt because the entry refers to them.
 fn referenced(entry: &str, agent: &Agent, tools: &[Tool]) -> usize {
     let is_named = |tool: &&Tool| entry.contains(&format!(r#""tool_name":"{}""#, tool.name));
     let named = tools.iter().filter(is_named).cloned().collect::<Vec<_>>();
@@ -99,7 +99,7 @@ fn name(count: usize, size: Size) -> String {
     format!("{size:?}-{count}")
 }
 
-/// A conversation for each row, in which one tool is called.
+/// Returns a script for each number and size of tools, in which the model calls one tool.
 fn scripts() -> BTreeMap<String, Script> {
     let all = SIZES.into_iter().flat_map(|size| COUNTS.map(|count| (count, size)));
     all.map(|(count, size)| {
@@ -111,17 +111,17 @@ fn scripts() -> BTreeMap<String, Script> {
     .collect()
 }
 
-/// By how many percent it is less.
+/// Returns by how many percent `after` is less than `before`.
 fn percent_less(before: usize, after: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let share = after as f64 / before as f64;
     100.0 - 100.0 * share
 }
 
-/// The columns of the tables in the documentation.
+/// The numbers of tools that have a column in the tables of the documentation.
 const SHOWN: [usize; 6] = [20, 50, 100, 200, 500, 2_000];
 
-/// A number with commas.
+/// Formats a number with thousands separators.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -134,7 +134,7 @@ fn grouped(number: usize) -> String {
     out
 }
 
-/// A cell of the tables in the documentation.
+/// Formats a cell of the tables in the documentation.
 fn cell(Row { mode, before, after, turn }: &Row) -> String {
     let (from, to) = (grouped(*before), grouped(*after));
     match turn {
@@ -154,15 +154,15 @@ fn label(scenario: Scenario) -> String {
     format!("{api}, {}", scenario.mode)
 }
 
-/// Compares a row with the one in the documentation, or writes it there.
+/// Compares a row with the row in the documentation. With `UPDATE_DOCS`, writes it there instead.
 fn document(size: Size, scenario: Scenario, cells: &[String]) {
-    /// Tests run side by side and write to one file.
+    /// Serialises access to the page, because tests run in parallel and write to the same file.
     static FILE: Mutex<()> = Mutex::new(());
     let _guard = FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/modes.md");
     let page = fs::read_to_string(&path).unwrap();
     let row = format!("| {} | {} |", label(scenario), cells.join(" | "));
-    // Both tables have the same labels, and the one of usual sizes comes first.
+    // Both tables have the same row labels. The table for tools of the usual size comes first.
     let start = format!("| {} | ", label(scenario));
     let lines = page.lines().enumerate().filter(|(_, line)| line.starts_with(&start));
     let at = lines.map(|(at, _)| at).nth(usize::from(size == Size::Tiny));
@@ -176,7 +176,8 @@ fn document(size: Size, scenario: Scenario, cells: &[String]) {
     }
 }
 
-/// Every scenario of one API: those that hide tools, and in Chat Completions those that show them.
+/// Returns every scenario of one API in which deferred tools are hidden. For Chat Completions, also returns those in
+/// which they are shown in a short form.
 fn all_scenarios(api: Api) -> Vec<Scenario> {
     let chat = Scenario { api: Api::Chat, ..SCENARIOS[0] };
     let others = ["append", "reveal", "terse"].map(|mode| Scenario { mode, ..chat });
@@ -198,12 +199,13 @@ fn measure(api: Api) {
                 }
                 let Row { mode, before, after, turn } = row;
                 let first = percent_less(before, after);
-                // A tool that is shown costs tokens in any form, and an appended definition is also in the reply to the
-                // search.
+                // The limit on the turn does not apply to these modes: a stub costs tokens, too, and an appended
+                // definition is also in the reply to the search.
                 let hides = !matches!(scenario.mode, "append" | "reveal" | "terse");
                 assert!(after <= before, "{scenario:?} {count} {size:?}: {before} became {after}");
                 let passes = mode == "pass-through";
-                // In between it depends; but it must never cost more.
+                // Fewer than 15 tools always pass through, and 50 or more never do. For numbers in between either is
+                // correct, but the turn must never cost more than the full tools.
                 assert!(count >= 15 || passes, "{scenario:?} {count} {size:?}");
                 assert!(count < 50 || !passes, "{scenario:?} {count} {size:?}");
                 assert!(
@@ -214,7 +216,7 @@ fn measure(api: Api) {
                     assert!(first >= 90.0, "{scenario:?}: only {first:.1} % fewer");
                 }
             }
-            // Two ways of one API have the same label; the first is the one in the documentation.
+            // Two scenarios of one API have the same label. The documentation shows the one without `additional_tools`.
             if !scenario.native.contains("additional_tools") {
                 document(size, scenario, &cells);
             }
@@ -242,7 +244,7 @@ fn gemini_saves() {
     measure(Api::Gemini);
 }
 
-/// The numbers above include the listing: the names of the deferred tools, or of their groups.
+/// The numbers must include the listing, which contains the names of the deferred tools or of their groups.
 #[test]
 fn the_listing_is_in() {
     let tools = tools(500, Size::Usual);

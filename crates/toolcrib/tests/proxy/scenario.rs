@@ -1,17 +1,18 @@
-//! The scenarios of the tests: an API, how tools are deferred, the config for it, and how call ids are treated.
+//! The scenarios of the tests. A scenario consists of an API, a way to defer tools with its config, and a way to treat
+//! call ids.
 
 use std::fmt::Write as _;
 
 use crate::api::Api;
 
-/// An API, how tools are deferred in it, and how call ids are treated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scenario {
     pub(crate) api: Api,
     pub(crate) mode: &'static str,
-    /// The upstream's native features, as in the config.
+    /// The native features of the upstream, as the config declares them.
     pub(crate) native: &'static str,
-    /// The preset, or empty. With a preset, the mode is the preset's own and is not in the config.
+    /// The name of the preset; empty for none. With a preset, `mode` is the preset's own mode and is not written to the
+    /// config.
     pub(crate) preset: &'static str,
     pub(crate) ids: CallIdPolicy,
 }
@@ -21,9 +22,9 @@ pub(crate) struct Scenario {
 pub(crate) enum CallIdPolicy {
     /// The provider sends ids, and the agent returns them.
     Kept,
-    /// The provider sends none, and the agent sends none.
+    /// The provider sends no ids, and neither does the agent.
     Absent,
-    /// The provider sends none, and the agent invents some, as Gemini CLI does.
+    /// The provider sends no ids, and the agent invents its own, as Gemini CLI does.
     Invented,
     /// The provider sends ids, and the agent replaces them, as clients that normalise ids do.
     Rewritten,
@@ -33,14 +34,15 @@ const fn scenario(api: Api, mode: &'static str, native: &'static str) -> Scenari
     Scenario { api, mode, native, preset: "", ids: CallIdPolicy::Kept }
 }
 
-/// A preset, and its mode under `serve`.
+/// A preset, and the mode that `serve` uses with it.
 struct Preset {
     name: &'static str,
     mode: &'static str,
 }
 
-/// The presets that are tested with each API; a new one is added here, with its mode. If that is `reveal` or `append`,
-/// `tools` may change when a tool is found ([`Scenario::may_change_tools`]). Nothing else of the prefix may change.
+/// The presets that are tested with each API. A new preset is added here, with its mode. In the modes `reveal` and
+/// `append`, `tools` may change when a tool is found ([`Scenario::may_change_tools`]). No other part of the prefix may
+/// change.
 const PRESETS: [Preset; 7] = [
     Preset { name: "default", mode: "bridge" },
     Preset { name: "words", mode: "bridge" },
@@ -64,19 +66,20 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
     scenario(Api::Responses, "hosted", "hosted = 'openai'"),
 ];
 
-/// Those of one API.
+/// Returns the scenarios of one API that keep `tools` unchanged.
 pub(crate) fn scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     SCENARIOS.into_iter().filter(move |scenario| scenario.api == api)
 }
 
-/// The bridge in one API, with absent or changed ids.
+/// Returns the scenarios of one API that use the bridge with absent or changed ids.
 pub(crate) fn id_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     [CallIdPolicy::Absent, CallIdPolicy::Invented, CallIdPolicy::Rewritten]
         .into_iter()
         .map(move |ids| Scenario { ids, ..scenario(api, "bridge", "") })
 }
 
-/// The presets in one API, with call ids, without them, and with changed ones. Gemini CLI invents its own.
+/// Returns the scenarios of one API with each preset: with call ids, without ids, and with changed ids. For Gemini
+/// there is also a scenario with invented ids, as Gemini CLI sends them.
 pub(crate) fn preset_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     let all: &[CallIdPolicy] = match api {
         Api::Gemini => &[
@@ -94,7 +97,7 @@ pub(crate) fn preset_scenarios(api: Api) -> impl Iterator<Item = Scenario> {
 }
 
 impl Scenario {
-    /// Whether the provider sends ids.
+    /// Whether the provider sends call ids.
     pub(crate) fn has_ids(&self) -> bool {
         matches!(self.ids, CallIdPolicy::Kept | CallIdPolicy::Rewritten)
     }
@@ -104,25 +107,25 @@ impl Scenario {
         matches!(self.mode, "reveal" | "append")
     }
 
-    /// Whether the scripted model can call a tool that was not found. OpenAI's own search gives each tool a namespace,
-    /// which the model cannot know in advance.
+    /// Whether the scripted model can call a tool that it has not found. With OpenAI's own search it cannot, because
+    /// that search gives each tool a namespace, which the model cannot know in advance.
     pub(crate) fn can_call_unfound_tools(&self) -> bool {
         (self.api, self.mode) != (Api::Responses, "hosted")
     }
 
-    /// The config of a replica in front of `url`, with its state in memory or in a Redis.
+    /// Returns the config of a replica whose upstream is `url`, with its state in memory or in Redis.
     pub(crate) fn config(&self, url: &str, redis: Option<&str>) -> String {
         let (preset, mode) = if self.preset.is_empty() {
             (String::new(), format!("mode = '{}'\n", self.mode))
         } else {
-            // A context window so small that a preset that decides by share defers.
+            // The context window is small, so that presets which defer above a share of it do so.
             (format!("preset = '{}'\ncontext = 20_000\n", self.preset), String::new())
         };
         let mut config = format!(
             "{preset}[proxy]\nopenai = '{url}'\nanthropic = '{url}'\ngemini = '{url}'\n{mode}"
         );
         if let Some(redis) = redis {
-            // Long enough for any machine: the tests are about the content of the store.
+            // The timeout is long enough for any machine, because these tests are about the content of the store.
             writeln!(config, "[proxy.state]\nredis = '{redis}'\ntimeout_ms = 60_000").unwrap();
         }
         if !self.native.is_empty() {

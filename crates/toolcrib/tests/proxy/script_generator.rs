@@ -6,12 +6,12 @@ use toolcrib_testkit::provider::{Action, Step};
 use crate::rng::Rng;
 use crate::tools::{Tool, arguments};
 
-/// Text before a search, in the steps that have one.
+/// The text that the scripted model writes before a search, in steps that have one.
 pub(crate) const PREAMBLE: &str = "I'll look for a tool.";
 /// What the scripted model thinks before it searches.
 pub(crate) const THOUGHT: &str = "A tool for this must be found first.";
 
-/// The calls of a step that an agent must see.
+/// Returns the calls of a step that an agent must see.
 pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
     step.actions
         .iter()
@@ -28,9 +28,9 @@ pub(crate) fn calls(step: &Step) -> Vec<(&str, &Value)> {
 pub(crate) struct ScriptGenerator<'a> {
     tools: &'a [Tool],
     rng: Rng,
-    /// Tools that have been called.
+    /// Positions of the tools that have been called.
     pub(crate) used: Vec<usize>,
-    /// Whether tools are called without a search.
+    /// Whether the model may call tools that it has not searched for.
     blind: bool,
     said: usize,
 }
@@ -40,7 +40,7 @@ impl<'a> ScriptGenerator<'a> {
         Self { tools, rng: Rng(seed), used: Vec::new(), blind, said: 0 }
     }
 
-    /// A step of any kind.
+    /// Generates a step of a random kind.
     pub(crate) fn step(&mut self) -> Step {
         self.said += 1;
         let mut says = Vec::new();
@@ -54,13 +54,13 @@ impl<'a> ScriptGenerator<'a> {
             3 | 4 => says.push(self.known()),
             5 => says.push(self.fresh()),
             6 => {
-                // Parallel calls, some of known tools.
+                // Several calls at once, one of them to a tool that was used before.
                 says.push(Action::text("All of this at once. "));
                 says.extend([self.fresh(), self.known(), self.fresh()]);
             }
             7 => says.extend([self.known(), self.known()]),
             8 => {
-                // A search next to a call that needs none.
+                // A search together with a call that needs no search.
                 says.push(Action::search(format!("tools for {}", self.any_name())));
                 says.push(self.known());
             }
@@ -71,12 +71,12 @@ impl<'a> ScriptGenerator<'a> {
         if kind == 5 { step.preamble(PREAMBLE) } else { step }
     }
 
-    /// As many steps of any kind.
+    /// Generates this many steps of random kinds.
     pub(crate) fn steps(&mut self, count: usize) -> Vec<Step> {
         (0..count).map(|_| self.step()).collect()
     }
 
-    /// For each used tool, a step that uses it again.
+    /// Generates a step for each used tool, which calls the tool again.
     pub(crate) fn again(&mut self) -> Vec<Step> {
         let used = self.used.clone();
         used.into_iter().map(|at| Step::new([self.call(at)])).collect()
@@ -94,7 +94,7 @@ impl<'a> ScriptGenerator<'a> {
         Action::call(&tool.name, arguments(tool, &mut self.rng))
     }
 
-    /// A tool that was used before, or any tool if there is none.
+    /// Generates a call of a tool that was used before, or of any tool if there is none.
     fn known(&mut self) -> Action {
         if self.used.is_empty() {
             return self.fresh();
@@ -103,7 +103,7 @@ impl<'a> ScriptGenerator<'a> {
         self.call(at)
     }
 
-    /// A tool that was not used before, or any tool if all were.
+    /// Generates a call of a tool that was not used before, or of any tool if all were.
     fn fresh(&mut self) -> Action {
         let start = self.rng.below(self.tools.len());
         let all = (0..self.tools.len()).map(|at| (start + at) % self.tools.len());
@@ -111,7 +111,7 @@ impl<'a> ScriptGenerator<'a> {
         self.call(unused.unwrap_or(start))
     }
 
-    /// A call of a tool without a search.
+    /// Generates a call of a tool that the model has not searched for.
     fn blind(&mut self) -> Action {
         let at = self.rng.below(self.tools.len());
         let tool = &self.tools[at];

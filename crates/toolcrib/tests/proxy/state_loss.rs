@@ -1,5 +1,5 @@
-//! State that is deleted in the middle of a conversation: at most one request does not begin with the previous one, and
-//! every tool that was called can be called again.
+//! Tests of state that is deleted in the middle of a conversation. Only the next request may fail to begin with the
+//! previous one, and every tool that was called can be called again.
 
 use toolcrib_testkit::redis::Server;
 
@@ -10,12 +10,12 @@ use crate::scenario::{SCENARIOS, Scenario, scenarios};
 use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
-/// Number of turns before the loss, and after every tool was called again.
+/// Number of turns before the state is deleted. `AFTER` is the number of turns after every used tool was called again.
 const BEFORE: usize = 40;
 const AFTER: usize = 15;
 const TOOLS: usize = 100;
 
-/// Plays a conversation; `lose` deletes the state and returns the URL to continue with.
+/// Plays a conversation. In the middle, `lose` deletes the state, and may replace the replica.
 fn forget(
     scenario: Scenario,
     thinks: bool,
@@ -46,13 +46,13 @@ fn forget(
     assert_eq!(places, [known], "{scenario:?}: {:?}", breaks.iter().find(|(at, _)| *at != known));
 }
 
-/// A replica with its state in memory is killed, and another one takes over.
+/// Tests the loss of state in memory: the replica is killed, and a new one takes over.
 fn restarted(scenario: Scenario, thinks: bool) {
     let start = |url: &str| Replica::start(&scenario.config(url, None));
     forget(scenario, thinks, start, |replica, url| *replica = start(url));
 }
 
-/// Redis is emptied.
+/// Tests the loss of state in Redis: all keys are deleted.
 fn flushed(scenario: Scenario) {
     let redis = Server::start();
     let start = |url: &str| Replica::start(&scenario.config(url, Some(&redis.url())));
@@ -78,7 +78,8 @@ fn a_messages_conversation_survives_a_restart() {
 
 #[test]
 fn a_messages_conversation_without_thinking_survives_a_restart() {
-    // Only then is it shown again at the end of the history what was found.
+    // Only without thinking are the tools loaded again at the end of the history. With thinking, a turn with calls
+    // would have to begin with a signed thinking block.
     scenarios(Api::Messages).for_each(|scenario| restarted(scenario, false));
 }
 

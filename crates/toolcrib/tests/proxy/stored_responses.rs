@@ -1,5 +1,5 @@
-//! Callers whose keys are replaced by the same credential share an account, and must not see what the provider stores
-//! for each other.
+//! Tests of callers that share an account, because the proxy replaces their keys by the same credential. They must not
+//! see what the provider stores for each other.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{CannedResponse, Options, Provider};
@@ -24,7 +24,7 @@ fn respond(replica: &Replica, key: &str, body: &Value) -> Response {
     http::send(&replica.url, "POST /v1/responses", key.as_bytes(), &body.to_string()).unwrap()
 }
 
-/// The ids of a response and of its first output item.
+/// Returns the id of a response and the id of its first output item.
 fn ids(response: &Response) -> (String, String) {
     assert_eq!(response.status, 200, "{}", response.body);
     let last = |_| {
@@ -53,7 +53,7 @@ fn a_stored_response_is_only_for_the_caller_that_created_it() {
         };
         let (id, item) = ids(&respond(&replica, ANN, &body(json!({}))));
         let next = body(json!({"previous_response_id": id}));
-        // She can continue her own response, by id and by its items.
+        // Ann can continue her own response, by its id and by the ids of its items.
         assert_eq!(respond(&replica, ANN, &next).status, 200, "{}", replica.log());
         let reference = json!({"input": [
             {"type": "item_reference", "id": item},
@@ -127,12 +127,12 @@ fn an_id_without_a_record_is_rejected_with_a_hint() {
     let got = respond(&second, ANN, &next);
     assert_eq!(got.status, 403);
     assert!(got.body.contains("send the conversation itself in `input`"), "{}", got.body);
-    // With the client's own credential, the provider decides.
+    // If the client sends its own credential, the provider decides whether it may continue.
     let own = "Authorization: Bearer sk-own\r\n";
     assert_eq!(respond(&second, own, &next).status, 200);
 }
 
-/// What one caller got in a response, and the requests that use it again.
+/// A response that one caller received, and requests that refer to something in that response.
 struct Case {
     path: &'static str,
     stream: bool,
@@ -243,7 +243,8 @@ fn containers_and_audio_responses_are_only_for_the_caller_that_received_them() {
             let got = send(BOB, &again);
             let sent = provider.requests().len();
             assert_eq!((got.status, sent), (403, 0), "{path} {again}: {}", got.body);
-            // The account of a client with its own credential is its own.
+            // Ann may use her own ids. A client with its own credential has an account of its own, so the proxy
+            // forwards its requests, too.
             for key in [ANN, "Authorization: Bearer sk-own\r\n"] {
                 send(key, &again);
                 assert_ne!(provider.requests().len(), 0, "{path} {stream} {key} {again}");

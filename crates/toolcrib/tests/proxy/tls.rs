@@ -1,4 +1,4 @@
-//! TLS between the proxy, its provider and its Redis: certificates are checked against the
+//! Tests of TLS between the proxy, its provider and its Redis. Certificates are checked against the certificate
 //! authorities of the system, or against those in `SSL_CERT_FILE`.
 
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
 const TURNS: usize = 10;
-/// Chat Completions, where searches are rounds of the proxy and need its state.
+/// Chat Completions, because there the proxy answers searches in hidden rounds, which need its state.
 const SCENARIO: Scenario = SCENARIOS[0];
 
 fn conversation() -> LongConversation {
@@ -22,7 +22,7 @@ fn conversation() -> LongConversation {
     LongConversation::new(SCENARIO, &tools, steps)
 }
 
-/// Terminates TLS for the server at `http://ADDRESS`.
+/// Starts a TLS terminator in front of the server at this `http://` URL.
 fn terminate_tls(url: &str) -> TlsTerminator {
     TlsTerminator::start(url.strip_prefix("http://").unwrap())
 }

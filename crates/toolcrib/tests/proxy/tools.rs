@@ -1,13 +1,14 @@
-//! Any number of tools of an imaginary company, the same on every run.
+//! Generates any number of tools of an imaginary company, the same on every run.
 //!
-//! The usual ones have three to twelve parameters, each with a description, like the tools of real MCP servers. The
-//! tiny ones have one or two and short descriptions, for the cases in which deferring saves nothing.
+//! Tools of the usual size have three to twelve parameters, each with a description, like the tools of real MCP
+//! servers. Tiny tools have one or two parameters and short descriptions, for the cases in which deferring saves
+//! nothing.
 
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;
 
-/// A tool, independent of the dialect.
+/// A tool, independent of the format of any API.
 #[derive(Clone, Debug)]
 pub(crate) struct Tool {
     pub(crate) name: String,
@@ -15,14 +16,14 @@ pub(crate) struct Tool {
     pub(crate) schema: Value,
 }
 
-/// How large the definition of a tool is.
+/// The size of a tool's definition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Size {
     Usual,
     Tiny,
 }
 
-/// A service, what it is, and the thing it keeps.
+/// Services, each with its name, its description and the kind of object that it stores.
 const SERVICES: [(&str, &str, &str); 40] = [
     ("calendar", "the team calendar", "event"),
     ("contacts", "the address book", "contact"),
@@ -88,7 +89,7 @@ const CAUTIONS: [&str; 4] = [
     "Needs the role of an editor; with fewer rights it fails and says which role is missing.",
 ];
 
-/// `count` tools, ten of each service at a time.
+/// Returns `count` tools. Consecutive tools belong to the same service, ten at a time.
 pub(crate) fn tools(count: usize, size: Size) -> Vec<Tool> {
     (0..count).map(|at| tool(at, size)).collect()
 }
@@ -128,7 +129,7 @@ fn tool(at: usize, size: Size) -> Tool {
     }
 }
 
-/// Parameters: a name, what it is for, and its schema.
+/// Parameters, each with its name, its description and its schema.
 const POOL: [(&str, &str, &str); 24] = [
     ("id", "Identifier of the THING, as a search or a list returned it.", r#"{"type":"string"}"#),
     ("title", "A short title, shown in lists.", r#"{"type":"string","maxLength":200}"#),
@@ -196,7 +197,7 @@ const POOL: [(&str, &str, &str); 24] = [
     ),
 ];
 
-/// Arguments that a tool takes: all that are required, and some that are not.
+/// Returns valid arguments for a tool: all required ones, and some optional ones.
 pub(crate) fn arguments(tool: &Tool, rng: &mut Rng) -> Value {
     let required = tool.schema["required"].as_array().unwrap();
     let properties = tool.schema["properties"].as_object().unwrap();
@@ -227,7 +228,7 @@ fn value(schema: &Value) -> Value {
     }
 }
 
-/// What a tool answers when an agent runs it.
+/// Returns the result of a tool when an agent runs it.
 pub(crate) fn run(name: &str, arguments: &Value) -> String {
     format!("{name} took {arguments}")
 }

@@ -1,4 +1,4 @@
-//! A client that requests a WebSocket.
+//! Tests of a client that requests a WebSocket.
 
 use serde_json::Value;
 use toolcrib_testkit::provider::{Options, Provider};

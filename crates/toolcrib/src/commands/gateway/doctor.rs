@@ -24,7 +24,7 @@ struct DoctorReport {
     tools: usize,
     /// Tokens of all complete tool definitions.
     tokens: usize,
-    /// Tokens of everything that clients see instead.
+    /// Tokens of everything that clients see instead of the complete definitions.
     shown: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DeferralDecision>,
@@ -75,7 +75,7 @@ impl From<ServerHealth> for ServerReport {
             ProtocolEra::Legacy => "handshake",
             ProtocolEra::Modern => "stateless",
         });
-        // Matched on rustls' message, because the error has already been turned into text.
+        // This searches for rustls' message, because the error is available only as text here.
         let is_unknown_authority =
             status.reason.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
         let hint = status.hint.or_else(|| match status.phase {
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let location = find_config(args.config.as_deref(), print_stderr)?;
     let config = load_config_with_servers(location.as_ref(), &args.overrides)?;
     let config_path = location.map(|location| location.path().display().to_string());
-    // An error in this section is left to `serve`, which reports it.
+    // An error in the `[proxy]` section is ignored here, because `serve` reports it.
     let proxy = config.sections.proxy.as_ref();
     let proxy_notes =
         proxy.map(|proxy| unsupported_mode_notices(proxy, &config.sections.gateway.settings));
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         Ok((rows, totals))
     })?;
     if let Some(file) = &args.config {
-        // The suggested `toolcrib login` must use the same config.
+        // The hint suggests `toolcrib login`, which must be run with the same config.
         let logins = rows.iter_mut().filter(|row| row.state == "needs login");
         for hint in logins.filter_map(|row| row.hint.as_mut()) {
             *hint = format!("{hint} --config {}", file.display());
@@ -166,7 +166,7 @@ fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // A pipe has no width of its own.
+        // The width of the output is unknown, because it is not a terminal.
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         table.set_width(columns.unwrap_or(DEFAULT_WIDTH));
     }

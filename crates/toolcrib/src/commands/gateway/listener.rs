@@ -107,8 +107,8 @@ impl Certificate {
         if now == self.written {
             return Ok(());
         }
-        // The two files are replaced one after the other. Between the two replacements they do not match, which is an
-        // error until the next refresh.
+        // The certificate and its key are replaced one after the other. In between, the two files do not match, which
+        // is an error until the next refresh.
         self.tls.replace(server_config(&self.files)?);
         self.written = now;
         tracing::info!("the certificate changed and is in use");

@@ -26,7 +26,8 @@ pub(super) fn start() {
     ));
     let colours = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
-    // Standard error may be closed. Reporting that on standard error would panic.
+    // If standard error is closed, writing a log line fails. By default, the logger would report that failure on
+    // standard error as well, and panic.
     let lines = lines.log_internal_errors(false).fmt_fields(debug_fn(field).delimited(" "));
     let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
 }
@@ -49,7 +50,7 @@ fn field(to: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Res
 fn escape(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
     for c in text.chars() {
         if c.is_control() || hidden(c).is_some() {
-            // `\n`, `\r` and `\t` by name, others by number.
+            // Writes `\n`, `\r` and `\t` by name, and all other escaped characters by number.
             write!(to, "{}", c.escape_default())?;
         } else {
             to.write_char(c)?;

@@ -28,8 +28,8 @@ pub(super) struct WatchedFile {
 }
 
 impl WatchedFile {
-    /// Remembers the content of a file that has just been loaded. The content is read here and not by the watching
-    /// task, which may start only after a change.
+    /// Remembers the content of a file that has just been loaded. The content is read here rather than by the task that
+    /// watches the file, because the file may change before that task starts.
     pub(super) fn new(location: Location) -> Self {
         Self { loaded: std::fs::read(location.path()).ok(), location }
     }
@@ -37,7 +37,7 @@ impl WatchedFile {
     /// Whether the content has changed since the file was last loaded.
     async fn has_changed(&mut self) -> bool {
         let now = tokio::fs::read(self.location.path()).await.ok();
-        // If the file is missing for a moment, it is being replaced.
+        // A missing file does not count as a change, because it is probably being replaced.
         if now.is_none() || now == self.loaded {
             return false;
         }
@@ -52,12 +52,12 @@ pub(super) struct ConfigWatch {
     pub(super) http: HttpSettings,
     /// The config file, if there is one.
     pub(super) file: Option<WatchedFile>,
-    /// The overrides and the vector table of the command line, which apply to every reloaded config.
+    /// The overrides and the vector table from the command line, which apply to every reloaded config.
     pub(super) command_line: (Overrides, Option<PathBuf>),
 }
 
-/// Reloads the gateway whenever the config file changes. `apply_elsewhere` applies the config to other parts first; if
-/// that fails, the config is not used at all. Also refreshes the listener, if there is one.
+/// Reloads the gateway whenever the config file changes. `apply_elsewhere` first applies the config to the parts
+/// outside the gateway; if that fails, the config is not used at all. Also refreshes the listener, if there is one.
 pub(super) async fn watch_config(
     gateway: Arc<Gateway>,
     mut watch: ConfigWatch,
@@ -125,7 +125,7 @@ impl ConfigWatch {
     }
 }
 
-/// The part of `[http]` that cannot change while the listener runs, and whether TLS is configured.
+/// Returns the part of `[http]` that cannot change while the listener runs, and whether TLS is configured.
 fn fixed(http: &HttpSettings) -> (HttpSettings, bool) {
     let changeable = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
     (changeable, http.tls.is_some())

@@ -41,7 +41,7 @@ impl ClientFolders {
         [self.config.clone(), mac, self.app_data.clone()].into_iter().flatten()
     }
 
-    /// The user's own files of a client.
+    /// Returns the paths of a client's files in the user's folders.
     pub(super) fn user_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let (home, config) = (self.home.as_ref(), self.config.as_ref());
         let below = |root: Option<&PathBuf>, names: &[&str]| -> Vec<PathBuf> {
@@ -74,7 +74,8 @@ impl ClientFolders {
         }
     }
 
-    /// The files of a client in the working folder. If that is the home folder, the user's own files are excluded.
+    /// Returns the paths of a client's files in the working folder. If the working folder is the home folder, the
+    /// user's own files are excluded.
     pub(super) fn project_files(&self, client: ClientKind) -> Vec<PathBuf> {
         let names: &[&str] = match client {
             ClientKind::ClaudeCode => &[".mcp.json"],

@@ -20,7 +20,7 @@ use crate::config::location::read_regular;
 use crate::config::{disabled_servers, yaml};
 use crate::output::Failure;
 
-/// The files of clients, and what was read from them.
+/// The clients' files that were found, and what was read from them.
 #[derive(Default)]
 pub(super) struct DiscoveredFiles {
     pub(super) found: Vec<FoundFile>,
@@ -81,7 +81,8 @@ pub(super) fn discover(
         let is_wanted = from.is_none_or(|from| from == client);
         for file in folders.user_files(client).into_iter().filter(|file| file.is_file()) {
             match read(client, &file, &folders.folder) {
-                // A project's server must not take the name of a server that any of the user's clients has.
+                // The names are reserved even if this client is not imported, because a project's server must not take
+                // the name of a server of any of the user's clients.
                 Ok(foreign) if !is_wanted => merge.reserve(foreign.names),
                 Ok(foreign) => files.add(foreign, file, SettingsOwner::User, merge),
                 Err((error, hint)) if is_wanted => {
@@ -140,7 +141,7 @@ impl DiscoveredFiles {
         merge: &mut ServerMerge,
     ) {
         let ImportedConfig { client, servers, disabled, names, mut warnings } = foreign;
-        // A file without servers may be, for example, the settings of an editor.
+        // A file without servers is not reported. It may be, for example, the settings of an editor.
         if servers.is_empty() && warnings.is_empty() {
             return;
         }
@@ -187,7 +188,8 @@ impl DiscoveredFiles {
     }
 }
 
-/// Resolves the paths of a project's server against the project's folder, and starts it there, as its client does.
+/// Resolves the relative paths of a project's server against the project's folder, and sets that folder as the one in
+/// which the server starts. The client that the file belongs to does the same.
 fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
     let Some(folder) = folder else { return server };
     let is_relative = |path: &str| !path.starts_with(['/', '~']) && !path.starts_with("${");

@@ -50,9 +50,9 @@ impl ServerMerge {
         self.reserved.extend(names);
     }
 
-    /// Adds a project's server, or returns why it cannot be imported. It is added as `anchored`, with paths resolved
-    /// against the project's folder. An existing server that equals either `read` or `anchored` counts as the same
-    /// server.
+    /// Adds a project's server, or returns why it cannot be imported. `read` is the server as the file defines it.
+    /// `anchored` is the same server with paths resolved against the project's folder, and this one is added. If an
+    /// existing server equals either of them, nothing is added.
     pub(super) fn add_project(
         &mut self,
         name: &str,
@@ -92,18 +92,19 @@ impl ServerMerge {
     }
 }
 
-/// The form of a name that is compared: case and surrounding whitespace do not count.
+/// Normalises a name for comparison, which ignores case and surrounding whitespace.
 fn lowercased(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
-/// Why a project's server must not have this name: it could be mistaken for another name, or for part of a message or a
-/// config.
+/// Returns why a project's server must not have this name. Such a name could be mistaken for another name, or for part
+/// of a message or a config.
 fn name_problem(name: &str) -> Option<&'static str> {
     if name.contains(['"', '[', ']']) || name.contains(char::is_control) {
         return Some("its name contains a quotation mark, a bracket or a control character");
     }
-    // Many letters of other scripts look like ASCII letters, and some characters are invisible.
+    // Such a name could imitate another name, because many letters of other scripts look like ASCII letters and some
+    // characters are invisible.
     let is_mixed = !name.is_ascii() && name.contains(|c: char| c.is_ascii_alphabetic());
     is_mixed.then_some("its name mixes ASCII letters with other characters, which may look alike")
 }

@@ -26,7 +26,7 @@ use target::Target;
 struct ImportReport {
     found: Vec<FoundFile>,
     broken: Vec<UnreadableFile>,
-    /// Files of the working folder that were not read.
+    /// Files in the working folder that were not read.
     left_out: Vec<SkippedFile>,
     /// The new servers, in the format of the config; literal secrets are `***`.
     toml: String,
@@ -101,7 +101,7 @@ fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Re
                 notes(file).join("\n"),
             ]);
         }
-        // Without `--write`, only the config is written to standard output.
+        // Without `--write`, standard output contains only the config, so the table goes to standard error.
         match write {
             Some(_) => output.line(&table.to_string())?,
             None => print_stderr(&format!("{table}\n")),

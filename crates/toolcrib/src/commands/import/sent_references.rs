@@ -8,7 +8,8 @@ use toolcrib_mcp::Secret;
 use toolcrib_mcp::config::{Server, Transport};
 use toolcrib_server::expand::is_variable_name;
 
-/// Returns a notice for each variable and each file. The contents are not read.
+/// Returns a notice for each variable and each file whose contents would be sent to the server. The contents are not
+/// read.
 pub(super) fn notices(name: &str, server: &Server) -> Vec<String> {
     let Transport::Http { url, headers, oauth } = &server.transport else { return Vec::new() };
     let secrets = headers.values().chain(&oauth.client_secret).map(Secret::expose);
@@ -18,7 +19,7 @@ pub(super) fn notices(name: &str, server: &Server) -> Vec<String> {
     sent.into_iter().map(|sent| format!("`{name}` sends {sent} to {origin}")).collect()
 }
 
-/// The variables and files that a text refers to, including those in default values.
+/// Returns the variables and files that a text refers to, including references in default values.
 fn references(text: &str) -> Vec<String> {
     let mut references = Vec::new();
     let mut rest = text;
@@ -41,7 +42,7 @@ fn references(text: &str) -> Vec<String> {
     references
 }
 
-/// The scheme and the host of a URL, with its references unexpanded.
+/// Returns the scheme and the host of a URL. References in the URL are not expanded.
 fn origin(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) if ["http", "https"].contains(&scheme) => {

@@ -1,8 +1,8 @@
 //! The value of a scalar: null, a boolean, a number or text.
 //!
-//! Follows the rules of YAML 1.1 as `PyYAML` applies them, with these differences: the number formats of YAML 1.2 are
-//! numbers, too (`1e3`, `-.5`, `0o17`). Dates stay text, and so do `1:30`, which is 90 in YAML 1.1, and numbers that JSON
-//! cannot represent (`.inf`, `.nan`). An integer of more than 64 bits becomes a float.
+//! Follows the rules of YAML 1.1 as `PyYAML` applies them, with these differences. The number formats of YAML 1.2
+//! (`1e3`, `-.5`, `0o17`) are numbers, too. Dates stay text, and so do `1:30`, which is 90 in YAML 1.1, and numbers
+//! that JSON cannot represent (`.inf`, `.nan`). An integer of more than 64 bits becomes a float.
 
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
@@ -59,7 +59,7 @@ fn integer(digits: &str) -> Option<i128> {
         [b'0'..=b'9', ..] => (10, digits),
         _ => return None,
     };
-    // `from_str_radix` would accept a sign.
+    // The digits are checked first, because `from_str_radix` would accept a sign.
     let is_plain = digits.chars().all(|c| c == '_' || c.is_digit(radix));
     i128::from_str_radix(&digits.replace('_', ""), radix).ok().filter(|_| is_plain)
 }
@@ -71,7 +71,7 @@ fn decimal(digits: &str) -> Option<f64> {
     let first = mantissa.trim_start_matches('.').bytes().next()?;
     let is_valid = first.is_ascii_digit()
         && mantissa.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'_' | b'.'))
-        // Without a point, a leading zero would mean an octal number, and octal numbers have no exponent.
+        // Without a point, a leading zero means an octal number, and octal numbers have no exponent.
         && (mantissa.contains('.') || !mantissa.starts_with('0') || mantissa == "0");
     let exponent: i32 = exponent.parse().ok().filter(|_| is_valid)?;
     format!("{}e{exponent}", mantissa.replace('_', "")).parse().ok()

@@ -1,4 +1,4 @@
-//! Ordinary documents and hostile ones.
+//! Tests of the YAML reader with ordinary and with hostile documents.
 
 #![allow(clippy::unwrap_used)]
 
@@ -73,10 +73,10 @@ fn documents_that_are_too_large_or_too_deep_are_rejected() {
     // This document is too deep only when the alias is expanded.
     let text = format!("a: &a {}\nb: [[[*a]]]\n", deep(MAX_DEPTH - 3));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));
-    // One long text with many aliases.
+    // This document is too large because many aliases refer to one long text.
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(40));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));
-    // Nested anchors: each keeps a copy of everything inside it.
+    // This document is too large because each of its nested anchors keeps a copy of everything inside it.
     let anchors = (0..100).map(|i| format!("&a{i} [")).collect::<Vec<_>>().concat();
     let text = format!("{anchors}{}{}", "x".repeat(1 << 20), "]".repeat(100));
     assert_eq!(parse(&text), Err(YamlError::TooLarge));

@@ -1,4 +1,4 @@
-//! The `claude-code` preset at an MCP client: docs/presets/claude-code.md names these tests.
+//! Tests of the `claude-code` preset as an MCP client sees it. docs/presets/claude-code.md names these tests.
 
 mod config;
 mod index;
@@ -36,7 +36,8 @@ fn session() -> Session {
     with("")
 }
 
-/// The description of the search tool, which contains the list of names in MCP: there is no message for it.
+/// Returns the description of the search tool. In MCP it contains the list of tool names, because there is no separate
+/// message for the list.
 fn index(session: &mut Session) -> String {
     session.listed("tool_search")["description"].as_str().unwrap().to_owned()
 }
@@ -74,7 +75,7 @@ fn tokens(value: &Value) -> usize {
     VocabularyCounter::exact(Vocabulary::O200k).count(&value.to_string())
 }
 
-/// On the sample catalog, with room for all names.
+/// Checks the token counts on the sample catalog, with a description limit that has room for all names.
 #[test]
 fn names_cost_a_few_percent_and_two_schemas_later_it_is_still_a_tenth() {
     let config = "preset = \"claude-code\"\n[gateway]\ndescription_chars = 20000\n";
@@ -145,7 +146,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema_and_loads_the_tool
     session.runs("slack__send_message", &json!({"channel": "#ops", "text": "Deployed."}));
 }
 
-// Texts of servers are data, not instructions.
+// Tests that texts of servers are treated as data, not as instructions.
 
 #[test]
 fn hidden_text_is_taken_out_of_the_metadata_and_logged() {

@@ -1,4 +1,4 @@
-//! The `everruns` preset at an MCP client: docs/presets/everruns.md names these tests.
+//! Tests of the `everruns` preset as an MCP client sees it. docs/presets/everruns.md names these tests.
 
 mod config;
 mod search;
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{CHANGED, Setup, numbered, tool};
 use crate::support::client::Era;
 
-/// Fifteen tools: just enough to be deferred. Tests of the library, `mcp` and `serve` share them.
+/// Returns fifteen tools, which is just enough for deferral. The tests of the library, `mcp` and `serve` share this
+/// sample.
 fn agent() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
@@ -22,14 +23,14 @@ fn with(tools: &[Value]) -> Setup {
     Setup::preset("everruns", &[("dev", tools)])
 }
 
-/// A definition under the name that the gateway's clients use.
+/// Returns a definition with the name under which the gateway exposes the tool.
 fn prefixed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     tool["name"] = format!("dev__{}", tool["name"].as_str().unwrap()).into();
     tool
 }
 
-// Activation.
+// Tests of activation: when tools are deferred at all.
 
 #[test]
 fn deferral_sets_in_at_fifteen_tools_and_not_at_fourteen() {
@@ -72,7 +73,7 @@ fn every_list_is_decided_again() {
     assert_eq!(session.stubs(), [""; 0]);
 }
 
-// Stubs.
+// Tests of stubs: how deferred tools are listed.
 
 #[test]
 fn a_deferred_tool_keeps_name_and_description_and_its_stub_says_what_to_ask() {
@@ -130,7 +131,7 @@ fn every_client_gets_the_same_tools() {
     assert_eq!(first[0]["inputSchema"]["properties"], json!({}));
 }
 
-/// Eighteen tools and the search tool: how many bytes the list and its schemas lose.
+/// Checks how much smaller the list and its schemas become in bytes, for eighteen tools and the search tool.
 #[test]
 fn a_list_of_nineteen_tools_shrinks_as_stated() {
     let text = include_str!("../../it/surfaces/agent.json").replace("input_schema", "inputSchema");
@@ -142,7 +143,7 @@ fn a_list_of_nineteen_tools_shrinks_as_stated() {
     );
     let mut listed = with(&tools).start().list();
     assert_eq!(listed.len(), 19);
-    // Only MCP has an output schema of the search tool.
+    // The output schema of the search tool is not counted, because it exists only in MCP.
     listed[18].as_object_mut().unwrap().remove("outputSchema");
     let mut full: Vec<Value> = tools.iter().map(prefixed).collect();
     full.push(listed[18].clone());
@@ -151,7 +152,7 @@ fn a_list_of_nineteen_tools_shrinks_as_stated() {
     assert!(list >= 39 && schemas >= 55, "list {list} %, schemas {schemas} %");
 }
 
-// Policies.
+// Tests of policies: which tools are deferred.
 
 #[test]
 fn a_tool_that_is_never_deferred_keeps_its_full_schema_and_needs_no_search() {

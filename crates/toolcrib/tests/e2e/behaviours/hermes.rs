@@ -1,4 +1,4 @@
-//! The `hermes` preset at an MCP client: docs/presets/hermes.md names these tests.
+//! Tests of the `hermes` preset as an MCP client sees it. docs/presets/hermes.md names these tests.
 
 mod config;
 mod search;
@@ -32,13 +32,13 @@ fn on(tools: &[Value]) -> Session {
     Setup::toml(ON, &[("acme", tools)]).start()
 }
 
-/// Three servers.
+/// Starts a gateway with the servers `github`, `calendar` and `slack`.
 fn session() -> Session {
     let (github, calendar, slack) = (github(), calendar(), slack());
     Setup::toml(ON, &[("github", &github), ("calendar", &calendar), ("slack", &slack)]).start()
 }
 
-/// Hermes' own file, with this under `tools.tool_search`.
+/// Writes Hermes' own config file, with `section` as the value of `tools.tool_search`.
 fn configured(section: &Value, tools: &[Value]) -> Setup {
     Setup::file("hermes.yaml", &[("acme", tools)], |commands| {
         let (name, command) = &commands[0];
@@ -56,7 +56,7 @@ fn configured(section: &Value, tools: &[Value]) -> Setup {
     })
 }
 
-/// Tools of about a thousand tokens each.
+/// Returns tools of about a thousand tokens each.
 fn thousands(count: usize) -> Vec<Value> {
     numbered(count, "t", &"word ".repeat(1_000))
 }
@@ -65,7 +65,7 @@ fn defers(session: &mut Session) -> bool {
     session.names() == BRIDGE
 }
 
-// Which tools are deferred.
+// Tests of which tools are deferred.
 
 #[test]
 fn tools_of_servers_are_deferred_even_under_a_core_name() {
@@ -84,7 +84,7 @@ fn more_tools_can_be_kept_in_full_with_a_setting() {
     assert_eq!((&answer["matches"], &answer["total_available"]), (&json!([]), &json!(2)));
 }
 
-// The bridge.
+// Tests of the bridge.
 
 #[test]
 fn the_bridge_is_three_plain_functions() {
@@ -186,7 +186,8 @@ fn a_cold_tool_takes_two_more_steps_and_a_known_one_none() {
     let arguments = json!({"day": "Monday"});
     let call = json!({"name": name, "arguments": arguments});
     assert_eq!(session.call("tool_call", &call)["structuredContent"], arguments);
-    // The server gets the real name and the arguments as written. A client that knows both needs no search.
+    // A client that already knows the real name and the arguments can call the tool without searching for it first,
+    // even in a new session.
     let mut restarted = session.restart();
     assert_eq!(restarted.call("tool_call", &call)["structuredContent"], arguments);
 }
@@ -209,7 +210,7 @@ fn instructions_say_search_then_describe_then_call() {
     assert!(session().instructions().unwrap().contains(expected));
 }
 
-// Activation.
+// Tests of activation: when tools are deferred at all.
 
 #[test]
 fn auto_activates_at_a_share_of_the_context_and_not_below() {
@@ -217,7 +218,8 @@ fn auto_activates_at_a_share_of_the_context_and_not_below() {
         let setup = configured(&json!({"threshold_pct": percent}), &thousands(15));
         defers(&mut setup.flags(&["--context", context]).start())
     };
-    // Fifteen tools of about a thousand tokens: a tenth of 100,000, and not of 300,000.
+    // Fifteen tools of about a thousand tokens are more than a tenth of a context window of 100,000 tokens, but less
+    // than a tenth of 300,000.
     assert!(decides(10, "100000") && !decides(10, "300000"));
     assert!(decides(3, "300000") && !decides(30, "100000"));
 }

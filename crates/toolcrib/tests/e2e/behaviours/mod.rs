@@ -1,4 +1,4 @@
-//! Every behaviour in docs/behaviours.md that an MCP client can see, through `toolcrib mcp`.
+//! Tests of every behaviour in docs/behaviours.md that an MCP client can see, through `toolcrib mcp`.
 //!
 //! A test defines the gateway's config and its servers' tools; then it lists, searches and calls like a client, and
 //! checks the results.
@@ -22,7 +22,7 @@ use crate::support::{Program, eventually, testkit_program};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// A tool with text parameters, of which the first `required` are required.
+/// Defines a tool whose parameters are all strings. The first `required` of them are required.
 fn tool(name: &str, description: &str, parameters: &[&str], required: usize) -> Value {
     let properties: serde_json::Map<String, Value> =
         parameters.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
@@ -31,17 +31,17 @@ fn tool(name: &str, description: &str, parameters: &[&str], required: usize) -> 
     json!({"name": name, "description": description, "inputSchema": schema})
 }
 
-/// Tools without parameters.
+/// Defines tools without parameters, each by its name and description.
 fn plain(tools: &[(&str, &str)]) -> Vec<Value> {
     tools.iter().map(|(name, words)| tool(name, words, &[], 0)).collect()
 }
 
-/// This many tools with one parameter each.
+/// Defines `count` tools with one parameter each.
 fn numbered(count: usize, stem: &str, description: &str) -> Vec<Value> {
     (0..count).map(|at| tool(&format!("{stem}{at}"), description, &["unit"], 1)).collect()
 }
 
-/// A gateway that is not running yet: a home with the files of its servers, and its arguments.
+/// A gateway that is not running yet: a home folder with the files of its servers, and its arguments.
 struct Setup {
     home: Home,
     file: PathBuf,
@@ -49,8 +49,8 @@ struct Setup {
 }
 
 impl Setup {
-    /// A config of Toolcrib's, and servers with their tools. A server is a name, which further lines of its section may
-    /// follow.
+    /// Writes a config in Toolcrib's own format, and servers with their tools. Each server is given by its name. The
+    /// name may be followed by a line break and further lines of the server's section.
     fn toml(text: &str, servers: &[(&str, &[Value])]) -> Self {
         let home = Home::new("");
         let mut text = text.to_owned();
@@ -63,12 +63,12 @@ impl Setup {
         Self { file: home.path().join("toolcrib.toml"), home, flags: Vec::new() }
     }
 
-    /// A preset, and servers with their tools.
+    /// Writes a config that names only a preset, and servers with their tools.
     fn preset(preset: &str, servers: &[(&str, &[Value])]) -> Self {
         Self::toml(&format!("preset = \"{preset}\""), servers)
     }
 
-    /// Another system's own file. `text` writes it, given the command of each server.
+    /// Writes another system's config file. `text` returns its content, given the command of each server.
     fn file(
         name: &str,
         servers: &[(&str, &[Value])],
@@ -84,7 +84,7 @@ impl Setup {
         Self { home, file, flags: Vec::new() }
     }
 
-    /// A JSON file with these keys, and the servers under `mcpServers`.
+    /// Writes a JSON file that contains `keys`, and the servers under `mcpServers`.
     fn json(name: &str, mut keys: Value, servers: &[(&str, &[Value])]) -> Self {
         Self::file(name, servers, |commands| {
             for (server, command) in commands {
@@ -108,7 +108,7 @@ impl Setup {
         program
     }
 
-    /// Why tools are deferred or not, according to `doctor`.
+    /// Runs `doctor` and returns its reason for deferring tools or not.
     fn doctor(&self) -> String {
         let program = self.command("doctor");
         let mut command = Command::new(&program[0]);
@@ -118,7 +118,7 @@ impl Setup {
         answer["decision"]["reason"].as_str().unwrap().to_owned()
     }
 
-    /// A client of the gateway, after every server has answered.
+    /// Starts the gateway, connects a client, and waits until every server has answered.
     fn start(self) -> Session {
         self.start_as("test", Era::Old)
     }
@@ -130,20 +130,21 @@ impl Setup {
         session
     }
 
-    /// A client of the gateway, whether or not its servers have answered.
+    /// Starts the gateway and connects a client, without waiting for the servers.
     fn connect(self, name: &str, era: Era) -> Session {
         let wire = Wire::stdio(&self.command("mcp"), self.home.path());
         Session { client: Client::named(name, wire, era), setup: self, changes: 0 }
     }
 }
 
-/// A server with these tools, which are in a file of its name.
+/// Returns the command of a server with these tools, which it reads from a file named after the server.
 fn program(home: &Home, name: &str, tools: &[Value]) -> Program {
     define(home, name, tools);
     testkit_program("faulty-server", &["--define", home.path().join(name).to_str().unwrap()])
 }
 
-/// Replaces the file atomically, so that the server never reads half of it.
+/// Writes the tools of a server to its file. The file is replaced atomically, so that the server never reads half of
+/// it.
 fn define(home: &Home, name: &str, tools: &[Value]) {
     let draft = home.path().join("draft");
     fs::write(&draft, Value::from(tools).to_string()).unwrap();
@@ -154,7 +155,7 @@ fn define(home: &Home, name: &str, tools: &[Value]) {
 struct Session {
     setup: Setup,
     client: Client,
-    /// Number of list changes received during calls.
+    /// Number of `list_changed` notifications received during calls.
     changes: usize,
 }
 
@@ -167,7 +168,8 @@ impl Session {
         });
     }
 
-    /// Restarts the gateway, with another client. Its servers' tools were saved, so the instructions include them.
+    /// Restarts the gateway and connects a new client. The gateway saved its servers' tools, so the instructions
+    /// include them.
     fn restart(self) -> Self {
         let Self { setup, mut client, .. } = self;
         client.kill();
@@ -191,7 +193,7 @@ impl Session {
         found.unwrap_or_else(|| panic!("`{name}` is not listed"))
     }
 
-    /// The parameters that a tool is listed with.
+    /// Returns the parameters of a tool as they are listed.
     fn parameters(&mut self, name: &str) -> Value {
         self.listed(name)["inputSchema"]["properties"].take()
     }
@@ -200,7 +202,7 @@ impl Session {
         self.parameters(name) == json!({})
     }
 
-    /// The tools that are listed as stubs.
+    /// Returns the names of the tools that are listed as stubs.
     fn stubs(&mut self) -> Vec<String> {
         let stub = |tool: &&Value| tool["inputSchema"]["properties"] == json!({});
         let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
@@ -220,26 +222,26 @@ impl Session {
         self.call(name, arguments)["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// A call that is refused; returns the refusal.
+    /// Makes a call that must be refused, and returns the refusal.
     fn refused(&mut self, name: &str, arguments: &Value) -> Value {
         let result = self.call(name, arguments);
         assert_eq!(result["isError"], true, "{result}");
         serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 
-    /// A call that runs: the test servers return the arguments.
+    /// Makes a call and checks that the tool ran. The test servers return the arguments as the result.
     #[track_caller]
     fn runs(&mut self, name: &str, arguments: &Value) {
         let result = self.call(name, arguments);
         assert_eq!(result["structuredContent"], *arguments, "{result}");
     }
 
-    /// A search that is answered in JSON.
+    /// Searches, and parses the reply, which must be JSON.
     fn search(&mut self, query: &str) -> Value {
         serde_json::from_str(&self.text("tool_search", &json!({"query": query}))).unwrap()
     }
 
-    /// The tools that a search finds, whatever the format of the reply.
+    /// Returns the names of the tools that a search finds, in any format of the reply.
     fn found(&mut self, query: &str) -> Vec<String> {
         self.found_with("tool_search", &json!({"query": query}))
     }
@@ -248,7 +250,6 @@ impl Session {
         names_in(&self.text(name, arguments))
     }
 
-    /// Replaces the tools of a server.
     fn define(&self, server: &str, tools: &[Value]) {
         define(&self.setup.home, server, tools);
     }
@@ -262,7 +263,7 @@ impl Session {
     }
 }
 
-/// The tool names in a reply.
+/// Returns the tool names in a reply.
 fn names_in(text: &str) -> Vec<String> {
     let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
     if let Ok(answer) = serde_json::from_str::<Value>(text) {

@@ -1,4 +1,4 @@
-//! The `opencode` preset at an MCP client: docs/presets/opencode.md names these tests.
+//! Tests of the `opencode` preset as an MCP client sees it. docs/presets/opencode.md names these tests.
 
 mod config;
 
@@ -8,7 +8,8 @@ use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use super::{Session, Setup, numbered, plain, tool};
 
-/// A coding agent's tools, and those of two servers. Tests of the library, `mcp` and `serve` share them.
+/// Returns the tools of a coding agent and of two servers. The tests of the library, `mcp` and `serve` share this
+/// sample.
 fn coding() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/opencode.json")).unwrap();
@@ -16,7 +17,7 @@ fn coding() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// Uses the tool names of the README.
+/// The server `dev` without a prefix, so that its tools have the names that the README uses.
 const BARE: &str = "dev\nprefix = \"\"\n";
 
 fn opencode(tools: &[Value]) -> Session {
@@ -25,7 +26,7 @@ fn opencode(tools: &[Value]) -> Session {
 
 const SEARCHES: [&str; 2] = ["tool_search", "tool_search_regex"];
 
-// The list.
+// Tests of the list of tools.
 
 #[test]
 fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_description() {
@@ -60,7 +61,8 @@ fn both_search_tools_are_always_there_and_never_find_themselves() {
     assert_eq!((session.list(), session.changes), (first, 0), "found tools do not change the list");
 }
 
-/// The gateway does not know the model, so every model gets the instructions that other providers' models need.
+/// The gateway does not know which model the client uses. So every model gets the stricter instructions, which are
+/// meant for models that are not Anthropic's.
 #[test]
 fn instructions_send_the_model_to_tool_search_and_forbid_calls_before() {
     let instructions = opencode(&coding()).instructions().unwrap();
@@ -103,7 +105,7 @@ fn a_list_of_long_descriptions_shrinks_as_stated() {
     assert!(listed.len() == 24 && percent >= 85, "{} tools, {percent} %", listed.len());
 }
 
-// Calling.
+// Tests of calls.
 
 #[test]
 fn a_tool_that_is_called_directly_runs_if_its_arguments_are_right() {
@@ -116,7 +118,7 @@ fn a_tool_that_is_called_directly_runs_if_its_arguments_are_right() {
     }
 }
 
-// Searching.
+// Tests of searches.
 
 #[test]
 fn an_answer_has_full_descriptions_and_parameter_schemas() {
@@ -155,7 +157,8 @@ fn only_names_and_descriptions_are_searched_for_words() {
     assert_eq!(session.found("Mail!"), ["mail_send"], "the parameters are not searched");
 }
 
-/// One word ten times against two equally rare words once each.
+/// One tool contains a single query word ten times. It competes with a tool that contains two equally rare query words
+/// once each.
 #[test]
 fn a_higher_k1_lets_repeated_words_count_for_more() {
     let often = "log ".repeat(10);

@@ -10,14 +10,14 @@ use super::wire::Wire;
 /// The protocol version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    /// 2025-11-25: a handshake, and questions as requests of the server.
+    /// 2025-11-25: the client makes a handshake, and a server asks questions by sending requests.
     Old,
-    /// 2026-07-28: every request is independent, and questions are results that require input.
+    /// 2026-07-28: every request is independent, and a server asks questions by returning a result that requires input.
     New,
 }
 
-/// A request's response, and the messages received in the meantime, in order. Ids and progress tokens are removed,
-/// because they belong to one hop.
+/// The response to a request, and the messages received in the meantime, in order. Ids and progress tokens are removed,
+/// because they differ between a direct connection and one through the gateway.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Exchange {
     pub(crate) answer: Value,
@@ -25,13 +25,13 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Everything, to be compared.
+    /// Returns the response and the messages as one value, for comparison.
     pub(crate) fn value(&self) -> Value {
         json!({"answer": self.answer, "heard": self.messages})
     }
 }
 
-/// A client, and its answers to questions.
+/// A test client that answers questions of servers automatically.
 pub(crate) struct Client {
     wire: Wire,
     era: Era,
@@ -39,14 +39,14 @@ pub(crate) struct Client {
     next: u64,
     messages: Vec<Value>,
     early: Vec<Value>,
-    /// The ids of requests for roots. A server sends them at any time and not as part of a call, so the call during
-    /// which they arrived may end first; then they are cancelled.
+    /// The ids of requests for roots. A server sends such a request at any time, not as part of a call. If the call
+    /// during which the request arrived ends first, the request is cancelled, and that cancellation is ignored.
     asked_for_roots: Vec<Value>,
     /// The result of `initialize`; empty in the stateless protocol.
     pub(crate) greeting: Value,
 }
 
-/// Every test client's answer to a server's question.
+/// Returns the answer that every test client gives to a server's question.
 fn answer(method: &str) -> Option<Value> {
     Some(match method {
         "elicitation/create" => {
@@ -58,7 +58,8 @@ fn answer(method: &str) -> Option<Value> {
             "model": "none",
             "stopReason": "endTurn",
         }),
-        // A folder that does not exist: `server-filesystem` serves existing roots instead of its arguments.
+        // This folder does not exist. If it existed, `server-filesystem` would serve it instead of the folder in its
+        // arguments.
         "roots/list" => json!({"roots": [{"uri": "file:///no/such/root", "name": "work"}]}),
         "ping" => json!({}),
         _ => return None,
@@ -71,17 +72,17 @@ fn capabilities() -> Value {
 }
 
 impl Client {
-    /// A client of a program that it starts itself.
+    /// Starts a program and connects a client to it over stdio.
     pub(crate) fn of(program: &Program, home: &Path, era: Era) -> Self {
         Self::named("test", Wire::stdio(program, home), era)
     }
 
-    /// A client of a server at an address.
+    /// Connects a client to a server at a URL.
     pub(crate) fn at(url: &str, era: Era) -> Self {
         Self::named("test", Wire::http(url), era)
     }
 
-    /// A client with a name, which some servers check.
+    /// Connects a client with this name. Some servers behave differently depending on the name.
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
         let mut client = Self::unconnected(name, wire, era);
         if era == Era::Old {
@@ -104,7 +105,7 @@ impl Client {
         }
     }
 
-    /// A session client that has not sent `initialized` yet.
+    /// Starts a handshake without completing it: the client has not sent `initialized` yet.
     pub(crate) fn greeted(wire: Wire) -> Self {
         let mut client = Self::unconnected("test", wire, Era::Old);
         client.greet();
@@ -120,7 +121,7 @@ impl Client {
         self.greeting = self.result("initialize", &hello);
     }
 
-    /// Ends the handshake.
+    /// Completes the handshake.
     pub(crate) fn say_initialized(&mut self) {
         self.wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         self.wire.listen();
@@ -134,7 +135,7 @@ impl Client {
         })
     }
 
-    /// Sends a request; its answer is waited for with [`Self::finish`].
+    /// Sends a request and returns its id. [`Self::finish`] waits for the response.
     pub(crate) fn start(&mut self, method: &str, params: Value) -> u64 {
         let message = self.message(method, params);
         self.wire.send(&message);
@@ -163,7 +164,7 @@ impl Client {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
     }
 
-    /// Waits for the message that answers a request, and answers questions in the meantime.
+    /// Waits for the response to a request, and answers questions in the meantime.
     pub(crate) fn finish(&mut self, id: u64) -> Value {
         loop {
             let at = self.early.iter().position(|message| message["id"] == id);
@@ -174,7 +175,7 @@ impl Client {
         }
     }
 
-    /// Reads the next message.
+    /// Reads the next message. Stores a response, and answers a question.
     fn read_message(&mut self) {
         let mut message = self.wire.receive();
         let Some(method) = message["method"].as_str().map(str::to_owned) else {
@@ -203,7 +204,7 @@ impl Client {
         if let Some(params) = params.as_object_mut() {
             params.remove("progressToken");
             params.remove("_meta");
-            // The SDK writes 1 as 1.0 here; JSON has one kind of number.
+            // The SDK writes 1 as 1.0 here, so all numbers are converted to floats before they are compared.
             for (_, value) in params.iter_mut().filter(|_| method == "notifications/progress") {
                 *value = value.as_f64().map_or_else(|| value.take(), Value::from);
             }
@@ -211,7 +212,7 @@ impl Client {
         self.messages.push(json!({"method": method, "params": params}));
     }
 
-    /// Sends a request, and answers questions in either protocol version, until there is a response.
+    /// Sends a request, and answers questions in either protocol version until the final response arrives.
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Exchange {
         let mut params_with_input = params.clone();
         self.messages.clear();
@@ -240,7 +241,7 @@ impl Client {
         answers
     }
 
-    /// Sends a request that must succeed.
+    /// Sends a request that must succeed, and returns its result.
     pub(crate) fn result(&mut self, method: &str, params: &Value) -> Value {
         let mut exchange = self.ask(method, params);
         assert!(exchange.answer.get("result").is_some(), "{method} {params}: {}", exchange.answer);
@@ -258,13 +259,12 @@ impl Client {
         self.call("tool_call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// The tools that are listed for this client.
     pub(crate) fn tools(&mut self) -> Vec<Value> {
         let mut list = self.result("tools/list", &json!({}));
         serde_json::from_value(list["tools"].take()).unwrap()
     }
 
-    /// Waits for a message of this method, and returns it.
+    /// Waits for a message with this method, and returns it.
     pub(crate) fn wait_for_message(&mut self, method: &str) -> Value {
         loop {
             let at = self.messages.iter().position(|message| message["method"] == method);
@@ -275,12 +275,12 @@ impl Client {
         }
     }
 
-    /// Number of messages of this method since the last request.
+    /// Returns the number of messages with this method since the last request.
     pub(crate) fn messages(&self, method: &str) -> usize {
         self.messages.iter().filter(|message| message["method"] == method).count()
     }
 
-    /// Ends the program behind it at once.
+    /// Kills the program that the client is connected to.
     pub(crate) fn kill(&mut self) {
         self.wire.kill();
     }

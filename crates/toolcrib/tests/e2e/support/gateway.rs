@@ -1,4 +1,4 @@
-//! The gateway under test: a home, a config, and both transports.
+//! The gateway under test: a home folder with a config, and connections over both transports.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ pub(crate) struct Home {
     folder: TempDir,
 }
 
-/// A running MCP server over HTTP: a gateway or a test server. Killed when dropped.
+/// A running MCP server over HTTP, which is a gateway or a test server. The process is killed when this is dropped.
 pub(crate) struct HttpServerProcess {
     pub(crate) url: String,
     log: NamedTempFile,
@@ -25,7 +25,7 @@ pub(crate) struct HttpServerProcess {
 }
 
 impl HttpServerProcess {
-    /// Its log so far.
+    /// Returns what the server has logged so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.log.path()).unwrap()
     }
@@ -36,14 +36,13 @@ pub(crate) const CONNECTIONS: [(&str, Era); 4] =
     [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
 
 impl Home {
-    /// A home with this config.
+    /// Creates a home folder with this config.
     pub(crate) fn new(config: &str) -> Self {
         let home = Self { folder: tempfile::tempdir().unwrap() };
         home.configure(config);
         home
     }
 
-    /// Replaces the config.
     pub(crate) fn configure(&self, config: &str) {
         fs::write(self.config(), config).unwrap();
     }
@@ -68,17 +67,17 @@ impl Home {
         program
     }
 
-    /// The command that clients put into their configs.
+    /// Returns the command that starts the gateway over stdio, as clients have it in their configs.
     pub(crate) fn mcp(&self) -> Program {
         self.command("mcp", &[])
     }
 
-    /// The command that checks every server and prints what it found as JSON.
+    /// Returns the command that checks every server and prints the report as JSON.
     pub(crate) fn doctor(&self) -> Program {
         self.command("doctor", &["--json"])
     }
 
-    /// Starts the gateway for one client over stdio.
+    /// Starts the gateway over stdio and connects a client to it.
     pub(crate) fn stdio(&self, name: &str, era: Era) -> Client {
         Client::named(name, Wire::stdio(&self.mcp(), self.path()), era)
     }
@@ -124,14 +123,15 @@ fn listening(log: &Path) -> String {
     })
 }
 
-/// The section of a config for a server that is started by a command, with `more` lines added to it.
+/// Returns the config section of a server that is started with a command. `more` contains further lines of the section.
 pub(crate) fn server(name: &str, program: &Program, more: &str) -> String {
     let mut text = format!("[servers.{name}]\ncommand = {}\n", json!(program[0]));
     let _ = writeln!(text, "args = {}\n{more}", json!(program[1..]));
     text
 }
 
-/// The section of a config for a server `late` with 40 tools, and the file that it waits for when it starts.
+/// Returns the config section of a server `late` with 40 tools, and the path of a file. The server starts only when
+/// this file exists.
 pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     let ready = home.path().join("ready");
     let program = testkit_program(
@@ -141,12 +141,12 @@ pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
-/// Deferral for any number of tools, so that clients see the bridge.
+/// Switches deferral on for any number of tools, so that clients see the bridge.
 pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
-/// No deferral, for any number of tools.
+/// Switches deferral off, so that clients see all tools in full.
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 
-/// Waits until every server behind a client is up: an empty search then reports none that is connecting or down.
+/// Waits until every server of the gateway is up. An empty search reports servers that are connecting or down.
 pub(crate) fn wait_until_ready(client: &mut Client) {
     eventually("all servers up", || {
         let reply = client

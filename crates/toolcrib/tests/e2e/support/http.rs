@@ -1,4 +1,5 @@
-//! Streamable HTTP without a library: one connection per message; every received message is sent to a channel.
+//! Streamable HTTP without a library. Each message is sent on its own connection, and every received message goes to a
+//! channel.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write as _};
@@ -9,7 +10,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A URL, and its session if there is one.
+/// The URL of a server, and the session id if there is a session.
 pub(crate) struct HttpEndpoint {
     host: String,
     path: String,
@@ -23,7 +24,8 @@ impl HttpEndpoint {
         Self { host: host.to_owned(), path: format!("/{path}"), session: Arc::default() }
     }
 
-    /// Sends a message with exactly this text; received messages are sent to the channel as they arrive.
+    /// Sends `message`, whose exact text is `body`. Messages that are received in response go to the channel as they
+    /// arrive.
     pub(crate) fn post_text(&self, message: &Value, body: &str, tell: Sender<Value>) {
         let mut head = self.head("POST");
         let _ =
@@ -79,7 +81,7 @@ impl HttpEndpoint {
     }
 }
 
-/// The headers that repeat parts of a stateless message.
+/// Returns the headers of a stateless request, which repeat parts of its message.
 fn standard(message: &Value) -> Vec<(&'static str, String)> {
     let params = &message["params"];
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
@@ -120,7 +122,7 @@ impl Response {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// Sends the message of each event to the channel until the stream ends.
+    /// Sends the message of each server-sent event to the channel until the stream ends.
     fn events(self, tell: &Sender<Value>) {
         for line in self.body.lines().map_while(Result::ok) {
             let Some(data) = line.strip_prefix("data:") else { continue };
@@ -135,7 +137,7 @@ impl Response {
     }
 }
 
-/// The body without the chunk framing.
+/// Reads the body of a response, without the chunk framing.
 struct Body {
     stream: BufReader<TcpStream>,
     chunked: bool,

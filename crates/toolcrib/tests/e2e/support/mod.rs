@@ -1,5 +1,5 @@
-//! Shared by all of these tests: where the peers are, a gateway with its own home, and clients that speak the protocol
-//! without a library.
+//! Code that all of these tests share: where the peers are installed, a gateway with its own home folder, and clients
+//! that speak the protocol without a library.
 
 pub(crate) mod client;
 pub(crate) mod gateway;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longer than anything here takes on a busy machine. Reaching it is a failure, never a way to wait.
+/// The time after which a test fails. It is longer than anything here takes on a busy machine, so a test must never
+/// rely on reaching it.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -22,14 +23,14 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A file below the folder that `scripts/install-peers` fills.
+/// Returns the path of a program or script that `scripts/install-peers` installed.
 pub(crate) fn peer(path: &str) -> String {
     let file = root().join(".tools/peers").join(path);
     assert!(file.exists(), "`{}` is missing; hint: run `scripts/install-peers`", file.display());
     file.to_str().unwrap().to_owned()
 }
 
-/// A server of `toolcrib-testkit`.
+/// Returns the path of a server of `toolcrib-testkit`.
 pub(crate) fn testkit(name: &str) -> String {
     let file = toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name);
     file.to_str().unwrap().to_owned()
@@ -38,21 +39,21 @@ pub(crate) fn testkit(name: &str) -> String {
 /// A command with its arguments.
 pub(crate) type Program = Vec<String>;
 
-/// A server written in JavaScript.
+/// Returns the command of a server written in JavaScript.
 pub(crate) fn node(script: &str, arguments: &[&str]) -> Program {
     let mut program = vec![peer("node_modules/.bin/node"), script.to_owned()];
     program.extend(arguments.iter().map(ToString::to_string));
     program
 }
 
-/// One of our own servers.
+/// Returns the command of a server of `toolcrib-testkit`, with arguments.
 pub(crate) fn testkit_program(name: &str, arguments: &[&str]) -> Program {
     let mut program = vec![testkit(name)];
     program.extend(arguments.iter().map(ToString::to_string));
     program
 }
 
-/// Polls until there is a value.
+/// Polls until `look` returns a value. Panics at the deadline.
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -64,7 +65,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// Compares two values, and reports the first difference.
+/// Asserts that two values are equal. Panics with the first difference.
 #[track_caller]
 pub(crate) fn assert_same(found: &Value, expected: &Value, what: &str) {
     if let Some((at, found, expected)) = difference(found, expected, String::new()) {

@@ -1,4 +1,4 @@
-//! The same server twice: called directly, and through the gateway.
+//! Calls the same server directly and through the gateway, to compare the results.
 
 use serde_json::Value;
 
@@ -6,14 +6,15 @@ use super::client::{Client, Era, Exchange};
 use super::gateway::{DEFERRED, Home, HttpServerProcess, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
-/// Maximum number of attempts with a server whose responses contain the time.
+/// Maximum number of attempts to get equal responses, because some servers' responses contain the time.
 const TRIES: usize = 20;
 
-/// Real servers may take longer to start on a busy machine than the gateway allows by default: they would be restarted
-/// again and again.
+/// Longer timeouts for real servers. On a busy machine they may start more slowly than the gateway allows by default,
+/// and would be restarted again and again.
 const PATIENT: &str = "start_timeout = 600\ncall_timeout = 600\n";
 
-/// A client of the server itself, and one of the gateway in front of another process of it.
+/// Two clients: one is connected to the server directly, the other to a gateway that runs a second process of the
+/// server.
 pub(crate) struct Pair {
     pub(crate) direct: Client,
     pub(crate) through: Client,
@@ -24,7 +25,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// `direct` starts the client of the server itself.
+    /// Starts both clients. `direct` starts the one that is connected to the server directly.
     pub(crate) fn new(
         name: &str,
         program: &Program,
@@ -40,7 +41,8 @@ impl Pair {
         Self { direct, through, name, connection, _gateway: gateway, _homes: [alone, home] }
     }
 
-    /// Calls a tool directly and through the gateway; the responses, and the messages in the meantime, must be the same.
+    /// Calls a tool directly and through the gateway. The responses must be the same, and so must the messages received
+    /// in the meantime.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) {
         let wire = format!("{}__{tool}", self.name);
@@ -52,14 +54,14 @@ impl Pair {
         assert_same(&through, &direct, &format!("{:?}: {tool} {arguments}", self.connection));
     }
 
-    /// Sends a request directly and through the gateway, with the names that each of them uses; the test compares the
-    /// responses.
+    /// Sends a request directly and through the gateway, and returns both responses. `direct` and `through` are the
+    /// parameters, because names differ between the server and the gateway.
     pub(crate) fn ask(&mut self, method: &str, direct: &Value, through: &Value) -> (Value, Value) {
         self.both(|client| client.ask(method, direct), |client| client.ask(method, through))
     }
 
-    /// Some responses contain the time: if the server itself does not answer the same before and after, everything is
-    /// sent again.
+    /// Sends a request directly, then through the gateway, then directly again. Some responses contain the time, so if
+    /// the two direct responses differ, all three requests are repeated.
     fn both(
         &mut self,
         mut direct: impl FnMut(&mut Client) -> Exchange,
@@ -76,7 +78,7 @@ impl Pair {
     }
 }
 
-/// The messages of the server itself, with the server's name in its questions, as the gateway adds it.
+/// Adds the server's name to the questions in a direct exchange, as the gateway does.
 fn attributed(mut exchange: Value, server: &str) -> Value {
     for message in exchange["heard"].as_array_mut().into_iter().flatten() {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
@@ -102,8 +104,8 @@ fn attributed(mut exchange: Value, server: &str) -> Value {
     exchange
 }
 
-/// What is compared: everything except fields that only the stateless protocol has, and messages that belong to no
-/// call.
+/// Returns the part of an exchange that is compared. Fields that only the stateless protocol has are removed, and so
+/// are messages that belong to no call.
 fn plain(mut exchange: Exchange) -> Value {
     if let Some(result) = exchange.answer.get_mut("result").and_then(Value::as_object_mut) {
         for mark in ["resultType", "ttlMs", "cacheScope"] {

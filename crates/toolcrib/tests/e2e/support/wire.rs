@@ -1,4 +1,4 @@
-//! The two transports, without a library that would hide what is really sent.
+//! The two transports, implemented without a library, because a library would hide what is really sent.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -18,7 +18,7 @@ enum Outgoing {
     Http(HttpEndpoint),
 }
 
-/// A connection: sends messages, and receives all messages in order of arrival.
+/// A connection, which sends messages and receives them in order of arrival.
 pub(crate) struct Wire {
     out: Outgoing,
     inbox: Receiver<Value>,
@@ -37,7 +37,8 @@ impl Drop for Process {
 }
 
 impl Wire {
-    /// Starts a program and exchanges messages with it, one per line. Its standard error is written to a file.
+    /// Starts a program and exchanges messages with it, one per line. The program's standard error is written to a
+    /// file.
     pub(crate) fn stdio(program: &Program, home: &Path) -> Self {
         let log = File::options().create(true).append(true).open(home.join("stderr")).unwrap();
         let mut child = Command::new(&program[0])
@@ -57,7 +58,7 @@ impl Wire {
         let arrived = sender.clone();
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
-                // Anything that is not JSON is an error, and the test should see it.
+                // A line that is not JSON is an error, so it is passed on as a string for the test to see.
                 let message = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 if arrived.send(message).is_err() {
                     return;
@@ -88,14 +89,14 @@ impl Wire {
         }
     }
 
-    /// Opens the stream for messages that an HTTP server sends on its own; over stdio it needs none.
+    /// Opens the stream for messages that an HTTP server sends on its own. Stdio needs no separate stream.
     pub(crate) fn listen(&self) {
         if let Outgoing::Http(transport) = &self.out {
             transport.listen(self.sender.clone());
         }
     }
 
-    /// The next message.
+    /// Waits for the next message.
     pub(crate) fn receive(&self) -> Value {
         match self.inbox.recv_timeout(DEADLINE) {
             Ok(message) => message,
@@ -104,7 +105,7 @@ impl Wire {
         }
     }
 
-    /// Ends the process behind it at once.
+    /// Kills the process that the wire is connected to.
     pub(crate) fn kill(&mut self) {
         self.process = None;
     }

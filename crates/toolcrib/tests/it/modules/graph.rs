@@ -1,4 +1,4 @@
-//! Which top-level modules of a crate use which others.
+//! The import graph of a crate: which of its top-level modules use which others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -7,17 +7,17 @@ use syn::Item;
 
 use super::paths::{Paths, imports, is_for_tests};
 
-/// What is defined in `lib.rs` itself is a module of this name.
+/// The name of the module for items that are defined in `lib.rs` itself.
 const ROOT: &str = "lib";
 
-/// For each module the modules that it uses, and the first file in which it does.
+/// For each module: the modules that it uses, and for each of those the first file that uses it.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) uses: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Graph {
-    /// The graph of a crate with these files, each with its path under `src`.
+    /// Builds the graph of a crate from its files, each with its path under `src`.
     pub(super) fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let parsed: Vec<File<'_>> =
             files.into_iter().map(|(path, text)| File::parse(path, text)).collect();
@@ -49,7 +49,8 @@ impl Graph {
         graph
     }
 
-    /// The shortest cycle, as `a -> b (a/file.rs) -> a (b.rs)`: after each module the file that uses it.
+    /// Returns the shortest cycle, as `a -> b (a/file.rs) -> a (b.rs)`. The file after each module is the one that uses
+    /// this module.
     pub(super) fn cycle(&self) -> Option<String> {
         let cycles = self.uses.keys().filter_map(|module| self.shortest_cycle_from(module));
         let shortest = cycles.min_by_key(Vec::len)?;
@@ -60,7 +61,7 @@ impl Graph {
         Some(text)
     }
 
-    /// The shortest path from a module through its imports back to itself.
+    /// Returns the shortest path from a module through its imports back to the module.
     fn shortest_cycle_from<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = VecDeque::from([module]);
@@ -84,9 +85,9 @@ impl Graph {
 
 /// One file of a crate.
 struct File<'a> {
-    /// Under `src`.
+    /// The path of the file, relative to `src`.
     path: &'a str,
-    /// The module that it is; empty for the root.
+    /// The path of the module that the file contains; empty for the root.
     module: Vec<String>,
     items: Vec<Item>,
 }
@@ -102,7 +103,7 @@ impl<'a> File<'a> {
         Self { path, module, items: parsed.items }
     }
 
-    /// The modules with files of their own that are compiled for tests only.
+    /// Returns the modules that are declared in this file and compiled only for tests.
     fn test_modules(&self) -> impl Iterator<Item = Vec<String>> + '_ {
         self.items.iter().filter(|item| is_for_tests(item)).filter_map(|item| match item {
             Item::Mod(item) => {
@@ -112,23 +113,23 @@ impl<'a> File<'a> {
         })
     }
 
-    /// The paths in its items. Imports of the root do not count as uses by the root: they only give names to what
-    /// others use.
+    /// Returns the paths in the items of this file. Imports in the root do not count as uses, because they only make
+    /// names available to other modules.
     fn paths(&self) -> Vec<Vec<String>> {
         let imports = |item: &&Item| self.module.is_empty() && matches!(item, Item::Use(_));
         Paths::in_items(&self.module, self.items.iter().filter(|item| !imports(item)))
     }
 }
 
-/// The meaning of `crate::name`.
+/// Resolves `crate::name` to a module.
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<String>,
-    /// What the root imports from a module, and which module that is.
+    /// Names that the root imports from a module of the crate, with the name of that module.
     imported: BTreeMap<String, String>,
-    /// What the root imports from other crates.
+    /// Names that the root imports from other crates.
     external: BTreeSet<String>,
-    /// What the root defines itself.
+    /// Names of items that are defined in the root.
     own: BTreeSet<String>,
 }
 
@@ -168,7 +169,7 @@ impl Names {
         names
     }
 
-    /// The module in which the root's `name` is defined.
+    /// Returns the module in which `crate::name` is defined.
     fn module_of(&self, name: &str) -> Option<&str> {
         let module = self.modules.get(name).or_else(|| self.imported.get(name));
         module.map(String::as_str).or_else(|| self.own.contains(name).then_some(ROOT))

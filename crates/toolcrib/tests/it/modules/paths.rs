@@ -1,16 +1,16 @@
 //! The paths in a Rust file that begin with `crate`, `super` or `self`, as paths from the crate's root.
 //!
-//! Code that is compiled only for tests is excluded. Macro arguments are not Rust syntax until the macro has run, so
-//! their tokens are read.
+//! Code that is compiled only for tests is excluded. The arguments of a macro may not be Rust syntax, so paths in them
+//! are found by reading the tokens.
 
 use syn::buffer::{Cursor, TokenBuffer};
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta, Token, UseTree};
 
-/// The paths in the items of a module.
+/// Collects the paths in the items of a module.
 pub(super) struct Paths {
-    /// The module at hand, from the crate's root.
+    /// The path of the current module from the crate's root.
     module: Vec<String>,
     found: Vec<Vec<String>>,
 }
@@ -40,7 +40,7 @@ impl Paths {
                     rest = &rest[1..];
                 }
             }
-            // Only at the root does a plain name mean a module, or what the root imports.
+            // A path that begins with a plain name can refer to a module of the crate only in the root.
             _ if from_root.is_empty() => {}
             _ => return,
         }
@@ -63,7 +63,7 @@ impl Paths {
         }
     }
 
-    /// Adds the path that begins with `path` and goes on at the cursor; returns where it ends.
+    /// Adds the path that begins with `path` and continues at the cursor. Returns the position after the path.
     fn add_path<'t>(&mut self, mut path: Vec<String>, mut cursor: Cursor<'t>) -> Cursor<'t> {
         while let Some(next) = after_colons(cursor) {
             if let Some((name, next)) = next.ident() {
@@ -150,7 +150,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// The paths that a `use` imports, and the name that each has here.
+/// Returns the paths that a `use` imports, each with the name that it has in this module.
 pub(super) fn imports(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     let one = |name: &str, here: &str| vec![(vec![name.to_owned()], here.to_owned())];
     match tree {
@@ -190,7 +190,7 @@ pub(super) fn is_for_tests(item: &Item) -> bool {
     attributes.iter().any(wants_tests)
 }
 
-/// Whether it is `#[cfg(test)]`, `#[cfg(doctest)]`, or one of them together with other conditions.
+/// Whether an attribute is `#[cfg(test)]` or `#[cfg(doctest)]`, possibly combined with other conditions.
 fn wants_tests(attribute: &Attribute) -> bool {
     fn is_test(condition: &Meta) -> bool {
         match condition {

@@ -1,4 +1,4 @@
-//! Chat Completions.
+//! The agent's side of Chat Completions.
 
 use serde_json::{Value, json};
 

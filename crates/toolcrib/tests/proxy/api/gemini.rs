@@ -1,4 +1,4 @@
-//! `generateContent` and `streamGenerateContent`.
+//! The agent's side of Gemini's `generateContent` and `streamGenerateContent`.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ impl ApiClient for Gemini {
                 } else if part["thought"] == true {
                     turn.thoughts.push_str(text(&part["text"]));
                 } else if text(&part["text"]).is_empty() {
-                    // The last event of a stream has a part without content, which the SDK drops.
+                    // The last event of a stream contains a part without content, which the SDK drops.
                     continue;
                 } else {
                     turn.text.push_str(text(&part["text"]));
@@ -83,8 +83,8 @@ impl ApiClient for Gemini {
         (parts.filter_map(|part| part.get_mut("functionCall")).collect(), "id")
     }
 
-    /// As in Gemini CLI 0.61: a missing id is invented, and the first call of a message gets a signature if it has
-    /// none. An existing id is prefixed with the tool's name.
+    /// Changes ids and signatures as Gemini CLI 0.61 does. It invents missing ids, and prefixes existing ids with the
+    /// tool's name. The first call of a message gets a signature if it has none.
     fn rewrite_ids(&self, turn: &mut ModelMessage, echo: &mut [Value], at: usize) {
         let parts = echo.iter_mut().filter_map(|entry| entry["parts"].as_array_mut()).flatten();
         let parts = parts.filter(|part| part.get("functionCall").is_some());

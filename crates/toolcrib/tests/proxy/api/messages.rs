@@ -1,4 +1,4 @@
-//! Messages.
+//! The agent's side of Anthropic's Messages API.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ impl ApiClient for Messages {
     fn tools(&self, tools: &[Tool]) -> Value {
         let tool = |tool: &Tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema});
         let mut tools: Vec<Value> = tools.iter().map(tool).collect();
-        // The complete list of tools is cached, as Anthropic's documentation advises.
+        // This marks the complete list of tools for caching, as Anthropic's documentation advises.
         if let Some(last) = tools.last_mut() {
             last["cache_control"] = json!({"type": "ephemeral"});
         }

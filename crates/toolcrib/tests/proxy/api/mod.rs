@@ -1,5 +1,5 @@
-//! An agent's side of each of the four APIs: its requests, how it reads responses, and what it adds to its history, as
-//! users of the official SDKs do.
+//! An agent's side of each of the four APIs: its requests, how it reads responses, and what it adds to its history. It
+//! does this as users of the official SDKs do.
 
 mod chat;
 mod gemini;
@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::tools::Tool;
 
-/// One of the APIs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Api {
     Chat,
@@ -22,7 +21,6 @@ pub(crate) enum Api {
 /// The system prompt of every agent.
 const SYSTEM: &str = "You are the company's assistant.";
 
-/// A request of an agent.
 pub(crate) struct AgentRequest<'a> {
     pub(crate) tools: &'a Value,
     pub(crate) history: &'a [Value],
@@ -40,7 +38,7 @@ pub(crate) struct ModelMessage {
     pub(crate) stop: String,
 }
 
-/// A call that the agent is to run.
+/// A call that the agent has to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -48,39 +46,40 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// Ids differ between conversations, so they are not compared.
+/// Compares calls without their ids, because ids differ between conversations.
 impl PartialEq for Call {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.arguments) == (&other.name, &other.arguments)
     }
 }
 
-/// A message, and the entries that it adds to the history.
+/// A message of the model, and the entries that it adds to the history.
 pub(crate) type ParsedResponse = (ModelMessage, Vec<Value>);
 
 /// The agent's side of an API.
 pub(crate) trait ApiClient {
-    /// The name of the history in a request.
+    /// Returns the key of the history in a request.
     fn history(&self) -> &'static str;
-    /// `tools`, as this API has them.
+    /// Converts the tools to the format of this API.
     fn tools(&self, tools: &[Tool]) -> Value;
-    /// The first entries of a history.
+    /// Returns the entries with which a history begins.
     fn initial_history(&self) -> Vec<Value> {
         Vec::new()
     }
-    /// A user message.
+    /// Returns the entry for a user message.
     fn user(&self, text: &str) -> Value;
-    /// The entries for tool results.
+    /// Returns the entries for tool results.
     fn results(&self, results: &[(&Call, String)]) -> Vec<Value>;
-    /// The path and body of a request.
+    /// Returns the path and the body of a request.
     fn request(&self, ask: &AgentRequest<'_>) -> (&'static str, Value);
     /// Reads a complete JSON response.
     fn whole(&self, body: &Value) -> ParsedResponse;
     /// Reads a streamed response.
     fn events(&self, events: &[Value]) -> ParsedResponse;
-    /// The calls among the history entries, and the key of their ids.
+    /// Returns the calls among these history entries, and the key under which each has its id.
     fn calls<'a>(&self, echo: &'a mut [Value]) -> (Vec<&'a mut Value>, &'static str);
-    /// Replaces the ids of the calls in message number `at`, here by the nine characters that some providers require.
+    /// Replaces the ids of the calls in message number `at`. By default, the new ids have nine digits, a length that
+    /// some providers require.
     fn rewrite_ids(&self, turn: &mut ModelMessage, echo: &mut [Value], at: usize) {
         let (calls, key) = self.calls(echo);
         for (position, (entry, call)) in calls.into_iter().zip(&mut turn.calls).enumerate() {
@@ -109,7 +108,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A result with the id of its call under this key; without it if the call has none.
+/// Adds the id of a call to its result, under this key. A call without an id adds nothing.
 fn with_call_id(mut result: Value, key: &str, call: &Call) -> Value {
     if !call.id.is_empty() {
         result[key] = call.id.as_str().into();
@@ -117,7 +116,7 @@ fn with_call_id(mut result: Value, key: &str, call: &Call) -> Value {
     result
 }
 
-/// Adds a piece to a field that is a string.
+/// Appends a piece of text to a string field.
 fn add(object: &mut Value, key: &str, piece: &Value) {
     object[key] = format!("{}{}", text(&object[key]), text(piece)).into();
 }

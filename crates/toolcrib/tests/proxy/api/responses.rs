@@ -1,4 +1,4 @@
-//! Responses, with the whole history in every request.
+//! The agent's side of the Responses API. The agent sends the complete history in every request.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! docs/presets/everruns.md through the proxy.
+//! Tests of docs/presets/everruns.md through the proxy.
 
 mod config;
 mod search;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::{Proxy, ProxyExchange, Setup, done, first_exchange, search, strings, tool};
 
-/// Fifteen tools: just enough to be deferred. Tests of the library, `mcp` and `serve` share them.
+/// Returns fifteen tools, which is just enough for deferral. The tests of the library, `mcp` and `serve` share this
+/// sample.
 fn agent() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/everruns.json")).unwrap();
@@ -129,7 +130,7 @@ fn rules_keep_a_tool_in_full_or_defer_it_from_the_threshold_on() {
 
 #[test]
 fn nothing_is_kept_in_full_that_no_rule_names() {
-    // Without a preset the proxy keeps what most agents use, such as `bash`, in full.
+    // Without a preset, the proxy sends tools that most agents use, such as `bash`, in full.
     let exchange = first_exchange(&everruns(), &agent());
     let stubs = agent()
         .iter()
@@ -155,7 +156,8 @@ fn an_agents_tools_shrink_by_as_much_as_everruns_says() {
         tools.iter().map(|tool| tool["input_schema"].to_string().len()).sum::<usize>()
     };
     let saved = |before: usize, after: usize| 100 * (before - after) / before;
-    // The note is not in the tools there, and in the search tool's description here.
+    // In everruns, the note is not part of the tools. In the proxy, it is in the description of the search tool, which
+    // both lists contain.
     let list = saved(size(&before), size(after));
     let schemas = saved(schemas(&before), schemas(after));
     assert!(list >= 39 && schemas >= 55, "list {list} %, schemas {schemas} %");

@@ -1,4 +1,4 @@
-//! docs/presets/hermes.md through the proxy.
+//! Tests of docs/presets/hermes.md through the proxy.
 
 mod activation;
 mod bridge;
@@ -11,7 +11,7 @@ use super::{Proxy, Setup, call, done, first_exchange, search, strings, tool};
 
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
 
-/// Two core tools, a plugin's and three servers' tools, named as Hermes names them.
+/// Returns two core tools, a plugin's tool and the tools of three servers, named as Hermes names them.
 fn session() -> Vec<Value> {
     vec![
         tool("terminal", "Run a shell command.", &["command"], 1),
@@ -24,7 +24,7 @@ fn session() -> Vec<Value> {
     ]
 }
 
-/// Hermes' file with these lines under `tool_search`.
+/// Writes Hermes' own file, with these lines under `tool_search`.
 fn configured(lines: &[&str]) -> Setup {
     let lines: Vec<String> = lines.iter().map(|line| format!("    {line}\n")).collect();
     Setup::file("hermes.yaml", format!("tools:\n  tool_search:\n{}", lines.concat()))
@@ -105,7 +105,7 @@ fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them
 
 #[test]
 fn the_three_bridge_tools_cost_about_300_tokens() {
-    // With the note, which is about 70 tokens and has no other place here.
+    // The figure includes the note of about 70 tokens, which in the proxy is part of the tools.
     let exchange = first_exchange(&on(), &session()[2..]);
     let tokens = exchange.number("x-toolcrib-tokens-after");
     assert!((250..=390).contains(&tokens), "{tokens}");

@@ -1,9 +1,8 @@
-//! The behaviours that docs/presets documents, through `toolcrib serve`: each test is named in a row of the table of
-//! its page.
+//! Tests of the behaviours that docs/presets documents, through `toolcrib serve`. Each test is named in a row of the
+//! table on its page.
 //!
-//! The model replies exactly as a test says, in Chat Completions unless the row is about another API, so that a test
-//! can check the bytes that reach the provider, what the model reads in answer to its calls, and what the client
-//! receives.
+//! The model replies exactly as a test says, in Chat Completions unless the row is about another API. So a test can
+//! check the bytes that reach the provider, the replies to the model's calls, and what the client receives.
 
 mod claude_code;
 mod everruns;
@@ -25,7 +24,7 @@ use crate::replica::Replica;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A proxy, its provider, and the conversation of one client.
+/// A running proxy, its provider, and the conversation of one client.
 struct Proxy {
     provider: Provider,
     replica: Replica,
@@ -34,26 +33,26 @@ struct Proxy {
     conversations: usize,
 }
 
-/// One request of the client: what the proxy sent to the provider for it, and its response.
+/// One request of the client: what the proxy sent to the provider, and the response that the client received.
 struct ProxyExchange {
     /// The body of the client's request.
     client_body: String,
     /// The bodies that were sent to the provider, one per round.
     sent: Vec<Value>,
-    /// The first of them, byte for byte.
+    /// The first body that was sent to the provider, byte for byte.
     first_body: Vec<u8>,
     response: Response,
 }
 
 impl Proxy {
-    /// Starts a proxy whose provider gives these answers, one to each request.
+    /// Starts a proxy whose provider gives these answers, one for each request.
     fn start(setup: &Setup, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         let provider = Provider::start(Options::responses(answers)).unwrap();
         let url = format!("http://{}", provider.address());
         let mut flags = vec!["--openai", &url, "--anthropic", &url, "--gemini", &url];
         let mut environment = Vec::new();
         if setup.real_hosts {
-            // Requests to these hosts go to the scripted provider as their HTTP proxy.
+            // The scripted provider is configured as the HTTP proxy, so it receives the requests to these hosts.
             flags = vec![
                 "--openai",
                 "http://api.openai.com",
@@ -69,7 +68,7 @@ impl Proxy {
         Self { provider, replica, setup: setup.clone(), history, conversations }
     }
 
-    /// Starts a conversation with these tools.
+    /// Starts a new conversation with these tools.
     fn ask(&mut self, tools: &[Value]) -> ProxyExchange {
         self.conversations += 1;
         let text = format!("Task number {}.", self.conversations);
@@ -77,7 +76,8 @@ impl Proxy {
         self.send(tools)
     }
 
-    /// Continues the conversation: adds a result for each call, or else another user message.
+    /// Continues the conversation. Adds a result for each call of the model, or another user message if there are no
+    /// calls.
     fn continue_with(&mut self, tools: &[Value]) -> ProxyExchange {
         let calls = self.history.last().and_then(|last| last["tool_calls"].as_array().cloned());
         for call in calls.iter().flatten() {
@@ -99,12 +99,12 @@ impl Proxy {
         exchange
     }
 
-    /// Continues the same conversation with another proxy, which does not have its state.
+    /// Continues the conversation with another proxy, which does not have the state of the first one.
     fn on_another_proxy(self, answers: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { history: self.history, ..Self::start(&self.setup, answers) }
     }
 
-    /// Sends any request.
+    /// Sends a request to this path, and returns the exchange.
     fn post(&self, path: &str, body: &Value) -> ProxyExchange {
         let before = self.provider.requests().len();
         let (url, headers) = (&self.replica.url, self.setup.headers);
@@ -118,7 +118,7 @@ impl Proxy {
 }
 
 impl ProxyExchange {
-    /// A number in a Toolcrib header of the response.
+    /// Returns the number in a header of the response.
     fn number(&self, header: &str) -> usize {
         self.response.header(header).unwrap().parse().unwrap()
     }
@@ -127,7 +127,7 @@ impl ProxyExchange {
         serde_json::from_str(&self.response.body).unwrap()
     }
 
-    /// Whether exactly one request reached the provider, byte-identical to the client's.
+    /// Whether the provider received exactly one request, with the client's body byte for byte.
     fn is_untouched(&self) -> bool {
         self.sent.len() == 1 && self.first_body == self.client_body.as_bytes()
     }
@@ -140,39 +140,37 @@ impl ProxyExchange {
         self.response.header("x-toolcrib-why").unwrap()
     }
 
-    /// The tools of a request to the provider.
+    /// Returns the tools in a request to the provider.
     fn tools(&self, round: usize) -> &[Value] {
         self.sent[round]["tools"].as_array().unwrap()
     }
 
-    /// The names of these tools.
+    /// Returns the names of the tools in a request to the provider.
     fn names(&self, round: usize) -> Vec<&str> {
         self.tools(round).iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
     }
 
-    /// The tool with this name.
+    /// Returns the tool with this name in a request to the provider.
     fn tool(&self, round: usize, name: &str) -> &Value {
         self.tools(round).iter().find(|tool| tool["function"]["name"] == name).unwrap()
     }
 
-    /// The parameters of a tool.
     fn schema(&self, round: usize, name: &str) -> &Value {
         &self.tool(round, name)["function"]["parameters"]
     }
 
-    /// The description of a tool.
     fn description(&self, round: usize, name: &str) -> &str {
         self.tool(round, name)["function"]["description"].as_str().unwrap()
     }
 
-    /// The reply to a call of Toolcrib's own tool, at the end of a request.
+    /// Returns the reply to a call of Toolcrib's own tool, which is the last message of a request to the provider.
     fn reply(&self, round: usize) -> &str {
         let last = self.sent[round]["messages"].as_array().unwrap().last().unwrap();
         assert_eq!(last["role"], "tool", "{last}");
         last["content"].as_str().unwrap()
     }
 
-    /// The calls that the client got.
+    /// Returns the calls that the client received.
     fn calls(&self) -> Vec<(String, String)> {
         let body = self.body();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -183,12 +181,12 @@ impl ProxyExchange {
     }
 }
 
-/// The model makes this call.
+/// A response in which the model makes this call.
 fn call(name: &str, arguments: &Value) -> CannedResponse {
     call_with_text(name, &arguments.to_string())
 }
 
-/// The model makes a call whose arguments are this text.
+/// A response in which the model makes a call with exactly this text as its arguments.
 fn call_with_text(name: &str, arguments: &str) -> CannedResponse {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let id = format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -197,12 +195,12 @@ fn call_with_text(name: &str, arguments: &str) -> CannedResponse {
     answer(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
 }
 
-/// The model searches.
+/// A response in which the model searches.
 fn search(query: &str) -> CannedResponse {
     call("tool_search", &json!({"query": query}))
 }
 
-/// The model ends its turn.
+/// A response in which the model ends its turn.
 fn done() -> CannedResponse {
     answer(&json!({"role": "assistant", "content": "Done."}), "stop")
 }
@@ -215,37 +213,37 @@ fn answer(message: &Value, stop: &str) -> CannedResponse {
     )
 }
 
-/// The first exchange of a conversation with these tools.
+/// Returns the first exchange of a conversation with these tools.
 fn first_exchange(setup: &Setup, tools: &[Value]) -> ProxyExchange {
     Proxy::start(setup, [done()]).ask(tools)
 }
 
-/// The replies to each of these calls of Toolcrib's own tools, each in its own conversation.
+/// Returns the replies to these calls of Toolcrib's own tools. Each call is made in its own conversation.
 fn replies(setup: &Setup, tools: &[Value], calls: &[(&str, Value)]) -> Vec<String> {
     let answers = calls.iter().flat_map(|(name, input)| [call(name, input), done()]);
     let mut proxy = Proxy::start(setup, answers);
     calls.iter().map(|_| proxy.ask(tools).reply(1).to_owned()).collect()
 }
 
-/// The replies to each of these searches, each in its own conversation.
+/// Returns the replies to these searches. Each search is made in its own conversation.
 fn search_replies(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<String> {
     let calls: Vec<_> =
         queries.iter().map(|query| ("tool_search", json!({"query": query}))).collect();
     replies(setup, tools, &calls)
 }
 
-/// The same replies, parsed as JSON.
+/// Returns the replies to these searches, parsed as JSON.
 fn search_json(setup: &Setup, tools: &[Value], queries: &[&str]) -> Vec<Value> {
     let texts = search_replies(setup, tools, queries);
     texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-/// The tool names in a list of a reply.
+/// Returns the tool names in the list `list` of a reply.
 fn names<'a>(answer: &'a Value, list: &str) -> Vec<&'a str> {
     answer[list].as_array().unwrap().iter().map(|hit| hit["name"].as_str().unwrap()).collect()
 }
 
-/// A tool with these text arguments, of which the first `required` are required.
+/// Defines a tool whose parameters are all strings. The first `required` of them are required.
 fn tool(name: &str, description: &str, arguments: &[&str], required: usize) -> Value {
     let function = json!({
         "name": name, "description": description, "parameters": strings(arguments, required),
@@ -259,7 +257,7 @@ fn strings(arguments: &[&str], required: usize) -> Value {
     json!({"type": "object", "properties": properties, "required": &arguments[..required]})
 }
 
-/// The warnings that the proxy logs when it starts, without their prefix.
+/// Returns the warnings that the proxy logs when it starts, without their prefix.
 fn warnings(setup: &Setup) -> Vec<String> {
     let log = Proxy::start(setup, []).replica.log();
     let warnings = log.lines().filter_map(|line| line.strip_prefix("warning: "));

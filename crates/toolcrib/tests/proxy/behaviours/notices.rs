@@ -1,4 +1,4 @@
-//! A mode that an API does not support: the log (once) and `doctor` say what is used instead.
+//! Tests of modes that an API does not support: the log (once) and `doctor` report which mode is used instead.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use super::{Proxy, Setup, done};
 use crate::behaviours::claude_code::session;
 
-/// A config, and the notices about it.
+/// Configs, each with the notices that it causes.
 const CASES: [(&str, &[&str]); 9] = [
     ("preset = 'default'", &[]),
     ("preset = 'hermes'", &[]),
@@ -51,7 +51,7 @@ const CASES: [(&str, &[&str]); 9] = [
     ),
 ];
 
-/// The notices about the LLM proxy, one per line.
+/// Returns the notices about the LLM proxy in a text, one per line.
 fn notices(text: &str) -> Vec<&str> {
     let lines =
         text.lines().filter_map(|line| line.find("the LLM proxy cannot").map(|at| &line[at..]));

@@ -1,4 +1,4 @@
-//! docs/presets/opencode.md through the proxy.
+//! Tests of docs/presets/opencode.md through the proxy.
 
 mod config;
 mod search;
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::{Proxy, Setup, call_with_text, done, first_exchange, search, tool};
 
-/// A coding agent's tools, and those of two servers. Tests of the library, `mcp` and `serve` share them.
+/// Returns the tools of a coding agent and of two servers. The tests of the library, `mcp` and `serve` share this
+/// sample.
 fn coding() -> Vec<Value> {
     let tools: Vec<(&str, &str, &str)> =
         serde_json::from_str(include_str!("../../../../../tests/samples/opencode.json")).unwrap();
@@ -116,7 +117,7 @@ fn a_client_with_a_tool_search_of_its_own_is_passed_untouched() {
     assert!(exchange.is_untouched());
 }
 
-/// Long descriptions and small schemas, as in the README's figures.
+/// The tools have long descriptions and small schemas, like those for which the README states its figures.
 #[test]
 fn a_coding_agents_tools_shrink_by_as_much_as_the_readme_says() {
     let tools: Vec<Value> =
@@ -139,7 +140,7 @@ fn a_coding_agents_tools_shrink_by_as_much_as_the_readme_says() {
             .sum();
         let after: usize = slots.iter().sum();
         assert!(after * 100 <= before * 20, "{after} of {before} bytes");
-        // Four characters a token, roughly.
+        // This estimates four characters per token.
         let slot = after / slots.len() / 4;
         assert!((30..=70).contains(&slot), "{slot} tokens");
     }

@@ -1,6 +1,5 @@
-//! The configuration of a proxy: a file and flags, and the model and headers of its clients' requests.
+//! The configuration of a proxy (a config file and flags), and the model and headers of its clients' requests.
 
-/// A configuration of the proxy.
 #[derive(Clone)]
 pub(super) struct Setup {
     pub(super) file: &'static str,
@@ -9,23 +8,22 @@ pub(super) struct Setup {
     pub(super) flags: Vec<&'static str>,
     pub(super) model: &'static str,
     pub(super) headers: &'static str,
-    /// Whether requests are sent to the providers' own host names, as which the scripted provider answers.
+    /// Whether requests are sent to the providers' own host names. The scripted provider then answers for these hosts.
     pub(super) real_hosts: bool,
 }
 
 impl Setup {
-    /// A `toolcrib.toml` with this preset, and these settings after it.
+    /// Uses a `toolcrib.toml` with this preset, followed by these settings.
     pub(super) fn preset(preset: &str, settings: &str) -> Self {
         Self::file("toolcrib.toml", format!("preset = '{preset}'\n{settings}"))
     }
 
-    /// A config file of this name.
+    /// Uses a config file with this name and text.
     pub(super) fn file(file: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { file, text, flags: Vec::new(), model: "gpt-5.2", headers: "", real_hosts: false }
     }
 
-    /// Adds flags.
     pub(super) fn flags(mut self, flags: &[&'static str]) -> Self {
         self.flags.extend(flags);
         self
@@ -37,7 +35,6 @@ impl Setup {
         self
     }
 
-    /// Sets the model of the requests.
     pub(super) fn model(mut self, model: &'static str) -> Self {
         self.model = model;
         self

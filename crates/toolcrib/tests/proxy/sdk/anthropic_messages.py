@@ -7,7 +7,7 @@ import office
 args = office.arguments()
 client = Anthropic(base_url=args.url, api_key="sk-client", max_retries=0)
 tools = [{"name": t["name"], "description": t["description"], "input_schema": t["schema"]} for t in office.tools(args.tools)]
-# Caches the complete list of tools, as Anthropic's documentation advises.
+# Marks the complete list of tools for caching, as Anthropic's documentation advises.
 tools[-1]["cache_control"] = {"type": "ephemeral"}
 messages = []
 turns = []

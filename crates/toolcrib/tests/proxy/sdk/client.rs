@@ -1,4 +1,4 @@
-//! The agents in Python, and the reports that they print.
+//! Runs the agents that are written in Python, and reads the reports that they print.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 /// An agent written with one of the official SDKs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Client {
-    /// `openai`, Chat Completions.
+    /// The SDK `openai` with Chat Completions.
     Chat,
-    /// `openai`, Responses, with the complete history in every request.
+    /// The SDK `openai` with Responses, with the complete history in every request.
     Responses,
-    /// `openai`, Responses, with `previous_response_id` in place of the history.
+    /// The SDK `openai` with Responses, with `previous_response_id` in place of the history.
     Chained,
-    /// `anthropic`.
+    /// The SDK `anthropic`.
     Anthropic,
-    /// `google-genai`, tools declared with JSON Schema.
+    /// The SDK `google-genai`, with tools declared in JSON Schema.
     Gemini,
-    /// `google-genai`, tools declared in Gemini's own schema language.
+    /// The SDK `google-genai`, with tools declared in Gemini's own schema language.
     GeminiSchema,
-    /// `google-genai` 2, which some agent frameworks still pin.
+    /// Version 2 of the SDK `google-genai`, which some agent frameworks still pin.
     OlderGemini,
 }
 
@@ -35,7 +35,7 @@ impl Client {
         Self::OlderGemini,
     ];
 
-    /// The Python environment that has its SDK.
+    /// Returns the Python environment in which the client's SDK is installed.
     fn environment(self) -> &'static str {
         if matches!(self, Self::OlderGemini) { "older-google" } else { "python" }
     }
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// The SDK's stop reason of a turn with calls, and of one without.
+    /// Returns the stop reason that the SDK reports for a turn with calls, and for a turn without calls.
     fn stops(self) -> [&'static str; 2] {
         match self {
             Self::Chat => ["tool_calls", "stop"],
@@ -64,12 +64,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs an agent against an API at `url` (without a path) and returns its report.
+/// Runs an agent against the API at `url`, which has no path, and returns the agent's report.
 pub(crate) fn run(client: Client, url: &str, stream: bool) -> Value {
     run_with(client, url, stream, &[])
 }
 
-/// The same with this number of tools, and only the first user message.
+/// Runs an agent with this number of tools and only the first user message, and returns its report.
 pub(crate) fn run_first(client: Client, url: &str, tools: usize) -> Value {
     run_with(client, url, false, &["--first", "--tools", &tools.to_string()])
 }
@@ -83,7 +83,7 @@ fn run_with(client: Client, url: &str, stream: bool, flags: &[&str]) -> Value {
     );
     let script =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/sdk").join(client.script());
-    // `-B`: no bytecode is written next to the sources. `timeout`: a client that hangs fails the test.
+    // With `-B`, Python writes no bytecode next to the sources. With `timeout`, a client that hangs fails the test.
     let mut command = Command::new("timeout");
     command.arg("300").arg(python).arg("-B").arg(script).arg(url).args(flags);
     if stream {
@@ -107,7 +107,8 @@ fn run_with(client: Client, url: &str, stream: bool, flags: &[&str]) -> Value {
     serde_json::from_slice(&finished.stdout).unwrap()
 }
 
-/// The part of a report that must be the same with and without Toolcrib: everything except ids and token counts.
+/// Returns the part of a report that must be the same with and without Toolcrib: everything except ids and token
+/// counts.
 pub(crate) fn visible(report: &Value) -> Value {
     let mut report = report.clone();
     for turn in report["turns"].as_array_mut().unwrap() {
@@ -121,14 +122,14 @@ pub(crate) fn visible(report: &Value) -> Value {
     report
 }
 
-/// All ids in a report: those of responses, then those of calls.
+/// Returns all ids in a report: first those of responses, then those of calls.
 pub(crate) fn ids(report: &Value) -> Vec<String> {
     let turns = || report["turns"].as_array().unwrap().iter();
     let calls = turns().flat_map(|turn| turn["calls"].as_array().unwrap());
     turns().chain(calls).map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The conversation of `office.py` as each SDK must see it.
+/// Returns the report that an agent must print about the conversation in `office.py`.
 pub(crate) fn expected(client: Client) -> Value {
     let model = match client {
         Client::Chat | Client::Responses | Client::Chained => "gpt-5.2",
@@ -152,7 +153,7 @@ pub(crate) fn expected(client: Client) -> Value {
                 turn["numbered"] = true.into();
             }
             Client::Anthropic => turn["items"] = kind("tool_use", "text"),
-            // The first call of a turn is signed.
+            // Gemini signs the first call of a turn. No turn here has more than one call, so all calls are signed.
             Client::Gemini | Client::GeminiSchema | Client::OlderGemini => {
                 turn["signed"] = calls.iter().map(|_| Value::from(true)).collect();
             }

@@ -54,7 +54,7 @@ for text in office.messages(args):
             "usage": {"input": last.usage_metadata.prompt_token_count, "output": last.usage_metadata.candidates_token_count},
             "signed": [bool(part.thought_signature) for part in parts if part.function_call],
         })
-        # A stream ends with a part without content, which is not sent back.
+        # A stream ends with a part without content, which must not be sent back.
         contents.append(types.Content(role="model", parts=[part for part in parts if part.function_call or part.text]))
         if not calls:
             break

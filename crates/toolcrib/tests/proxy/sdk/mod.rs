@@ -1,8 +1,9 @@
-//! Real SDKs as clients: `openai` (Chat Completions and Responses), `anthropic` and `google-genai`, each in an ordinary
-//! agent loop with 200 tools, with the scripted provider of `toolcrib-testkit`.
+//! Tests with real SDKs as clients: `openai` (Chat Completions and Responses), `anthropic` and `google-genai`. Each
+//! runs in an ordinary agent loop with 200 tools, against the scripted provider of `toolcrib-testkit`.
 //!
-//! The agents connect to `toolcrib serve`, which is in front of the provider. They need two of the tools, one of which
-//! is found in the middle. An SDK must see the calls of those tools and nothing else, streaming or not.
+//! The agents connect to `toolcrib serve`, which is in front of the provider. The model needs only a few of the tools,
+//! and one of them is in the middle of the list. An SDK must see the calls of those tools and nothing else, streaming
+//! or not.
 
 mod client;
 mod presets;
@@ -14,12 +15,12 @@ use toolcrib_testkit::provider::{Options, Provider};
 
 use crate::replica::Replica;
 
-/// A proxy in front of the provider.
+/// Starts a proxy in front of the provider. `more` contains further lines of its `[proxy]` section.
 fn proxy(provider: &Provider, more: &str) -> Replica {
     proxy_with_settings(provider, "", more)
 }
 
-/// The same with settings of the engine before `[proxy]`.
+/// Starts a proxy in front of the provider, with settings of the engine before the `[proxy]` section.
 fn proxy_with_settings(provider: &Provider, settings: &str, more: &str) -> Replica {
     let url = &provider.url;
     let upstreams = format!("openai = \"{url}\"\nanthropic = \"{url}\"\ngemini = \"{url}\"");
@@ -36,7 +37,7 @@ fn converse(client: Client) {
         let ids = ids(&report);
         let distinct: HashSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len(), "{ids:?}");
-        // The provider counts four bytes as a token, and the SDK must see the tokens of all rounds.
+        // The provider counts four bytes as one token. The SDK must see the sum of the tokens of all rounds.
         let counted: u64 = provider
             .requests()
             .iter()
@@ -46,7 +47,8 @@ fn converse(client: Client) {
         let turns = report["turns"].as_array().unwrap();
         let usage: u64 = turns.iter().filter_map(|turn| turn["usage"]["input"].as_u64()).sum();
         assert_eq!(usage, counted);
-        // The search result contained the schema of the tool, however the SDK spells its keys.
+        // The search result must contain the schema of the tool. This text is the same in every SDK, whereas the
+        // spelling of the schema's keys differs.
         let has_schema = |body: &[u8]| String::from_utf8_lossy(body).contains("Name of the city.");
         assert!(provider.requests().iter().any(|request| has_schema(&request.body)), "{client:?}");
         // There must have been hidden rounds, or the test would prove nothing.
@@ -55,7 +57,7 @@ fn converse(client: Client) {
     }
 }
 
-/// The same agents without a proxy see the expected conversation.
+/// Without a proxy, the same agents see the expected conversation.
 #[test]
 fn direct() {
     for client in Client::ALL {

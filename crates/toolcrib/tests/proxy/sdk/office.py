@@ -6,7 +6,7 @@ The same on every run, so that the reports of all SDKs can be compared.
 import argparse
 import json
 
-# Service: its description, the kind of object that it stores, and two fields of that object.
+# Each service has a description, the kind of object that it stores, and two fields of that object.
 SERVICES = {
     "calendar": ("the team calendar", "event", "starts_at", "location"),
     "contacts": ("the address book", "contact", "email", "phone"),
@@ -81,7 +81,7 @@ def tools(count=200):
         for verb, sentence, properties, required in actions(thing, first, second):
             schema = {"type": "object", "properties": properties, "required": required}
             made.append({"name": f"{service}__{verb}_{thing}", "description": f"{sentence} Part of {what}.", "schema": schema})
-    # Replaces a tool in the middle that the conversation does not need.
+    # This replaces a tool in the middle of the list that the conversation does not need.
     made[137] = FORECAST
     needed = ("weather__forecast", "calendar__create_event", "rooms__list_reservation")
     last = [tool for tool in made if tool["name"] in needed]
@@ -95,7 +95,7 @@ def run(name, arguments):
     return f"{name}: {json.dumps(arguments, sort_keys=True)}"
 
 
-# The user messages, each sent after the turn before it has ended. The scripted model reads the goals.
+# The user messages. Each is sent after the previous turn has ended. The scripted model reads the goals in them.
 MESSAGES = [
     'Shall I take an umbrella? goal: weather__forecast {"city":"Oslo","days":2}',
     'Then put it into my calendar. goal: calendar__create_event {"title":"Umbrella","starts_at":"tomorrow"} '

@@ -1,8 +1,8 @@
-//! Every preset through `serve`, with a real SDK in each API. The requests to the provider are compared, byte for byte,
-//! with a golden file; `UPDATE_GOLDEN=1` writes the files.
+//! Tests of every preset through `serve`, with a real SDK in each API. The requests to the provider are compared, byte
+//! for byte, with a golden file. `UPDATE_GOLDEN=1` writes the files.
 //!
-//! There are thirty tools, of which one is needed. The context window is small, so that a preset that defers above a
-//! share of it does so.
+//! There are thirty tools, and one of them is needed. The context window is small, so that presets which defer above a
+//! share of it do so.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -15,13 +15,13 @@ use super::proxy_with_settings;
 
 const TOOLS: usize = 30;
 
-/// The config of the proxy, without its upstreams.
+/// Returns the config of the proxy, without its upstreams.
 fn config(preset: Option<Preset>) -> String {
     let line = preset.map(|preset| format!("preset = '{preset}'\n")).unwrap_or_default();
     format!("{line}context = 8000\n")
 }
 
-/// The bodies that were sent to the provider, one per line.
+/// Runs an agent, and returns the bodies that were sent to the provider, one per line.
 fn sent(client: Client, preset: Option<Preset>) -> String {
     let provider = Provider::start(Options::default()).unwrap();
     let proxy = proxy_with_settings(&provider, &config(preset), "");
@@ -84,8 +84,8 @@ fn claude_code() {
     compare(Preset::ClaudeCode);
 }
 
-/// The golden files differ from each other, and without a `preset` line the requests are those of the default. So the
-/// tests above would fail if the line had no effect.
+/// Checks that the golden files differ from each other, and that requests without a `preset` line equal those of the
+/// default preset. So the other tests would fail if the line had no effect.
 #[test]
 fn each_preset_sends_different_requests() {
     for client in [Client::Chat, Client::Responses, Client::Anthropic, Client::Gemini] {

@@ -1,5 +1,5 @@
-//! The index of names under `claude-code`: how it is grouped and grows, and what it says about servers that are
-//! unavailable.
+//! Tests of the index of tool names under `claude-code`: how it is grouped, how it grows, and what it says about
+//! servers that are unavailable.
 
 use serde_json::json;
 
@@ -16,7 +16,8 @@ fn the_index_groups_names_by_server_and_sorts_them() {
     let before = index(&mut session);
     mixed.reverse();
     session.define("github", &mixed);
-    // One more tool shows that the new order has arrived.
+    // The new order alone does not change the index. So one more tool is added, to know that the gateway has received
+    // the new order.
     let more = [mixed, plain(&[("zip", "Packs.")])].concat();
     session.define("github", &more);
     session.client.wait_for_message(CHANGED);

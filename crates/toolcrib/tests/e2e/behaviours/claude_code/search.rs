@@ -1,4 +1,4 @@
-//! What a search under `claude-code` takes, finds and loads.
+//! Tests of search under `claude-code`: which queries it accepts, and what it finds and loads.
 
 use serde_json::{Value, json};
 

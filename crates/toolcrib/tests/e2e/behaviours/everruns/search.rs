@@ -1,4 +1,4 @@
-//! What a search under `everruns` finds, and how it ranks.
+//! Tests of search under `everruns`: what it finds, and how it ranks.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a session under `everruns` keeps, and how its tools are called.
+//! Tests of sessions under `everruns`: which state a session keeps, and how its tools are called.
 
 use serde_json::{Value, json};
 

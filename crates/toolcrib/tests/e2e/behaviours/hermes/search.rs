@@ -1,4 +1,4 @@
-//! What a search under `hermes` finds.
+//! Tests of what a search under `hermes` finds.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The index of names.
+//! Tests of the index of tool names that the preset adds to the prompt.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::CannedResponse;
@@ -51,7 +51,7 @@ fn a_providers_own_search_is_found_loaded_and_called() {
     assert_eq!(exchange.calls()[0].0, "mcp__github__search_code");
 }
 
-/// The proxy keeps no record of the announcement, so it writes the list again, in the same place.
+/// The proxy does not remember what it announced, so each request contains the current list, in the same place.
 #[test]
 fn a_later_servers_tools_are_in_the_list_of_the_next_request_and_the_array_stays() {
     let answers = [done(), search("figma components"), done()];
@@ -64,7 +64,7 @@ fn a_later_servers_tools_are_in_the_list_of_the_next_request_and_the_array_stays
     assert!(after.reply(1).contains("mcp__figma__search_design_system"));
 }
 
-/// In a conversation that the provider stores, the list is sent once, and again after it has changed.
+/// If the provider stores the conversation, the list is sent once, and again only after it has changed.
 #[test]
 fn a_list_that_changes_is_sent_again_to_a_conversation_that_the_provider_keeps() {
     let response = |at: usize| {
@@ -99,10 +99,10 @@ fn a_list_that_changes_is_sent_again_to_a_conversation_that_the_provider_keeps()
     assert!(user_text.contains("figma (1): mcp__figma__search_design_system"), "{user_text}");
     assert!(user_text.ends_with("\n\nAnd now?"), "{user_text}");
     assert_eq!(ask(Some(2), &all, items.clone()), items, "the list is not sent again");
-    // The same response is continued again with fewer tools, as a client does after an undo.
+    // The client continues from the same response once more, now with fewer tools, as after an undo.
     let back = ask(Some(2), &all[..4], items.clone()).to_string();
     assert!(back.contains(list) && !back.contains("figma"), "{back}");
-    // Nothing is known about a conversation that began without this proxy.
+    // The proxy knows nothing about a conversation that began without it, so it sends the list.
     let unknown = ask(Some(99), &all, items).to_string();
     assert!(unknown.contains("figma (1)"), "{unknown}");
 }

@@ -1,11 +1,11 @@
-//! What a search takes, finds and loads.
+//! Tests of search under `claude-code`: which queries it accepts, and what it finds and loads.
 
 use serde_json::{Value, json};
 
 use super::{Proxy, Setup, claude_code, done, first_exchange, search, session, tool};
 use crate::behaviours::{call, call_with_text, replies, search_replies, strings};
 
-/// The names of the tools in a block of definitions.
+/// Returns the names of the tools in a block of definitions.
 fn functions(answer: &str) -> Vec<String> {
     let lines = answer.lines().filter_map(|line| line.strip_prefix("<function>"));
     let function = |line: &str| {
@@ -16,7 +16,7 @@ fn functions(answer: &str) -> Vec<String> {
     lines.map(function).collect()
 }
 
-/// The tools that each of these queries loads.
+/// Checks which tools each query loads.
 fn loads(tools: &[Value], expected: &[(&str, &[&str])]) {
     let queries: Vec<&str> = expected.iter().map(|(query, _)| *query).collect();
     for (answer, (query, expected)) in

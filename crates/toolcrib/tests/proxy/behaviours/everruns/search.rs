@@ -1,17 +1,17 @@
-//! What a search finds, and how it ranks.
+//! Tests of search under `everruns`: what it finds, and how it ranks.
 
 use serde_json::{Value, json};
 
 use super::{Proxy, Setup, agent, done, everruns, is_stub, search, strings, tool};
 use crate::behaviours::{call, names, search_json};
 
-/// Tools that take nothing, deferred however few they are.
+/// Defines tools without parameters, and a setup that defers even a few tools.
 fn plain(tools: &[(&str, &str)]) -> (Setup, Vec<Value>) {
     let tools = tools.iter().map(|(name, words)| tool(name, words, &[], 0)).collect();
     (Setup::preset("everruns", "[activation]\nmode = 'on'"), tools)
 }
 
-/// The names that each of these queries finds.
+/// Checks which names each query finds.
 fn finds(tools: &[(&str, &str)], expected: &[(&str, &[&str])]) {
     let (setup, tools) = plain(tools);
     let queries: Vec<&str> = expected.iter().map(|(query, _)| *query).collect();

@@ -1,4 +1,4 @@
-//! What a conversation keeps, and how its tools are called.
+//! Tests of conversations under `everruns`: which state is kept, and how tools are called.
 
 use serde_json::{Value, json};
 

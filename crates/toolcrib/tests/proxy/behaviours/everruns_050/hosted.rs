@@ -1,4 +1,4 @@
-//! The provider's own search: which capability asks for it, and which models have it.
+//! Tests of the provider's own search: which capability requests it, and which models have it.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,8 @@ use crate::behaviours::ProxyExchange;
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 
-/// `openai_tool_search` or `claude_tool_search`, before an upstream that has what `native` says.
+/// Returns the setup that `openai_tool_search` and `claude_tool_search` stand for: a hosted search. `native` declares
+/// the features that the upstream supports.
 fn capability(native: &str) -> Setup {
     let mode = "hosted";
     let route = format!(
@@ -73,7 +74,7 @@ fn everruns_own_file_asks_for_the_providers_search_by_name() {
         let setup = Setup::file("everruns.json", config.to_string());
         for flags in [&["--preset", "everruns@0.50"][..], &[]] {
             let exchange = first_exchange(&setup.clone().flags(flags), &tools(20));
-            // Chat Completions has no search of its own.
+            // These requests use Chat Completions, which has no hosted search, so `bridge` is used instead.
             assert_eq!(exchange.mode(), mode, "{id} {flags:?}: {}", exchange.why());
         }
     }
@@ -88,8 +89,8 @@ fn other_transports_have_no_search_of_their_own() {
     assert_eq!(exchange.mode(), "bridge", "a host of which nothing is known: {}", exchange.why());
 }
 
-/// Hosts other than the providers' own are not trusted by a model's name, so the routes say which models
-/// have a search.
+/// On hosts other than the providers' own, the model's name does not prove that a hosted search exists. So the routes
+/// declare which models have one.
 #[test]
 fn automatic_search_is_the_providers_on_models_that_have_one_and_stubs_elsewhere() {
     let route = |models: &str, native: &str| {

@@ -1,10 +1,10 @@
-//! When tools are deferred.
+//! Tests of when tools are deferred under `hermes`.
 
 use serde_json::Value;
 
 use super::{Proxy, Setup, done, first_exchange, search, session, tool};
 
-/// So many tools of about a thousand tokens each.
+/// Returns `count` tools of about a thousand tokens each.
 fn thousands(count: usize) -> Vec<Value> {
     let words = "word ".repeat(970);
     (0..count).map(|at| tool(&format!("mcp_acme_t{at:02}"), &words, &["what"], 1)).collect()
@@ -14,7 +14,7 @@ fn hermes(context: &'static str) -> Setup {
     Setup::preset("hermes", "").flags(&["--context", context]).model("a-model")
 }
 
-/// The tokens of the tools that may be deferred, as the proxy counts them.
+/// Returns the tokens of the tools that may be deferred, as the proxy counts them.
 fn tokens(tools: &[Value]) -> usize {
     first_exchange(&hermes("100"), tools).number("x-toolcrib-tokens-before")
 }
@@ -82,7 +82,7 @@ fn where_the_context_is_not_known_twenty_thousand_tokens_decide() {
 
 #[test]
 fn below_the_threshold_the_array_passes_as_it_came_and_costs_nothing() {
-    // So many that our own settings would defer them.
+    // There are so many tools that Toolcrib's default settings would defer them.
     let mut tools = session();
     tools.extend(thousands(18));
     let exchange = first_exchange(&hermes("200000"), &tools);

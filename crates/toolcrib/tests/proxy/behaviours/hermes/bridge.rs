@@ -1,4 +1,4 @@
-//! The three bridge tools, and what becomes of calls through them.
+//! Tests of the three bridge tools, and of calls through them.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! What a search finds, and in which catalog.
+//! Tests of what a search under `hermes` finds, and in which catalog it searches.
 
 use serde_json::{Value, json};
 
 use super::{Proxy, call, done, on, search, session, strings, tool};
 use crate::behaviours::{names, replies, search_json};
 
-/// The names that each of these queries finds.
+/// Checks which names each query finds.
 fn finds(tools: &[Value], expected: &[(&str, &[&str])]) {
     let queries: Vec<&str> = expected.iter().map(|(query, _)| *query).collect();
     for (answer, (query, expected)) in search_json(&on(), tools, &queries).iter().zip(expected) {
@@ -140,7 +140,7 @@ fn tools_that_the_caller_may_not_see_do_not_move_a_rank() {
     );
 }
 
-/// Five rounds of searching are the most that one turn may have.
+/// One turn may contain at most five rounds of searching.
 #[test]
 fn a_model_that_only_searches_is_told_so_and_handed_the_schema() {
     let answers = (0..5).map(|_| search("meeting")).chain([done()]);

@@ -1,17 +1,17 @@
-//! What the two search tools find.
+//! Tests of what the two search tools find under `opencode`.
 
 use serde_json::{Value, json};
 
 use super::{Setup, coding, opencode, tool};
 use crate::behaviours::{replies, search_replies};
 
-/// The names of the tools that an answer in Markdown has.
+/// Returns the tool names in a reply in Markdown.
 fn headings(answer: &str) -> Vec<&str> {
     let headings = answer.lines().filter_map(|line| line.strip_prefix("### `"));
     headings.map(|line| line.trim_end_matches('`')).collect()
 }
 
-/// What a pattern finds.
+/// Searches with each pattern, and returns the replies.
 fn matches(patterns: &[&str]) -> Vec<String> {
     let calls: Vec<_> =
         patterns.iter().map(|pattern| ("tool_search_regex", json!({"pattern": pattern}))).collect();
@@ -93,8 +93,8 @@ fn five_tools_are_returned_at_most_unless_the_limit_is_raised() {
     assert_eq!(headings(&answers[0]).len(), 10);
 }
 
-/// Only names and descriptions are searched by words, and `k1` decides how much repeated words weigh
-/// against rare ones.
+/// A search by words covers only names and descriptions. `k1` decides how much repeated words weigh in comparison with
+/// rare words.
 #[test]
 fn words_rank_by_bm25_and_a_higher_k1_lets_repeated_words_count_for_more() {
     let tools = [
