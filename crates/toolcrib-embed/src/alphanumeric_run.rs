@@ -12,7 +12,7 @@ const MAX_PART_CHARS: usize = 64;
 /// Maximum size of a run, in bytes of UTF-8.
 pub(crate) const MAX_RUN_BYTES: usize = MAX_RUN_CHARS * 4;
 
-/// A run. It lives on the stack and is reused for the next run of the text.
+/// A run of letters and digits. It lives on the stack and is reused for the next run of the text.
 pub(crate) struct AlphanumericRun {
     bytes: [u8; MAX_RUN_BYTES],
     len: usize,
@@ -46,7 +46,7 @@ impl AlphanumericRun {
         self.parts > 1
     }
 
-    /// The parts in order. A finished run has at least one, and none is empty.
+    /// The parts in order. A finished run has at least one part, and no part is empty.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.part_ends[..self.parts].iter().map(move |end| {
@@ -78,7 +78,7 @@ impl AlphanumericRun {
         }
     }
 
-    /// Passes the run to `visit`, unless it is empty, and clears it.
+    /// Passes the run to `visit`, unless the run is empty, and clears it.
     pub(crate) fn finish(
         &mut self,
         visit: &mut impl FnMut(&Self) -> ControlFlow<()>,

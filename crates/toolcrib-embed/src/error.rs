@@ -14,7 +14,7 @@ pub enum Error {
     Truncated {
         /// The part that is incomplete.
         part: &'static str,
-        /// Size of the file up to the end of that part, in bytes.
+        /// Size that the file needs up to the end of that part, in bytes.
         needed: u64,
         /// Actual size of the file, in bytes.
         found: u64,
@@ -33,7 +33,7 @@ pub enum Error {
         /// Number of rows.
         rows: u64,
     },
-    /// The number of field weights is not the number of fields.
+    /// The number of field weights differs from the number of fields.
     #[error("{found} field weights, but {needed} are needed")]
     FieldWeights {
         /// Number of weights in the table.
@@ -47,7 +47,7 @@ pub enum Error {
         /// Offset of the first invalid byte.
         offset: usize,
     },
-    /// The number of vocabulary entries is not the number of rows.
+    /// The number of vocabulary entries differs from the number of rows.
     #[error("{entries} vocabulary entries for {rows} rows")]
     VocabularyLength {
         /// Number of lines in the vocabulary.
@@ -77,7 +77,7 @@ pub enum Error {
         /// Number of rows in the table.
         rows: usize,
     },
-    /// The number of token weights is not the number of tokens.
+    /// The number of token weights differs from the number of tokens.
     #[error("{found} token weights for {needed} tokens")]
     TokenWeights {
         /// Number of weights in the table.
@@ -88,7 +88,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the operator can do about it, in one line.
+    /// What the operator can do about the error, in one line.
     pub fn hint(&self) -> String {
         match self {
             Self::NotATable => "use a table that was written by `training/`".into(),

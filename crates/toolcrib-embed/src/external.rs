@@ -24,8 +24,8 @@ pub struct ExternalTable {
     pub tokenizer: Arc<dyn Tokenizer>,
 }
 
-/// Field weights for external tables, in the order of [`EmbeddedField`]. They are chosen and not learned, because
-/// published tables are trained on sentences and have no field weights.
+/// Field weights for external tables, in the order of [`EmbeddedField`]. They were chosen by hand, because published
+/// tables are trained on sentences and have no field weights.
 const FIELD_WEIGHTS: [f32; EmbeddedField::ALL.len()] = [1.0, 0.7, 1.0, 0.4, 0.3, 0.4];
 
 impl EmbeddingModel {

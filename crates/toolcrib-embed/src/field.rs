@@ -13,12 +13,12 @@ pub enum EmbeddedField {
     ParameterNames,
     /// The descriptions of the parameters.
     ParameterDescriptions,
-    /// The name of its server.
+    /// The name of the tool's server.
     Server,
 }
 
 impl EmbeddedField {
-    /// All fields, in order.
+    /// All fields, in the order of their weights in a table file.
     pub const ALL: [Self; 6] = [
         Self::Name,
         Self::Title,

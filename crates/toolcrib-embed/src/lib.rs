@@ -24,7 +24,7 @@
 //! pieces), `table_file` (the file format), [`EmbeddingModel`], [`Vector`], [`FlatIndex`], `simd` (the only
 //! module with `unsafe`). `external` is for tables whose tokenizer is in another crate.
 
-// Pure: see clippy.toml.
+// This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 // Sums have the same bits on every machine, so the tests compare floats exactly.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::float_cmp))]

@@ -11,7 +11,7 @@ use crate::{EmbeddedField, Error, FlatIndex, Vector};
 
 /// Maximum number of pieces of a query that are embedded. `training/` uses the same limit.
 const MAX_QUERY_PIECES: usize = 64;
-/// Maximum number of pieces that [`EmbeddingModel::pieces`] returns; no field has more.
+/// Maximum number of pieces that [`EmbeddingModel::pieces`] returns. No field has more.
 const MAX_LISTED_PIECES: usize = 512;
 
 /// A table with one vector for each word piece.
@@ -24,8 +24,8 @@ pub struct EmbeddingModel {
     /// For each piece, the factor from its int8 codes to floats in a query: the quantisation step of its row
     /// times the learned weight of the piece in queries.
     pub(crate) query_scales: Vec<f32>,
-    /// The same factor for tools. The two differ: `please` has a low weight in both, `get` a low weight in
-    /// queries and a higher one in tool names.
+    /// The same factor as `query_scales`, but for tools. The two differ: `please` has a low weight in both queries and
+    /// tools, `get` a low weight in queries and a higher one in tool names.
     pub(crate) tool_scales: Vec<f32>,
     /// The int8 codes, row by row; each byte is an i8.
     pub(crate) codes: Cow<'static, [u8]>,

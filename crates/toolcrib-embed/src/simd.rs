@@ -1,10 +1,10 @@
 //! Dot products and sums of int8 vectors, with the widest SIMD instructions of the CPU.
 //!
 //! This is the only module with `unsafe`: a function compiled for certain CPU features may be called only on a CPU that
-//! has them, which is known only at run time. The sum of a text is auto-vectorised. For scans, the compiler would
-//! reduce the lanes after each block, which takes more than twice as long, so the scan kernels use intrinsics. All
-//! kernels produce the same bits: integer sums are exact, and floats are multiplied and then added, component by
-//! component, never fused.
+//! has them, which is known only at run time. The loop that sums the vectors of a text is auto-vectorised. For scans,
+//! the compiler would reduce the lanes after each block, which takes more than twice as long, so the scan kernels use
+//! intrinsics. All kernels produce the same bits: integer sums are exact, and floats are multiplied and then added,
+//! component by component, never fused.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -13,7 +13,7 @@
 
 use std::sync::LazyLock;
 
-/// 64 int8 values, aligned to a cache line: the width of the widest register.
+/// 64 int8 values, aligned to a cache line. This is the width of the widest register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct Block(pub(crate) [i8; 64]);
@@ -30,7 +30,7 @@ pub(crate) struct ScanInput<'a> {
     pub(crate) vectors: &'a [Block],
     /// One scale per vector.
     pub(crate) scales: &'a [f32],
-    /// At least one block.
+    /// The blocks of the query. There is at least one.
     pub(crate) query: &'a [Block],
     pub(crate) query_scale: f32,
 }
@@ -47,7 +47,7 @@ impl ScanInput<'_> {
     }
 }
 
-/// An implementation for certain CPU features.
+/// An implementation of the vector operations for certain CPU features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
     /// The baseline features of the architecture; on ARM they include NEON.
@@ -67,7 +67,7 @@ impl Kernel {
         *BEST
     }
 
-    /// All kernels that this CPU supports, slowest first. Kernels must be obtained only from here.
+    /// All kernels that this CPU supports, slowest first. Kernels must be obtained only from this function.
     fn all() -> impl Iterator<Item = Self> {
         #[cfg(not(target_arch = "x86_64"))]
         let detected: [Option<Self>; 0] = [];
@@ -151,8 +151,8 @@ mod x86 {
 
     #[target_feature(enable = "avx2,avx512f,avx512vnni")]
     pub(super) fn scan_vnni(scan: ScanInput<'_>, out: &mut [f32]) {
-        // The instruction multiplies unsigned by signed bytes. Flipping the top bit of a code makes it unsigned
-        // and 128 too large, so the sum is too large by 128 times the sum of the query.
+        // The instruction multiplies unsigned bytes by signed bytes. Flipping the top bit of a code makes the code
+        // unsigned and 128 too large, so the result is too large by 128 times the sum of the query's codes.
         let codes = scan.query.iter().flat_map(|block| block.0);
         let surplus = 128 * codes.map(i32::from).sum::<i32>();
         let top = _mm512_set1_epi8(i8::MIN);

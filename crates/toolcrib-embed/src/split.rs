@@ -8,9 +8,9 @@
 //! 2. Each character is lower-cased and decomposed (NFD), and accents (category Mn) are dropped.
 //! 3. Letters, digits and other combining marks form runs. All other characters separate runs and are
 //!    dropped. Each ideograph is a separate run.
-//! 4. The first 256 characters of a run are used, and of each part in them the first 64.
+//! 4. Only the first 256 characters of a run are used. Of each part among them, only the first 64 are used.
 //! 5. The words of a run are its parts, unless the vocabulary has the run as one word: `GitHub` is `github`.
-//!    The caller has the vocabulary and decides that, so it receives the run together with its parts.
+//!    The caller has the vocabulary and makes this decision, so it receives the run together with its parts.
 
 use std::iter::once;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::alphanumeric_run::AlphanumericRun;
 
 /// Marks the beginning of a camel-case part while the text is folded. If the text itself contains this control
-/// character, a space replaces it first; both are separators.
+/// character, it is first replaced by a space, which is a separator as well.
 const PART_MARK: char = '\u{1f}';
 
 /// Calls `visit` with every run of `text`, in order, until `visit` breaks. Each part is valid UTF-8.
@@ -36,7 +36,7 @@ pub(crate) fn each_run(
     }
 }
 
-/// The fast path for ASCII, which is nearly all text of catalogs: it needs no decomposition or allocation.
+/// The fast path for ASCII, which needs neither decomposition nor allocation. Nearly all text in catalogs is ASCII.
 fn each_run_ascii(
     text: &[u8],
     visit: &mut impl FnMut(&AlphanumericRun) -> ControlFlow<()>,
@@ -221,12 +221,12 @@ mod tests {
     fn a_run_is_cut_to_256_characters() {
         assert_eq!(words(&"Issue".repeat(60)), [vec!["issue"; 51], vec!["i"]].concat());
         assert_eq!(words(&"Ünion".repeat(60)), [vec!["union"; 51], vec!["u"]].concat());
-        // A part begins every two characters, and no part is empty.
+        // The text has a new part after every two characters, and no part is empty.
         assert_eq!(words(&"xY".repeat(150)), [vec!["x"], vec!["yx"; 127], vec!["y"]].concat());
         // Characters beyond the limit of a part count towards the limit of the run.
         let long = "x".repeat(250) + "LongName now";
         assert_eq!(words(&long), [&"x".repeat(64), "long", "na", "now"]);
-        // The combining dot above is dropped and does not count.
+        // The combining dot above is dropped and does not count towards the limits.
         let marked = "ė".repeat(255) + "AB";
         assert_eq!(words(&marked), ["e".repeat(64).as_str(), "a"]);
     }

@@ -1,9 +1,17 @@
 //! The file format of a table of vectors.
 //!
-//! All numbers are little-endian. In order: the magic bytes `TCRIBEM2`; four u32 (dimensions, rows, bytes of
-//! the vocabulary, number of field weights); the field weights as f32; the vocabulary, one entry per line; for
-//! each row its scale in queries as f32; for each row its scale in tools as f32; the rows as int8. The lengths
-//! in the header are untrusted, so each is checked against the size of the file before it is used.
+//! All numbers are little-endian. The parts are, in order:
+//!
+//! - the magic bytes `TCRIBEM2`
+//! - four u32: the number of dimensions, the number of rows, the size of the vocabulary in bytes, and the number of
+//!   field weights
+//! - the field weights as f32
+//! - the vocabulary, one entry per line
+//! - for each row, its scale in queries as f32
+//! - for each row, its scale in tools as f32
+//! - the rows as int8
+//!
+//! The lengths in the header are untrusted, so each is checked against the size of the file before it is used.
 
 use std::borrow::Cow;
 
@@ -20,7 +28,7 @@ pub(crate) const MAX_DIMS: u64 = 4096;
 pub(crate) struct TableFile {
     pub(crate) dims: usize,
     pub(crate) field_weights: [f32; EmbeddedField::ALL.len()],
-    /// One entry per line.
+    /// The vocabulary, with one entry per line.
     pub(crate) vocabulary: Cow<'static, str>,
     /// One scale per row, for queries.
     pub(crate) query_scales: Vec<f32>,
@@ -31,7 +39,7 @@ pub(crate) struct TableFile {
 }
 
 impl TableFile {
-    /// Parses a file. Vocabulary and codes are not copied if the bytes are `'static`.
+    /// Parses a file. The vocabulary and the codes are not copied if the bytes are `'static`.
     pub(crate) fn parse(bytes: Cow<'static, [u8]>) -> Result<Self, Error> {
         let mut rest = ByteCursor { bytes, taken: 0 };
         let magic = rest.take("magic", MAGIC.len() as u64);
@@ -139,7 +147,7 @@ mod tests {
         TableFile::parse(Cow::Owned(file.to_vec()))
     }
 
-    /// The same file with the number at position `at` of its header replaced.
+    /// The file of [`file`], with the number at position `at` of its header replaced.
     fn with_header(at: usize, number: u32) -> Vec<u8> {
         let mut file = file();
         file[8 + at * 4..][..4].copy_from_slice(&number.to_le_bytes());

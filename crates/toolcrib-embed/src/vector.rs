@@ -8,8 +8,8 @@ use crate::simd::Block;
 pub struct Vector(Box<[f32]>);
 
 impl Vector {
-    /// Scales `values` to length 1. Returns the zero vector if they cannot be scaled: if there are none, all
-    /// are zero, or the length is not a normal f32 (too small, too large or not a number).
+    /// Scales `values` to length 1. Returns the zero vector if this is impossible: there are no values, all values are
+    /// zero, or the length is not a normal f32 (too small, too large or not a number).
     pub fn normalised(mut values: Vec<f32>) -> Self {
         let square = dot_product(&values, &values);
         // A subnormal square has lost precision, so the length would be wrong.
@@ -35,8 +35,8 @@ impl Vector {
         dot_product(&self.0, &other.0)
     }
 
-    /// Converts to int8. The step is 1/127 of the largest component; each component is off by at most half a
-    /// step.
+    /// Converts the components to int8. The step is 1/127 of the largest absolute value, so each component is off by at
+    /// most half a step.
     pub fn quantised(&self) -> QuantisedVector {
         let (scale, codes) = quantise(&self.0);
         let mut blocks = vec![Block::ZERO; self.0.len().div_ceil(Block::LEN)].into_boxed_slice();

@@ -76,7 +76,7 @@ const FREE: u32 = u32::MAX;
 pub(crate) struct PieceVocabulary {
     /// All entries, joined by newlines.
     text: Cow<'static, str>,
-    /// Where each entry begins in `text`, and where another one after the last would begin.
+    /// Where each entry begins in `text`, followed by where an entry after the last one would begin.
     starts: Vec<u32>,
     slots: Vec<HashSlot>,
     /// Length of the longest beginning or continuation of a word, in bytes. Longer pieces are not looked up.
@@ -149,7 +149,7 @@ impl PieceVocabulary {
         }
     }
 
-    /// The text of the entry of a row.
+    /// The vocabulary entry of a row.
     pub(crate) fn entry(&self, row: u32) -> &str {
         let row = row as usize;
         &self.text[self.starts[row] as usize..self.starts[row + 1] as usize - 1]
@@ -170,7 +170,7 @@ impl PieceVocabulary {
     }
 }
 
-/// The upper half of a hash; the lower bits choose the slot.
+/// The upper half of a hash. The lower bits of the hash choose the slot.
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

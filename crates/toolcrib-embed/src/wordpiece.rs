@@ -1,11 +1,11 @@
 //! Splits words into pieces that have a row in the table.
 //!
-//! A run with several camel-case parts is one word if the vocabulary has it as a word, and one word per part
-//! otherwise. So `GitHub` and `github` are the same word, while `createIssue` is two words.
+//! If the vocabulary contains a run with several camel-case parts as one word, the run is one word. Otherwise each part
+//! is a word. So `GitHub` and `github` are the same word, while `createIssue` is two words.
 //!
-//! A word is split greedily, longest piece first, as in BERT's `WordPiece`, with one difference: if no piece
-//! fits, one character is skipped instead of the entire word. Two adjacent words that form a phrase of the
-//! vocabulary produce the row of the phrase in addition to their own rows.
+//! A word is split greedily, longest piece first, as in BERT's `WordPiece`, with one difference: if no piece fits, one
+//! character is skipped instead of the entire word. Two adjacent words that form a phrase of the vocabulary produce the
+//! row of the phrase in addition to their own rows.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ pub(crate) fn each_row(
     visit: &mut impl FnMut(u32) -> ControlFlow<()>,
 ) {
     let mut previous = PreviousWord { bytes: [0; MAX_RUN_BYTES], len: 0 };
-    // The caller knows when its visitor has stopped, so the result is not returned.
+    // The result is ignored, because the caller knows whether its `visit` has stopped.
     let _ = split::each_run(text, &mut |run| {
         if let Some(row) = row_of_one_word(vocabulary, run) {
             visit(row)?;
@@ -40,7 +40,7 @@ fn row_of_one_word(vocabulary: &PieceVocabulary, run: &AlphanumericRun) -> Optio
     if run.is_compound() { vocabulary.get(PieceKey::Word(run.as_one_word())) } else { None }
 }
 
-/// A copy of the previous word, on the stack. It may be an entire run.
+/// A copy of the previous word, on the stack. A word may be as long as an entire run.
 struct PreviousWord {
     bytes: [u8; MAX_RUN_BYTES],
     len: usize,
@@ -152,9 +152,9 @@ mod tests {
         let entries = ["git", "hub", "github", "issue"];
         assert_eq!(pieces(&entries, "GitHub github git_hub"), ["github", "github", "git", "hub"]);
         assert_eq!(pieces(&["git", "hub", "issue"], "GitHub"), ["git", "hub"]);
-        // Only the entire run is looked up, not a sequence of some of its parts.
+        // Only the entire run is looked up as one word. `GitHub` is only a part of this run, so it is split.
         assert_eq!(pieces(&entries, "GitHubIssue"), ["git", "hub", "issue"]);
-        // Neither a beginning, a continuation nor a phrase matches the entire run.
+        // The run is not one word if only a continuation, a phrase or the beginning of a word matches it.
         assert_eq!(
             pieces(&["git", "hub", "##github", "git hub"], "GitHub"),
             ["git", "hub", "git hub"]

@@ -18,7 +18,7 @@ pub struct JudgedQuery {
     pub query: String,
     /// The relevant tools. Empty if no tool of the catalog serves the query.
     pub gold: Vec<String>,
-    /// The graded relevance of relevant tools; 1 for those without a grade.
+    /// The graded relevance of relevant tools. A tool without a grade has relevance 1.
     #[serde(default)]
     pub rel: BTreeMap<String, f64>,
     /// Whether any one of the relevant tools is sufficient.
@@ -29,11 +29,11 @@ pub struct JudgedQuery {
 /// A retrieval dataset.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    /// The name of the folder.
+    /// The name of the dataset's folder.
     pub name: String,
-    /// The tools.
+    /// The tools that the queries search for.
     pub catalog: Catalog,
-    /// The queries; empty if the folder has only a catalog.
+    /// The queries. Empty if the folder has only a catalog.
     pub queries: Vec<JudgedQuery>,
 }
 
@@ -67,7 +67,7 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::File(error) => error.hint().to_owned(),
@@ -103,7 +103,7 @@ impl Dataset {
                 })?);
             }
         }
-        // `sets/a/`, `.` and `sets/a/.` have a file name only after they are resolved.
+        // The path is resolved first, because paths such as `.` and `sets/a/..` have no file name.
         let resolved = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let name = resolved.file_name().and_then(|name| name.to_str()).unwrap_or("set").to_owned();
         Ok(Self { name, catalog: builder.build(), queries })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use thiserror::Error;
 
-/// Maximum size of one catalog file after decompression, in bytes. This also limits what a gzip bomb can do.
+/// Maximum size of one catalog file after decompression, in bytes. It also limits the damage that a gzip bomb can do.
 pub const MAX_BYTES: u64 = 2 << 30;
 
 /// A file that cannot be read.
@@ -36,7 +36,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path and its permissions; `-` reads standard input",
@@ -48,8 +48,8 @@ impl FileError {
     }
 }
 
-/// Reads a file. It is decompressed if its first bytes are those of gzip, whatever its name; `-` is standard
-/// input.
+/// Reads a file, or standard input if the path is `-`. The contents are decompressed if they begin with the magic bytes
+/// of gzip, even if the file name does not end with `.gz`.
 pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let shown = || path.display().to_string();
     let io_error = |source| FileError::Io { path: shown(), source };

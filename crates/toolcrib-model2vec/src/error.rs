@@ -10,7 +10,7 @@ pub struct Error {
     pub file: &'static str,
     /// What is wrong with the file.
     pub problem: String,
-    /// What the operator can do about it, in one line.
+    /// What the operator can do about the problem, in one line.
     pub hint: String,
 }
 

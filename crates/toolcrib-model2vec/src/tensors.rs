@@ -8,7 +8,7 @@ use crate::Error;
 
 /// The name of the file with the tensors.
 pub(crate) const TENSORS_FILE: &str = "model.safetensors";
-/// The name of the tensor with the vectors, in Model2Vec and in WordLlama.
+/// The possible names of the tensor with the vectors: the first in Model2Vec, the second in WordLlama.
 const TABLE_TENSORS: [&str; 2] = ["embeddings", "embedding.weight"];
 
 /// The tensors of a table.
@@ -72,7 +72,7 @@ fn floats(name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, Error> {
         Dtype::F32 => chunks(tensor, f32::from_le_bytes).collect(),
         Dtype::F16 => chunks(tensor, f16::from_le_bytes).map(f16::to_f32).collect(),
         Dtype::BF16 => chunks(tensor, bf16::from_le_bytes).map(bf16::to_f32).collect(),
-        // All rows have the same scale, which normalising removes.
+        // The scale can be ignored, because all rows have the same scale and vectors are normalised later.
         Dtype::I8 => chunks(tensor, i8::from_le_bytes).map(f32::from).collect(),
         other => {
             let problem = format!("`{name}` has type {other:?}, not F32, F16, BF16 or I8");

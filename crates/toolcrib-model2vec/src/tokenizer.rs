@@ -12,7 +12,7 @@ const TOKENIZER_FILE: &str = "tokenizer.json";
 /// A tokenizer that was read from a `tokenizer.json`.
 pub(crate) struct FileTokenizer {
     tokenizer: Tokenizer,
-    /// The token for text that is not in the vocabulary. Its vector carries no meaning, so it is skipped.
+    /// The token for text that is not in the vocabulary. It is skipped, because its vector carries no meaning.
     unknown: Option<u32>,
 }
 
@@ -31,8 +31,8 @@ impl FileTokenizer {
                 format!("token {highest} has no row: `{TENSORS_FILE}` has {tokens} tokens");
             return Err(format_error(problem));
         }
-        // A tokenizer without an unknown token fails on text that is not in its vocabulary. Encoding a
-        // cuneiform sign, which no vocabulary has, detects that now and not in the middle of a search.
+        // A tokenizer without an unknown token fails on text that is not in its vocabulary. Encoding a cuneiform sign,
+        // which no vocabulary has, detects such a tokenizer now and not in the middle of a search.
         tokenizer.encode_fast("\u{12000}", false).map_err(invalid)?;
         let unknown = unknown_token(json, &tokenizer);
         Ok(Self { tokenizer, unknown })
@@ -52,7 +52,7 @@ impl toolcrib_embed::Tokenizer for FileTokenizer {
     }
 }
 
-/// The id of the unknown token: given by name in most files, by number in those of Unigram models.
+/// The id of the unknown token. Most files give the token's name, and those of Unigram models give its number.
 fn unknown_token(json: &[u8], tokenizer: &Tokenizer) -> Option<u32> {
     let file: Value = serde_json::from_slice(json).unwrap_or_default();
     let model = &file["model"];

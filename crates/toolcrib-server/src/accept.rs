@@ -1,7 +1,7 @@
 //! The accept loop, and the life of one connection.
 //!
-//! `axum::serve` has neither timeouts nor a limit on connections, so this module drives hyper itself. HTTP/1.1 only:
-//! every known client supports it, and HTTP/2 would need limits of its own against attackers.
+//! `axum::serve` has neither timeouts nor a limit on connections, so this module uses hyper directly. It serves only
+//! HTTP/1.1, because every known client supports it, and HTTP/2 would need additional limits against attackers.
 
 use std::convert::Infallible;
 use std::io;
@@ -36,10 +36,11 @@ use crate::rate_limited_log::RateLimitedLog;
 use crate::request_body::{BodyState, TimedBody};
 use crate::tls::ServerTls;
 
-/// Maximum time to wait for a free file descriptor before accepting again.
+/// After an error, maximum time to wait for another connection to close before accepting again.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What services can learn about the connection of a request. It is stored in the extensions of the request.
+/// What services can learn about the connection that a request arrived on. It is stored in the extensions of the
+/// request.
 #[derive(Debug, Clone)]
 pub struct ConnectionContext {
     remote: SocketAddr,
@@ -47,13 +48,13 @@ pub struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// The address whose share of a limit the request counts against: the remote address, or its /64 network for
-    /// IPv6. `None` on loopback, which all programs on this machine share.
+    /// The address that per-client limits use: the remote address, or its /64 network for IPv6. `None` on loopback,
+    /// because all programs on this machine share that address.
     pub fn client(&self) -> Option<IpAddr> {
         client_of(self.remote.ip())
     }
 
-    /// The memory budget that the bodies of all requests share.
+    /// The budget for the memory that the bodies of all requests take.
     pub fn bodies(&self) -> &BodyBudget {
         &self.bodies
     }
@@ -67,12 +68,12 @@ pub(crate) struct Acceptor {
     pub(crate) timeouts: Timeouts,
     pub(crate) bodies: BodyBudget,
     pub(crate) tls: Option<ServerTls>,
-    /// Cancelled when no new request may start.
+    /// Cancelled when the server stops. From then on, no new request is accepted.
     pub(crate) stop: CancellationToken,
 }
 
 impl Acceptor {
-    /// Serves connections until the server is stopped and all of them have ended.
+    /// Serves connections until the server is stopped and all connections have ended.
     pub(crate) async fn run(self, listener: TcpListener) {
         let (tasks, stop) = (TaskTracker::new(), self.stop.clone());
         tokio::select! {
@@ -97,7 +98,8 @@ impl Acceptor {
                     if let Some(times) = failures.count() {
                         tracing::error!(times, "cannot accept a connection: {error}");
                     }
-                    // Most likely the process has too many open files, so an idle connection is closed.
+                    // The most likely cause is that the process has too many open files, so an idle connection is
+                    // closed.
                     let closed = self.connections.one_closed();
                     self.connections.evict_longest_idle();
                     let _ = tokio::time::timeout(ACCEPT_RETRY_DELAY, closed).await;
@@ -108,13 +110,13 @@ impl Acceptor {
 
     /// Serves one connection until it ends, times out, or is evicted to make room for others.
     async fn serve(self, stream: TcpStream, remote: SocketAddr, slot: ConnectionSlot) {
-        // A response is several small writes. Nagle's algorithm would delay each until the previous one is
-        // acknowledged, which takes 40 ms with delayed acknowledgements.
+        // A response consists of several small writes. Nagle's algorithm would delay each write until the previous one
+        // is acknowledged, which takes 40 ms with delayed acknowledgements.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.serve_stream(stream, remote, &slot).await;
         };
-        // The handshake has the same timeout as the head of the first request, which follows it.
+        // The TLS handshake gets the same timeout as the head of a request.
         let handshake = tokio::time::timeout(self.timeouts.header, tls.accept(stream));
         tokio::select! {
             () = slot.activity.evicted() => {}
@@ -133,8 +135,8 @@ impl Acceptor {
         let activity = &slot.activity;
         let io = TokioIo::new(ConnectionStream::new(stream, Arc::clone(activity)));
         let service = service_fn(|request| self.respond(request, remote, slot));
-        // hyper's own timeout is off, because it does not distinguish a head that is being received from an idle
-        // connection.
+        // hyper's own timeout is off, because it does not distinguish a connection that is receiving a head from an
+        // idle one.
         let mut http = http1::Builder::new();
         http.header_read_timeout(None).keep_alive(slot.overload.is_none());
         let mut connection = pin!(http.serve_connection(io, service));
@@ -168,11 +170,12 @@ impl Acceptor {
             None => self.route(request, remote, &body_state).await,
         };
         if body_state.is_stalled() {
-            // However the service responded to the error, the timeout was its cause.
+            // The service saw only that the body could not be read. Replace its response with one that names the
+            // timeout.
             response = body_stalled(self.timeouts.body);
         } else if body_state.is_unread() && !awaits_permission {
-            // While the rest of the body is discarded, the connection counts as idle, so that a rejected client cannot
-            // hold on to it.
+            // The connection counts as idle while the rest of the body is discarded, so that it can time out or be
+            // evicted. Otherwise a rejected client could keep it open.
             drop(in_flight);
             body_state.discard().await;
             in_flight = slot.activity.begin_request();
@@ -200,7 +203,7 @@ impl Acceptor {
     }
 }
 
-/// Whether an error concerns only one connection, which its client has closed, and not the listener.
+/// Whether an error of `accept` concerns only one connection, which its client has closed, and not the listener.
 fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -1,7 +1,7 @@
 //! Hosts and origins as browsers send them.
 //!
-//! Names are accepted only in their canonical spelling: lower case, no trailing dot, dotted IPv4, shortest IPv6.
-//! Attackers bypass checks of `Host` and `Origin` with other spellings.
+//! Names are accepted only in their canonical spelling: lower case, no trailing dot, dotted IPv4, shortest IPv6. Other
+//! spellings are rejected because attackers use them to bypass checks of `Host` and `Origin`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +13,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Parses the canonical spelling; `None` for any other.
+    /// Parses an origin in canonical spelling. Returns `None` for any other spelling.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
         let is_https = match scheme {
@@ -22,7 +22,7 @@ impl Origin {
             _ => return None,
         };
         let mut authority = Authority::parse(rest)?;
-        // Browsers omit the default port of the scheme, but a config may contain it.
+        // Browsers omit the default port of the scheme, but an origin in the config may contain it.
         let default = if is_https { 443 } else { 80 };
         authority.port = authority.port.filter(|port| *port != default);
         Some(Self { is_https, authority })
@@ -44,7 +44,7 @@ enum Host {
 }
 
 impl Authority {
-    /// Parses the canonical spelling; `None` for any other.
+    /// Parses a host and port in canonical spelling. Returns `None` for any other spelling.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -76,7 +76,7 @@ impl Authority {
         }
     }
 
-    /// Whether `other` is the same host, and has the same port if this one has a port.
+    /// Whether `other` has the same host and, if `self` has a port, the same port.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         self.host == other.host && (self.port.is_none() || self.port == other.port)
     }
@@ -98,7 +98,7 @@ impl Host {
     }
 }
 
-/// Parses a port of digits only: `u16::from_str` would also accept `+80` and `00080`.
+/// Parses a port without a sign or leading zeros. `u16::from_str` would also accept `+80` and `00080`.
 fn parse_port(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     if digits { text.parse().ok() } else { None }

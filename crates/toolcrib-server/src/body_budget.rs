@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::error_response::RETRY_AFTER;
 use crate::memory_budget::{MemoryBudget, MemoryShare};
 
-/// The memory for the bodies of one listener. Clones share it.
+/// The memory for all request bodies of one listener. Clones share it.
 #[derive(Debug, Clone)]
 pub struct BodyBudget(MemoryBudget);
 
@@ -30,7 +30,7 @@ pub enum BodyRejected {
 }
 
 impl BodyRejected {
-    /// Sets `Retry-After` on a response with this error, if waiting helps.
+    /// Sets `Retry-After` on the response that reports this error, unless the body would be too large at any time.
     pub fn set_retry_after(self, response: &mut Response) {
         if self == Self::Busy {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
@@ -44,8 +44,9 @@ impl BodyBudget {
         Self(MemoryBudget::new(limit))
     }
 
-    /// Starts a body of which nothing has been received. `announced` is its length as far as it is known. A body
-    /// that would not fit now is rejected before the client sends it.
+    /// Returns the permit for a body of which nothing has been received yet. `announced` is the length that the client
+    /// announced, or 0 if it is unknown. If this many bytes are not available now, the body is rejected before the
+    /// client sends it.
     pub fn begin(&self, announced: usize) -> Result<BodyPermit, BodyRejected> {
         let mut permit = BodyPermit { share: self.0.share(), limit: self.0.limit() };
         permit.grow(announced)?;
@@ -62,7 +63,7 @@ pub struct BodyPermit {
 }
 
 impl BodyPermit {
-    /// Counts more bytes of the body.
+    /// Adds received bytes to the size of this body.
     pub fn grow(&mut self, bytes: usize) -> Result<(), BodyRejected> {
         if self.share.grow(bytes) {
             return Ok(());

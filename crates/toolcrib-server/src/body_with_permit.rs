@@ -1,5 +1,5 @@
-//! A response body that holds a permit until it has been sent: a place among the requests in flight, or a share of a
-//! memory budget.
+//! A response body that holds a permit until the body has been sent. The permit may be a request in flight or a share
+//! of a memory budget.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// A body that drops its permit once it has been sent or dropped. Frames pass unchanged, including trailers.
+/// A response body with a permit that is released once the body has been sent or dropped. Frames pass unchanged,
+/// including trailers.
 #[derive(Debug)]
 pub struct BodyWithPermit<T> {
     body: Body,

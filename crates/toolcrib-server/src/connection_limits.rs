@@ -1,15 +1,16 @@
-//! How many connections the process may have: each takes one of its file descriptors.
+//! Derives the maximum number of connections from the number of file descriptors that the process may have, because
+//! each connection takes one.
 
 use crate::connections::ConnectionLimits;
 
-/// Upper limit of the default, even if the process may open more files. An idle connection takes about 10 KB of
+/// Maximum of the default limit, even if the process may open more files. An idle connection takes about 10 KB of
 /// memory.
 const MAX_DEFAULT: usize = 10_000;
 
-/// Returns the limits to use. `total` and `per_address` are the configured ones.
+/// Returns the limits to use. `total` and `per_address` are the configured limits.
 ///
-/// By default, half of the files that the process may open are for connections, because each request to the proxy
-/// needs another connection to the provider. A configured total may use three quarters of them.
+/// By default, connections may use half of the files that the process may open, because each request to the proxy needs
+/// another connection to the provider. A configured total may use up to three quarters of them.
 pub(crate) fn connection_limits(
     total: Option<usize>,
     per_address: Option<usize>,
@@ -39,7 +40,7 @@ fn max_files() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize)
 }
 
-/// Returns no limit: other systems have none on sockets.
+/// Returns no limit, because systems other than Unix do not limit the number of sockets.
 #[cfg(not(unix))]
 fn max_files() -> usize {
     usize::MAX

@@ -1,8 +1,8 @@
-//! The stream of a connection, for hyper: it reads small chunks and reports bytes received and sent.
+//! The stream that hyper reads from and writes to. It reads small chunks and reports bytes received and sent.
 //!
-//! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps it for the lifetime of the
+//! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps the buffer for the lifetime of the
 //! connection. Hundreds of the proxy's clients send 100 KB or more at a time and then wait for minutes. With reads of
-//! at most [`MAX_READ`] bytes the buffer stays small.
+//! at most [`MAX_READ`] bytes, the buffer stays small.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

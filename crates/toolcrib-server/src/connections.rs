@@ -1,9 +1,10 @@
-//! Limits the number of connections, in total and for each remote address, and evicts one when there are too many.
+//! Limits the number of connections, in total and for each remote address, and evicts an idle connection when a limit
+//! is reached.
 //!
-//! Anyone can open connections without a token. So a full table never turns a new connection away while any other is
-//! idle: the longest idle one is evicted. A connection with a request in flight is never evicted. If all connections
-//! are busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the health check is served and
-//! every other request gets 503.
+//! Anyone can open connections without a token. Therefore a full table never rejects a new connection while another one
+//! is idle: the connection that has been idle longest is evicted. A connection with a request in flight is never
+//! evicted. If all connections are busy, a new connection gets one of [`SPARE_SLOTS`] extra slots, in which only the
+//! health check is served and every other request gets 503.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -16,18 +17,18 @@ use tokio::sync::Notify;
 use crate::connection_activity::ConnectionActivity;
 use crate::rate_limited_log::RateLimitedLog;
 
-/// Slots in addition to the limit, in which only the health check is served.
+/// Number of slots in addition to the limit, in which only the health check is served.
 pub(crate) const SPARE_SLOTS: usize = 16;
 
-/// Maximum numbers of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
     pub(crate) total: usize,
-    /// For one remote address. Does not apply to loopback, which all programs on this machine share.
+    /// Maximum for one remote address. It does not apply to loopback, because all programs on this machine share that
+    /// address.
     pub(crate) per_address: usize,
 }
 
-/// The limit that is reached while every connection is busy.
+/// Which limit was reached while every connection was busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overload {
     Total,
@@ -48,7 +49,7 @@ pub(crate) struct Connections {
 struct ConnectionTable {
     next: u64,
     open: HashMap<u64, OpenConnection>,
-    /// The number of open connections of each client that has any.
+    /// The number of open connections by client. Clients without any are not in the map.
     count_by_client: HashMap<IpAddr, usize>,
 }
 
@@ -59,12 +60,13 @@ struct OpenConnection {
 }
 
 impl ConnectionTable {
-    /// Evicts the connection that has been idle longest. If `client` is given, only its connections are considered.
-    /// Returns whether a connection was evicted.
+    /// Evicts the connection that has been idle longest, among those of `client` if it is given. Returns whether a
+    /// connection was evicted.
     fn evict_longest_idle(&self, client: Option<IpAddr>) -> bool {
         let of_client = self.open.values().filter(|open| client.is_none() || open.client == client);
         let idle = of_client.filter_map(|open| Some((open.activity.idle_since()?, open)));
-        // A request may start after the connection was selected. Then nothing is evicted, and the result is `false`.
+        // A request may start on the connection after it was selected. Then nothing is evicted, and the result is
+        // `false`.
         idle.min_by_key(|(since, _)| *since).is_some_and(|(_, open)| open.activity.evict())
     }
 
@@ -90,13 +92,14 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether this client, or all clients together, have at least `limit` connections that are not evicted.
+    /// Whether `client`, or all clients together if it is `None`, have at least `limit` connections that are not
+    /// evicted.
     fn is_at_limit(&self, limit: usize, client: Option<IpAddr>) -> bool {
         let open = match &client {
             Some(client) => self.count_by_client.get(client).copied().unwrap_or_default(),
             None => self.open.len(),
         };
-        // The cheap check first: `count` looks at every connection.
+        // The cheap check comes first, because `count` looks at every connection.
         open >= limit && self.count(client) >= limit
     }
 
@@ -117,7 +120,8 @@ impl Connections {
         })
     }
 
-    /// Returns a slot for a new connection. Waits only for connections that are about to close.
+    /// Returns a slot for a new connection. If all slots are taken, including the spare ones, waits until a connection
+    /// closes.
     pub(crate) async fn admit(self: &Arc<Self>, remote: SocketAddr) -> ConnectionSlot {
         let client = client_of(remote.ip());
         let overload = self.make_room(client);
@@ -136,14 +140,15 @@ impl Connections {
                         overload,
                     };
                 }
-                // The evicted connections have not closed yet, or all spare slots are taken.
+                // All slots are taken, because evicted connections have not closed yet or because too many connections
+                // are busy.
                 table.evict_longest_idle(None);
             }
             closed.await;
         }
     }
 
-    /// Evicts the longest idle connection, if any. For a process that has run out of file descriptors.
+    /// Evicts the connection that has been idle longest, if any. Used when the process has run out of file descriptors.
     pub(crate) fn evict_longest_idle(&self) -> bool {
         self.lock().evict_longest_idle(None)
     }
@@ -153,8 +158,8 @@ impl Connections {
         self.closed.notified().await;
     }
 
-    /// Evicts a connection if one more would exceed a limit. Returns the limit that is reached if every connection is
-    /// busy.
+    /// Evicts an idle connection if a new connection would exceed a limit. If every connection is busy, returns the
+    /// limit that was reached.
     fn make_room(&self, client: Option<IpAddr>) -> Option<Overload> {
         let ConnectionLimits { total, per_address } = self.limits;
         let table = self.lock();
@@ -215,8 +220,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The address whose share a connection counts against. For IPv6 that is the /64 network, which is what one customer
-/// of a provider usually has. `None` on loopback.
+/// The address by which connections are counted. For IPv6, this is the /64 network, which is what one customer of a
+/// provider usually has. `None` on loopback.
 pub(crate) fn client_of(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         address if address.is_loopback() => None,

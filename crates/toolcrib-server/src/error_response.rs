@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde::Serialize;
 
-/// Seconds after which a client may retry.
+/// The value of `Retry-After`: a client may retry after 5 seconds.
 pub const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 #[derive(Serialize)]
@@ -13,7 +13,7 @@ struct ErrorBody<'a> {
     hint: &'a str,
 }
 
-/// Returns an error with this status.
+/// Returns an error response with this status and a JSON body.
 pub fn json(status: StatusCode, error: &str, hint: &str) -> Response {
     let text = serde_json::to_string(&ErrorBody { error, hint }).unwrap_or_default();
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()

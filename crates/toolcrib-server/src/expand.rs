@@ -1,13 +1,13 @@
 //! Expands references in a config, such as `${NAME}`.
 //!
-//! The functions are pure: the lookup is an argument, and [`from_system`] is the one that reads from the system. A
-//! reference without a value is an error that names it, because a program that is started with an incomplete token
-//! fails in ways that are hard to understand. Values are not expanded again.
+//! The functions get the lookup as an argument, so only [`from_system`] reads from the system. A reference without a
+//! value is an error that names the reference, because a program that is started with an incomplete token fails in ways
+//! that are hard to understand. References inside an expanded value are not expanded.
 //!
 //! | reference | value |
 //! |---|---|
 //! | `${NAME}`, `${env:NAME}` | an environment variable |
-//! | `${NAME:-text}` | the same, or `text` if it is not set |
+//! | `${NAME:-text}` | an environment variable, or `text` if it is not set |
 //! | `${file:PATH}` | the contents of a file, without the final line break; the path is absolute or begins with `~/` |
 //! | `${userHome}` | the home folder |
 //! | `${workspaceFolder}` | the current folder |
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 use crate::Secret;
 
-/// Maximum nesting of defaults inside defaults. Real configs have at most one level.
+/// Maximum nesting depth of references in the defaults of other references. Real configs have at most one level.
 const MAX_DEPTH: usize = 8;
 /// Maximum size of a referenced file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
@@ -38,7 +38,7 @@ pub enum Reference<'a> {
     Folder,
 }
 
-/// A reference that has no value. The error contains names, never values.
+/// A reference without a value. The error contains names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReferenceError {
     /// An environment variable that is not set.
@@ -47,10 +47,10 @@ pub enum ReferenceError {
     /// A file that cannot be read.
     #[error("the file `{0}` cannot be read")]
     UnreadableFile(String),
-    /// A file with a relative path. It would depend on the working folder, which may come from anyone.
+    /// A file with a relative path. The path would depend on the working folder, which may contain files from anyone.
     #[error("the path of `${{file:{0}}}` is relative")]
     RelativeFile(String),
-    /// An input that an editor would ask its user for.
+    /// An input for which an editor would ask its user.
     #[error("`${{input:{0}}}` needs an editor that asks its user, and Toolcrib cannot ask")]
     Input(String),
     /// The home folder is unknown.
@@ -59,13 +59,13 @@ pub enum ReferenceError {
     /// The current folder is unknown.
     #[error("the current folder is unknown")]
     UnknownFolder,
-    /// A `${` without its `}`, or an unknown reference between them.
+    /// A `${` without a matching `}`, or with an unknown reference between the two.
     #[error("a `${{` does not begin a known reference")]
     Malformed,
 }
 
 impl ReferenceError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::UnsetVariable(_) => {
@@ -89,7 +89,7 @@ impl ReferenceError {
     }
 }
 
-/// Expands the references in a secret.
+/// Expands the references in a text that may contain secrets.
 pub fn expand_secret(
     text: &Secret,
     lookup: &impl Fn(Reference<'_>) -> Option<String>,
@@ -129,8 +129,7 @@ fn expand_at(
     Ok(out)
 }
 
-/// Returns the position of the `}` that ends the reference at the start of `text`, skipping references in its
-/// default.
+/// Returns the position of the `}` that ends the reference at the start of `text`. Skips references inside its default.
 fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     let bytes = text.as_bytes();
@@ -187,13 +186,14 @@ fn resolve(
     }
 }
 
-/// Whether a text can be the name of an environment variable. `ProgramFiles(x86)` is one, too.
+/// Whether a text can be the name of an environment variable. Parentheses are allowed because of `ProgramFiles(x86)` on
+/// Windows.
 pub fn is_variable_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
-/// Looks a reference up on this machine: in the environment, in files, and in folders.
+/// Looks up the value of a reference on this machine.
 pub fn from_system(source: Reference<'_>) -> Option<String> {
     let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
     match source {

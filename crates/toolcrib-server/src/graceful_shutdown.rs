@@ -1,4 +1,4 @@
-//! Graceful shutdown: requests in flight may finish, and open-ended streams are closed.
+//! Graceful shutdown: waits until requests in flight have finished, then closes open-ended streams.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::body_with_permit::BodyWithPermit;
 
-/// Maximum time to wait for requests in flight.
+/// Maximum time that shutdown waits for requests in flight.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// Time to send the last bytes of streams after they were closed.
+/// Time to send the last bytes of streams after they are closed.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// The shutdown of a server, as seen by its services. Clones share it.
+/// Lets services take part in the shutdown of their server. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct GracefulShutdown {
     in_flight: TaskTracker,
@@ -25,18 +25,19 @@ pub struct GracefulShutdown {
 }
 
 impl GracefulShutdown {
-    /// Makes shutdown wait until the returned token is dropped. For requests that end on their own.
+    /// Makes shutdown wait until the returned token is dropped. Use it only for requests that end without being told
+    /// to.
     pub fn track_request(&self) -> TaskTrackerToken {
         self.in_flight.token()
     }
 
-    /// Returns a token that is cancelled when shutdown stops waiting. Streams that last as long as their client
-    /// listens must end then.
+    /// Returns a token that is cancelled when shutdown stops waiting. Streams that stay open as long as the client
+    /// listens must then end.
     pub fn streams_closed(&self) -> &CancellationToken {
         &self.streams_closed
     }
 
-    /// Makes shutdown wait for every request to `router`, until the last byte of its response is sent.
+    /// Makes shutdown wait for every request to `router` until the last byte of its response has been sent.
     pub fn track(&self, router: Router) -> Router {
         let tracker = self.in_flight.clone();
         router.layer(from_fn(move |request: Request, next: Next| {

@@ -1,8 +1,8 @@
 //! The HTTP server: one listener, on which services mount their routers.
 //!
-//! It puts the [`Guard`] in front of every route, because a web page in a browser must not be able to reach a service
-//! on the same machine. It serves `/`, `/healthz` and `/metrics` itself, and lets requests in flight finish when it is
-//! stopped.
+//! The server puts the [`Guard`] in front of every route, because a web page in a browser must not be able to reach a
+//! service on the same machine. The server itself handles `/`, `/healthz` and `/metrics`. When it is stopped, it lets
+//! requests in flight finish.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub enum ServeError {
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// The address to listen on.
         address: SocketAddr,
         /// The error of the operating system.
         source: std::io::Error,
@@ -46,7 +46,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Listen { .. } => {
@@ -60,14 +60,14 @@ impl ServeError {
 /// How the routes of a service authenticate their callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
-    /// With the listener's bearer token, if it has one.
+    /// By the listener's bearer token, if it has one.
     BearerToken,
-    /// With keys that the service checks itself. The guard then ignores `Authorization`, which may contain a
+    /// By keys that the service checks itself. The guard then ignores `Authorization`, because it may contain a
     /// credential that the service forwards.
     OwnKeys,
 }
 
-/// A server that is bound to its address and does not accept connections yet.
+/// A server that is bound to its address but does not accept connections yet.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
@@ -83,8 +83,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds `address`. The address and token in `settings` are ignored: the address may come from the command line,
-    /// and [`Access::decide`](crate::access::Access::decide) has turned the token into `access`.
+    /// Binds `address`. The address and token in `settings` are not used, because `address` may come from the command
+    /// line, and [`Access::decide`](crate::access::Access::decide) has converted the token to `access`.
     pub fn bind(
         address: SocketAddr,
         settings: &HttpSettings,
@@ -115,7 +115,7 @@ impl HttpServer {
         .boxed()
     }
 
-    /// The bound address, with the real port if port 0 was requested.
+    /// The bound address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -132,12 +132,12 @@ impl HttpServer {
         Self { admin, ..self }
     }
 
-    /// Returns the shutdown of this server, for its services.
+    /// Returns a handle with which services take part in the shutdown of this server.
     pub fn graceful_shutdown(&self) -> GracefulShutdown {
         self.shutdown.clone()
     }
 
-    /// Adds the routes of a service. No two services may have the same route, and only one may have a fallback.
+    /// Adds the routes of a service. Two services must not have the same route, and only one may have a fallback.
     #[must_use]
     pub fn mount(mut self, router: Router, authentication: Authentication) -> Self {
         let guard = match authentication {
@@ -167,7 +167,7 @@ impl HttpServer {
     }
 }
 
-/// The routes that belong to no service, except the metrics.
+/// The routes of the server itself, except the metrics.
 fn own_routes() -> Router {
     root_page::routes().route(HEALTH_PATH, get(|| async { "ok\n" }))
 }

@@ -1,13 +1,13 @@
 //! What the network interfaces share: one HTTP listener and one config file.
 //!
-//! The MCP gateway and the LLM proxy run on the same listener and are configured in the same file, and neither knows
+//! The MCP gateway and the LLM proxy run on the same listener and are configured in the same file, but neither knows
 //! about the other. [`HttpServer`] binds the address, limits connections, guards every route, serves `/`, `/healthz`
 //! and `/metrics`, and shuts down gracefully. The services mount their routers on it. [`ConfigFile`] parses the text
 //! once, and each crate reads its own sections from it.
 //!
-//! Reading order: [`config`], [`expand`] (references such as `${NAME}`), [`Secret`], [`mask`], then
-//! [`http`], `accept` (the life of a connection), `connections` (how many there may be), [`guard`] (who may send
-//! requests), [`access`] (the bearer token), [`admin`] (who sees the statistics of all callers), [`metrics`].
+//! Reading order: [`config`], [`expand`] (references such as `${NAME}`), [`Secret`], [`mask`], then [`http`], `accept`
+//! (the life of a connection), `connections` (limits on their number), [`guard`] (who may send requests), [`access`]
+//! (the bearer token), [`admin`] (who sees the statistics of all callers), [`metrics`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,5 +1,5 @@
-//! Masks secrets in parts of a config before they are printed: literals that may be tokens become `***`, and
-//! references stay. [`bytes`] masks one known secret in any other data.
+//! Masks secrets in parts of a config before they are printed. Literals that may be tokens become `***`, and references
+//! are kept. [`bytes`] masks one known secret in any other data.
 //!
 //! Values of environment variables and headers are always masked. Command line arguments are mostly names of packages
 //! and folders, and a preview without them would be useless, so only those that look like secrets are masked.
@@ -10,7 +10,7 @@ use crate::url::{looks_like_key, redact};
 
 /// The replacement for a secret.
 const MASK: &str = "***";
-/// Words in the name of a command line option whose value is a secret.
+/// If the name of a command line option contains one of these words, its value is a secret.
 const SECRET_WORDS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "auth", "credential", "bearer"];
 /// Prefixes of the tokens of well-known services.
@@ -29,15 +29,15 @@ const PREFIXES: [&str; 12] = [
     "npm_",
 ];
 
-/// Returns a URL without its secrets. A URL that begins with a reference is masked, unless it consists of nothing but
-/// that reference.
+/// Removes the secrets from a URL. A URL that is a single reference is kept. A URL that only begins with a reference is
+/// masked.
 pub fn url(url: &str) -> String {
     let shown = redact(url);
     let is_all_reference = url.contains("${") && is_reference(url);
     if shown == MASK && is_all_reference { url.to_owned() } else { shown }
 }
 
-/// Masks a value unless it is a reference.
+/// Masks a value unless it is a reference such as `${NAME}`.
 pub fn value(value: &Secret) -> Secret {
     if is_reference(value.expose()) { value.clone() } else { MASK.into() }
 }
@@ -56,7 +56,8 @@ pub fn arguments(args: &[Secret]) -> Vec<Secret> {
     args.iter().map(mask).collect()
 }
 
-/// Masks a secret in these bytes; `None` if they do not contain it, or if it is too short to be searched for.
+/// Masks a secret in these bytes. Returns `None` if they do not contain the secret, or if the secret is too short to be
+/// searched for.
 pub fn bytes(bytes: &[u8], secret: &Secret) -> Option<Vec<u8>> {
     let key = secret.expose().as_bytes();
     let find = |bytes: &[u8]| bytes.windows(key.len()).position(|window| window == key);
@@ -75,7 +76,7 @@ pub fn bytes(bytes: &[u8], secret: &Secret) -> Option<Vec<u8>> {
     Some(masked)
 }
 
-/// Whether a text is a reference, possibly after the name of an authentication scheme.
+/// Whether a text consists of one reference, optionally after the name of an authentication scheme.
 fn is_reference(text: &str) -> bool {
     let text = ["Bearer ", "bearer ", "Basic ", "token "]
         .iter()
@@ -88,7 +89,8 @@ fn is_reference(text: &str) -> bool {
             .is_some_and(has_no_literal)
 }
 
-/// Whether the inside of a reference has no literal text, except a default that repeats the name.
+/// Whether the text between the braces of a reference has no literal part. A default that repeats the name does not
+/// count as literal.
 fn has_no_literal(inner: &str) -> bool {
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));
@@ -99,7 +101,7 @@ fn has_no_literal(inner: &str) -> bool {
             .any(|kind| inner.starts_with(kind) && !inner.contains(['{', '}']))
 }
 
-/// Whether an argument is an option whose value is a secret.
+/// Whether an argument is the name of an option whose value is a secret.
 fn is_secret_option(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     text.starts_with('-') && SECRET_WORDS.iter().any(|word| lower.contains(word))
@@ -108,14 +110,14 @@ fn is_secret_option(text: &str) -> bool {
 fn is_secret(text: &str) -> bool {
     let bare = text.rsplit('/').next().unwrap_or_default();
     PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        // `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host`, `https://…?key=…`
+        // For example `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host` and `https://…?key=…`.
         || text.contains('=')
         || text.contains(": ")
         || text.contains("://") && (redact(text) != text)
         || !text.contains(['/', '@']) && looks_like_key(bare) && !text.starts_with("--")
 }
 
-/// Masks the value in an argument and keeps the name in front of it.
+/// Masks the value in an argument such as `--token=…` and keeps the name before it.
 fn mask_argument(text: &str) -> Secret {
     match text.find(['=', ':', ' ']) {
         Some(at)

@@ -6,10 +6,10 @@
 use prometheus_client::encoding::text;
 pub use prometheus_client::registry::Registry;
 
-/// The media type of [`encode`]'s text.
+/// The media type of the text that [`encode`] returns.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Creates an empty registry. The name of every metric begins with `toolcrib_`.
+/// Creates an empty registry. It adds the prefix `toolcrib_` to the name of every metric.
 pub fn registry() -> Registry {
     Registry::with_prefix("toolcrib")
 }

@@ -1,10 +1,10 @@
-//! Whether other users can change a file or a folder.
+//! Checks that other users cannot change a file or a folder.
 //!
 //! A config decides which programs run, and the state folder holds tokens. Another user who can write to one of them,
 //! or to a folder above it, can act as this user. The rule is that of ssh's `StrictModes`: a path must belong to this
-//! user or to root, and neither its group nor others may write to it. That applies to every folder up to the home
-//! folder, or up to the root of the file system for a path outside the home folder. A sticky folder such as `/tmp` is
-//! no exception.
+//! user or to root, and neither its group nor others may write to it. The rule applies to every folder up to the home
+//! folder, or up to the root of the file system if the path is outside the home folder. There is no exception for
+//! sticky folders such as `/tmp`.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -13,23 +13,23 @@ use std::path::{Path, PathBuf};
 /// Why a file or a folder is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedPath {
-    /// It belongs neither to this user nor to root.
+    /// The file or folder belongs neither to this user nor to root.
     #[error("`{}` belongs to another user (uid {owner})", path.display())]
     Owner {
         /// The file or folder.
         path: PathBuf,
-        /// The user id of its owner.
+        /// The user id of the owner.
         owner: u32,
     },
-    /// Other users may write to it.
+    /// Other users may write to the file or folder.
     #[error("other users may write to `{}` (mode {mode:o})", path.display())]
     Writable {
         /// The file or folder.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file or folder.
         mode: u32,
     },
-    /// Its metadata cannot be read.
+    /// The metadata of the file or folder cannot be read.
     #[error("`{}`: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -40,7 +40,7 @@ pub enum UntrustedPath {
 }
 
 impl UntrustedPath {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::Owner { path, .. } => {
@@ -52,13 +52,13 @@ impl UntrustedPath {
     }
 }
 
-/// Whether a path's group may write to it.
+/// Whether the group of a file or folder may write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupWrite {
     /// The group may not write. For files and folders that Toolcrib creates itself.
     AccessDenied,
-    /// The group may write if it is the owner's private group, whose id equals the owner's. Distributions that give
-    /// every user such a group set the umask 002, so most of their users' folders are writable by it.
+    /// The group may write if it is the owner's private group, which has the same id as the owner. Distributions that
+    /// give every user such a group set the umask to 002, so most folders of their users are writable by the group.
     PrivateGroup,
 }
 
@@ -72,7 +72,7 @@ pub fn check(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(), 
         return Err(UntrustedPath::Owner { path: path.to_owned(), owner });
     }
     let mode = metadata.mode() & 0o7777;
-    // On some systems several users are in root's group, so it does not count as private.
+    // On some systems, several users are in root's group, so this group does not count as private.
     let is_private = metadata.gid() == owner && owner != 0;
     let forbidden = if group == GroupWrite::PrivateGroup && is_private { 0o002 } else { 0o022 };
     if mode & forbidden != 0 {
@@ -81,13 +81,13 @@ pub fn check(path: &Path, metadata: &Metadata, group: GroupWrite) -> Result<(), 
     Ok(())
 }
 
-/// Does nothing: other systems have no such owners and permission bits.
+/// Does nothing, because systems other than Unix have no such owners and permission bits.
 #[cfg(not(unix))]
 pub fn check(_path: &Path, _metadata: &Metadata, _group: GroupWrite) -> Result<(), UntrustedPath> {
     Ok(())
 }
 
-/// Checks `folder` and every folder above it, up to `home` if that is one of them. The folder must exist.
+/// Checks `folder` and every folder above it. Stops after `home` if that is one of them. All folders must exist.
 pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), UntrustedPath> {
     for ancestor in folder.ancestors() {
         let metadata = fs::metadata(ancestor)
@@ -100,17 +100,17 @@ pub fn check_folders(folder: &Path, home: Option<&Path>) -> Result<(), Untrusted
     Ok(())
 }
 
-/// How to treat a symbolic link in place of a file.
+/// What to do if the file to open is a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymlinkPolicy {
-    /// Open the file that it points to.
+    /// Open the file that the link points to.
     Follow,
-    /// Fail.
+    /// Return an error.
     Refuse,
 }
 
-/// Opens a regular file for reading, and returns its metadata as well. Fails for anything else, without waiting for a
-/// named pipe. The metadata are those of the open file, because the path may lead to another file by then.
+/// Opens a regular file for reading and returns it with its metadata. Fails for anything else; a named pipe does not
+/// make it wait. The metadata are read from the open file, because the path may refer to a different file by then.
 pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);

@@ -1,12 +1,12 @@
 //! Files that only their owner may read, in a folder that only its owner may change.
 //!
 //! A file is created with mode 0600 under a random name, written, flushed, and only then renamed, so that other users
-//! cannot read it and a crash leaves no partial file. Before anything is read or written, the folder and those above it
-//! are checked as described in [`ownership`]. A file that is a symbolic link, has several hard links, or is accessible
-//! to other users is rejected, because another user may have put it there or may have read it.
+//! cannot read it and a crash leaves no partial file. Before anything is read or written, the folder and the folders
+//! above it are checked as described in [`ownership`]. A file that is a symbolic link, has several hard links, or is
+//! accessible to other users is rejected, because another user may have put it there or may have read it.
 //!
-//! The functions block. Tokens and credentials are a few hundred bytes, which is fine in an async task; larger files
-//! belong on a blocking thread.
+//! The functions block. Tokens and credentials have a few hundred bytes, so reading them in an async task is fine.
+//! Larger files should be read on a blocking thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -26,16 +26,16 @@ pub enum PrivateFileError {
     ReadableByOthers {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// The file is a symbolic link.
     #[error("`{}` is a symbolic link", path.display())]
     Link {
-        /// The link.
+        /// The path of the link.
         path: PathBuf,
     },
-    /// The file has several hard links, and the others may be in folders of other users.
+    /// The file has several hard links, some of which may be in folders of other users.
     #[error("`{}` has {count} hard links", path.display())]
     HardLinks {
         /// The file.
@@ -43,7 +43,7 @@ pub enum PrivateFileError {
         /// The number of hard links.
         count: u64,
     },
-    /// The file is too large to be one of Toolcrib's.
+    /// The file is larger than any file that Toolcrib would have written there.
     #[error("`{}` is larger than {limit} bytes", path.display())]
     TooLarge {
         /// The file.
@@ -51,7 +51,7 @@ pub enum PrivateFileError {
         /// Maximum size, in bytes.
         limit: u64,
     },
-    /// An operation failed.
+    /// An operation of the file system failed.
     #[error("`{}`: {source}", path.display())]
     Io {
         /// The file or folder.
@@ -62,10 +62,10 @@ pub enum PrivateFileError {
 }
 
 impl PrivateFileError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
-            // Another user may have changed the contents of the folder.
+            // The hint says to check the contents first, because another user may have changed them.
             Self::UntrustedPath(UntrustedPath::Writable { path, .. }) => {
                 let path = path.display();
                 format!("check the contents of `{path}`, then run: chmod go-w {path}")
@@ -82,24 +82,25 @@ impl PrivateFileError {
     }
 }
 
-/// A folder with private files.
+/// A folder whose files only their owner may read.
 #[derive(Debug, Clone)]
 pub struct PrivateFolder {
     path: PathBuf,
-    /// The uppermost folder that belongs to Toolcrib. Nobody else may write in it or below it, not even a group.
+    /// The topmost folder that belongs to Toolcrib. In this folder and below it, nobody else may write, not even a
+    /// group.
     root: PathBuf,
-    /// Folders above this one are not checked.
+    /// The user's home folder. Folders above it are not checked.
     home: Option<PathBuf>,
 }
 
 impl PrivateFolder {
-    /// Refers to the folder at `path`, which need not exist yet. `home` is the user's home folder.
+    /// Describes the folder at `path`, which may not exist yet. `home` is the user's home folder.
     pub fn new(path: impl Into<PathBuf>, home: Option<PathBuf>) -> Self {
         let path = path.into();
         Self { root: path.clone(), path, home }
     }
 
-    /// Refers to a folder in this one.
+    /// Describes a folder inside this one.
     #[must_use]
     pub fn subfolder(&self, name: &str) -> Self {
         Self { path: self.path.join(name), ..self.clone() }
@@ -115,7 +116,7 @@ impl PrivateFolder {
         self.path.join(name)
     }
 
-    /// Whether the folder exists. Fails if it exists and must not be used.
+    /// Returns whether the folder exists. Fails if it exists but is not safe to use.
     pub fn check(&self) -> Result<bool, PrivateFileError> {
         let real = match fs::canonicalize(&self.path) {
             Ok(real) => real,
@@ -124,7 +125,7 @@ impl PrivateFolder {
         };
         self.check_folders(&self.path, &self.root, self.home.as_deref())?;
         if real != self.path {
-            // There are symbolic links in the path, so the folders that they lead to are checked as well.
+            // The path contains symbolic links, so the folders that they lead to are checked as well.
             let resolved = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
             let home = self.home.as_deref().map(resolved);
             self.check_folders(&real, &resolved(&self.root), home.as_deref())?;
@@ -153,12 +154,12 @@ impl PrivateFolder {
         }
     }
 
-    /// Creates the folder and its parents, without access for other users, if it does not exist.
+    /// If the folder does not exist, creates it and its parents without access for other users.
     pub fn create_if_missing(&self) -> Result<(), PrivateFileError> {
         if self.check()? {
             return Ok(());
         }
-        // The folders that already exist are checked before anything is created in them.
+        // Folders that already exist are checked before anything is created in them.
         let home = self.home.as_deref();
         let is_above_home =
             |folder: &Path| home.is_some_and(|home| home != folder && home.starts_with(folder));
@@ -177,7 +178,8 @@ impl PrivateFolder {
         self.check().map(|_| ())
     }
 
-    /// Reads the file `name`; `None` if there is no such file.
+    /// Reads the file `name`. Returns `None` if the file does not exist, and an error if it is larger than `limit`
+    /// bytes.
     pub fn read(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
         if !self.check()? {
             return Ok(None);
@@ -199,7 +201,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Writes `bytes` to the file `name`, replacing any file there.
+    /// Writes `bytes` to the file `name`. Replaces the file if it exists.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), PrivateFileError> {
         self.create_if_missing()?;
         let path = self.file(name);
@@ -235,7 +237,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Opens the lock file `name`, and creates it if necessary.
+    /// Opens the lock file `name`. Creates it if it does not exist.
     pub fn open_lock(&self, name: &str) -> Result<File, PrivateFileError> {
         self.create_if_missing()?;
         let path = self.file(name);
@@ -251,7 +253,7 @@ impl PrivateFolder {
     }
 }
 
-/// Maximum size of a secret file, in bytes. A private key has a few thousand.
+/// Maximum size of a secret file, in bytes. A private key has a few thousand bytes.
 const MAX_SECRET_BYTES: u64 = 1 << 20;
 
 /// Reads a secret that an administrator created, such as a private key. Symbolic links are followed, and the file may
@@ -275,8 +277,8 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     Ok(bytes)
 }
 
-/// Returns why a file could not be opened. A symbolic link, which is not followed, is distinguished from other failures
-/// by inspecting the path again.
+/// Returns the error for a file that could not be opened. Inspects the path again to tell whether it is a symbolic
+/// link, because links are not followed.
 fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
     match fs::symlink_metadata(&path) {
         Ok(metadata) if metadata.is_symlink() => PrivateFileError::Link { path },
@@ -288,7 +290,7 @@ fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
 fn check_file(path: &Path, metadata: &fs::Metadata) -> Result<(), PrivateFileError> {
     use std::os::unix::fs::MetadataExt as _;
     ownership::check(path, metadata, GroupWrite::PrivateGroup).or_else(|error| match error {
-        // Such a file is reported below as readable by others.
+        // A file that others may write to is reported below, as readable by others.
         UntrustedPath::Writable { .. } => Ok(()),
         error => Err(error),
     })?;
@@ -318,27 +320,27 @@ fn write_draft(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// Renames a draft to `path` without replacing a file. Another process may create that file at the same time.
+/// Renames a draft to `path` but never replaces an existing file, even if another process creates it at the same time.
 fn rename_to_new(draft: &Path, path: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
         match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
-            // Not every file system supports this flag.
+            // Not every file system supports `NOREPLACE`, so fall through to a hard link.
             Err(
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP,
             ) => {}
             renamed => return Ok(renamed?),
         }
     }
-    // Creating a hard link fails if the file exists. For a moment the file has two links, and a concurrent reader
-    // rejects it.
+    // Creating a hard link fails if the file exists. Until the draft is removed, the file has two links, so a
+    // concurrent reader rejects it.
     fs::hard_link(draft, path)?;
     discard(draft);
     Ok(())
 }
 
-/// Removes a draft. A draft that stays does no harm, so errors are ignored.
+/// Removes a draft. Errors are ignored, because a draft that is left behind does no harm.
 fn discard(draft: &Path) {
     let _ = fs::remove_file(draft);
 }

@@ -1,4 +1,4 @@
-//! Request bodies with a timeout, and what the connection must know about them.
+//! Request bodies with a timeout, and the state of them that the connection needs.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, timeout};
 
-/// Maximum size of the unread rest of a body that is received and discarded, in bytes. Services accept bodies up to
-/// this size by default.
+/// If a service does not read a body to its end, the rest is received and discarded. This is the maximum size of that
+/// rest, in bytes. By default, services accept bodies up to this size.
 const MAX_DISCARDED: usize = 64 << 20;
-/// Maximum time to receive that rest.
+/// Maximum time to receive the unread rest of a body.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
-/// Maximum time without receiving any byte of that rest.
+/// Maximum time without receiving any byte of the unread rest of a body.
 const DISCARD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a request body ended early.
@@ -31,7 +31,7 @@ pub(crate) enum RequestBodyError {
     Connection(hyper::Error),
 }
 
-/// The state of a request body, shared with its connection.
+/// The state of a request body, shared by the body and its connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyState(Arc<SharedBodyState>);
 
@@ -53,8 +53,8 @@ impl BodyState {
     }
 
     /// Receives and discards the rest of a body that the service dropped. Otherwise the connection would be closed
-    /// while the client is still sending, and most clients would never see the response. Stops when nothing arrives
-    /// for a while, or at [`MAX_DISCARDED`].
+    /// while the client is still sending, and most clients would never see the response. Stops after [`DISCARD_TIME`],
+    /// after [`DISCARD_PAUSE`] without any byte, or after [`MAX_DISCARDED`] bytes.
     pub(crate) async fn discard(&self) {
         let Some(mut body) = self.unread().take() else { return };
         let mut discarded = 0;
@@ -78,8 +78,8 @@ async fn next_frame(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::E
     std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
-/// A request body that fails if no byte arrives for `timeout`. The time counts only while the service is waiting for
-/// bytes: if the service reads slowly, because its upstream is slow, the client is not to blame.
+/// A request body that fails if no byte arrives for `timeout`. The time counts only while the service waits for bytes,
+/// because the client is not to blame if the service reads slowly, for example because its upstream is slow.
 pub(crate) struct TimedBody {
     /// `None` once the body has ended.
     body: Option<Incoming>,

@@ -1,6 +1,6 @@
 //! The page at `/`, for people who open the address in a browser.
 //!
-//! The listener serves it itself, so that the proxy never forwards a request for `/` to a provider.
+//! The server serves this page itself, so that the proxy never forwards a request for `/` to a provider.
 
 use axum::Router;
 use axum::http::{Method, StatusCode, header};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use subtle::ConstantTimeEq as _;
 
-/// Minimum length of a secret that is searched for in other text, in bytes. Shorter ones would be found in ordinary
+/// Minimum length of a secret that is searched for in other text, in bytes. Shorter secrets could occur in ordinary
 /// words.
 const MIN_SEARCHED_BYTES: usize = 8;
 
@@ -22,8 +22,8 @@ impl Secret {
 
     /// Whether `given` is this secret, compared in constant time.
     ///
-    /// Both are hashed first, because comparing slices of different lengths would reveal the length. An empty secret
-    /// matches nothing.
+    /// Both texts are hashed first, because comparing slices of different lengths would reveal the length. An empty
+    /// secret matches nothing.
     pub fn matches(&self, given: &str) -> bool {
         if self.0.is_empty() {
             return false;
@@ -32,9 +32,9 @@ impl Secret {
         ours.as_bytes().ct_eq(theirs.as_bytes()).into()
     }
 
-    /// Whether a text contains this secret. A secret of fewer than 8 bytes is not searched for.
+    /// Whether a text contains this secret. Returns `false` for a secret of fewer than 8 bytes.
     ///
-    /// Not in constant time, but the difference is too small to be measured over a network.
+    /// The search does not take constant time, but the differences are too small to be measured over a network.
     pub fn is_in(&self, text: &str) -> bool {
         self.is_searchable() && text.contains(&*self.0)
     }

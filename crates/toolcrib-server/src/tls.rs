@@ -11,7 +11,7 @@ use tokio_rustls::{Accept, TlsAcceptor};
 #[derive(Clone)]
 pub struct ServerTls(Arc<ArcSwap<ServerConfig>>);
 
-/// Leaves out the config, which contains the private key.
+/// The debug output leaves out the TLS config, which contains the private key.
 impl std::fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerTls").finish_non_exhaustive()
@@ -19,12 +19,12 @@ impl std::fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Serves with this config, which comes from `toolcrib-tls`.
+    /// Creates it with a TLS config that `toolcrib-tls` has built.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         Self(Arc::new(ArcSwap::new(config)))
     }
 
-    /// Uses another config for new connections.
+    /// Uses `config` for all new connections.
     pub fn replace(&self, config: Arc<ServerConfig>) {
         self.0.store(config);
     }

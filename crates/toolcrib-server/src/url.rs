@@ -1,9 +1,10 @@
-//! URLs in a config: whether one is usable, and how much of it may be printed.
+//! URLs in a config: whether a URL is usable, and how much of it may be printed.
 //!
-//! URLs are parsed only as far as these two questions require; the HTTP client parses them completely. People
-//! put keys into every part of a URL: before the host, into the query, and into the path.
+//! URLs are parsed only as far as these two questions require. The HTTP client parses them completely. Only a part of a
+//! URL may be printed, because people put keys before the host, into the query and into the path.
 
-/// Returns what is wrong with a URL, if anything, phrased to follow the name of its config key.
+/// Returns what is wrong with a URL, phrased so that it can follow the name of the config key. `None` if nothing is
+/// wrong.
 pub fn problem(url: &str) -> Option<&'static str> {
     if url.starts_with('-') {
         return Some("begins with `-`");
@@ -23,8 +24,8 @@ pub fn problem(url: &str) -> Option<&'static str> {
     port.is_some_and(|port| port.parse::<u16>().is_err()).then_some("has an invalid port")
 }
 
-/// Returns a URL that may be printed: without user, password and query, and without path segments that look
-/// like keys.
+/// Returns the URL without its user name, password and query, and without path segments that look like keys, so that it
+/// may be printed.
 pub fn redact(url: &str) -> String {
     let Some((scheme, rest)) = split(url) else { return "***".into() };
     let (authority, path) = authority(rest);
@@ -39,7 +40,7 @@ pub fn redact(url: &str) -> String {
     format!("{scheme}://{user}{host}{}{query}", parts.join("/"))
 }
 
-/// Whether a URL is on this machine, on this port, and at `base` or below it.
+/// Whether a URL refers to this machine, to this port, and to `base` or a path below it.
 pub fn is_local(url: &str, port: u16, base: &str) -> bool {
     let Some((_, rest)) = split(url) else { return false };
     let (authority, path) = authority(rest);
@@ -51,7 +52,7 @@ pub fn is_local(url: &str, port: u16, base: &str) -> bool {
         && path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a text could be a key: long, no spaces, both letters and digits.
+/// Whether a text could be a key: at least 16 characters, no spaces, and both letters and digits.
 pub fn looks_like_key(text: &str) -> bool {
     text.len() >= 16
         && text
@@ -61,7 +62,7 @@ pub fn looks_like_key(text: &str) -> bool {
         && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// Splits an `http` or `https` URL after its scheme.
+/// Splits an `http` or `https` URL into its scheme and the rest. Returns `None` for any other URL.
 fn split(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     ["http", "https"]
@@ -75,7 +76,7 @@ fn authority(rest: &str) -> (&str, &str) {
 }
 
 fn host_and_port(authority: &str) -> (&str, Option<&str>) {
-    // The colons of an IPv6 address are inside brackets.
+    // A colon inside brackets belongs to an IPv6 address and does not begin the port.
     match authority.rfind(':') {
         Some(at) if !authority[at..].contains(']') => {
             (&authority[..at], Some(&authority[at + 1..]))

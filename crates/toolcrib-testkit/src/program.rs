@@ -5,12 +5,12 @@ use std::process::Command;
 use std::sync::Once;
 
 /// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is any binary that cargo
-/// built for the test: all binaries are in the same folder.
+/// built for the test, because all binaries are in the same folder.
 ///
 /// `cargo test --workspace` builds the binaries of this package. `cargo test -p toolcrib` does not, because a package
-/// cannot depend on the binaries of another. In that case they are built here, once, with the same profile. Existing
-/// binaries are not rebuilt: in a build from here, their dependencies would have other features than with
-/// `--workspace`, and would be compiled again.
+/// cannot depend on the binaries of another package. In that case, this function builds them once, with the same
+/// profile. It does not rebuild existing binaries, because their dependencies would then be compiled again with other
+/// features than with `--workspace`.
 pub fn program(executable: &str, name: &str) -> PathBuf {
     static BUILT: Once = Once::new();
     let path = Path::new(executable).with_file_name(name);
@@ -22,7 +22,7 @@ pub fn program(executable: &str, name: &str) -> PathBuf {
 }
 
 fn build(path: &Path) {
-    // `TARGET/PROFILE/NAME`; the folder of the profile `dev` is `debug`.
+    // The path is `TARGET/PROFILE/NAME`, except that the folder of the profile `dev` is called `debug`.
     let profile = path.parent().unwrap();
     let target = profile.parent().unwrap();
     let profile = match profile.file_name().unwrap().to_str().unwrap() {

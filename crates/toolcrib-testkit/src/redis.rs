@@ -1,4 +1,4 @@
-//! A real Redis server for one test, on its own port, stopped at the end of the test.
+//! A real Redis server for one test. It has its own port and is stopped at the end of the test.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Maximum time until a server answers for the first time: far longer than it needs.
+/// Maximum time to wait for a server's first response. A server needs far less.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running Redis server without persistence. It is killed when dropped.
@@ -23,21 +23,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port, and waits until it answers.
+    /// Starts a server on a free port and waits until it answers.
     pub fn start() -> Self {
         Self::start_with(None, &[])
     }
 
-    /// Starts a server with further options, which requires a password if one is given.
+    /// Starts a server with additional options. If a password is given, the server requires it.
     pub fn start_with(password: Option<&str>, options: &[&str]) -> Self {
-        // Another process may take the free port first. In that case the server exits at once, and another port is
-        // tried.
+        // Another process may take the free port first. Then the server exits immediately, and another port is tried.
         (0..20)
             .find_map(|_| Self::try_start(free_port(), password, options))
             .expect("no port was free for redis-server")
     }
 
-    /// Starts a server on this port, which must be free: usually the port of a server that was killed.
+    /// Starts a server on this port, which must be free. It is usually the port of a server that was killed.
     pub fn start_at(port: u16) -> Self {
         Self::try_start(port, None, &[]).expect("redis-server ended at once; is the port taken?")
     }
@@ -65,9 +64,9 @@ impl Server {
         server.wait().then_some(server)
     }
 
-    /// Polls until this process answers. Returns `false` if it exits instead.
+    /// Waits until the server answers. Returns `false` if its process exits first.
     fn wait(&mut self) -> bool {
-        // The process id is compared, because another Redis on the port would answer as well.
+        // The process id is compared, because a different Redis server on this port would also answer.
         let own = format!("process_id:{}\r\n", self.process.id());
         let end = Instant::now() + PATIENCE;
         loop {
@@ -87,20 +86,20 @@ impl Server {
         self.port
     }
 
-    /// The URL, with the password if there is one.
+    /// The URL of the server, including the password if there is one.
     pub fn url(&self) -> String {
         let login =
             self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
-    /// A folder that exists as long as the server.
+    /// A temporary folder that is removed when the server is dropped.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Sends one command, bypassing the code under test. Returns the reply without its type marker and line end:
-    /// `PONG`, `1`, a value. Panics on an error reply.
+    /// Sends one command directly to the server, without the code under test. Returns the reply without its type marker
+    /// and line end, such as `PONG`, `1` or a value. Panics on an error reply.
     pub fn ask(&self, command: &[&str]) -> String {
         let answer = self.try_ask(&[command]).unwrap();
         assert!(!answer.starts_with('-'), "{command:?}: {answer}");
@@ -124,7 +123,7 @@ impl Server {
         for command in commands {
             stream.write_all(encoded(command).as_bytes())?;
         }
-        // Redis closes the connection after this command, so the replies end with the stream.
+        // After `QUIT`, Redis closes the connection, so the replies end with the stream.
         stream.write_all(encoded(&["QUIT"]).as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -132,12 +131,12 @@ impl Server {
         answer.map(str::to_owned).ok_or(ErrorKind::UnexpectedEof.into())
     }
 
-    /// Stops the process with SIGSTOP: connections stay open and are accepted, but get no answer.
+    /// Suspends the process with SIGSTOP. Connections stay open and are accepted, but get no answer.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Resumes a frozen process.
+    /// Resumes the process after `freeze`.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
@@ -151,7 +150,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have exited already.
+        // Killing fails if the process has already exited.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! TLS in front of a plain server, with a certificate from a CA that only the test knows.
+//! TLS in front of a plain server, with a certificate from a CA that only the test trusts.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -39,12 +39,12 @@ impl TlsTerminator {
         Self { port, folder, _runtime: runtime }
     }
 
-    /// The host name in the certificate, and the port.
+    /// The host name in the certificate, with the port.
     pub fn address(&self) -> String {
         format!("localhost:{}", self.port)
     }
 
-    /// The certificate of the CA, for `SSL_CERT_FILE`.
+    /// The file with the certificate of the CA, for `SSL_CERT_FILE`.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
@@ -54,16 +54,16 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, address: String) {
     while let Ok((socket, _)) = listener.accept().await {
         let (acceptor, address) = (acceptor.clone(), address.clone());
         tokio::spawn(async move {
-            // A client that does not trust the certificate disconnects here.
+            // The handshake fails if the client does not trust the certificate.
             let Ok(mut outside) = acceptor.accept(socket).await else { return };
             let mut inside = TcpStream::connect(address).await.unwrap();
-            // Either side may close the connection at any time.
+            // Errors are ignored, because either side may close the connection at any time.
             let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
         });
     }
 }
 
-/// Returns a server configuration for `localhost`, and the certificate of the CA that signed it.
+/// Returns a server configuration with a certificate for `localhost`, and the certificate of the CA that signed it.
 fn certificates() -> (ServerConfig, String) {
     let Issued { certificate, key, authority } = Issued::new();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -76,7 +76,7 @@ fn certificates() -> (ServerConfig, String) {
     (config, authority)
 }
 
-/// A certificate for `localhost`.
+/// A new certificate for `localhost`.
 struct Issued {
     certificate: Certificate,
     key: KeyPair,
@@ -96,8 +96,8 @@ impl Issued {
     }
 }
 
-/// Writes a new certificate for `localhost`, its key (readable only by the owner) and the certificate of the CA to
-/// `certificate.pem`, `key.pem` and `authority.pem` in `folder`.
+/// Creates a certificate for `localhost`. Writes it to `certificate.pem`, its key to `key.pem` and the certificate of
+/// the CA to `authority.pem` in `folder`. The key is readable only by its owner.
 pub fn write_certificate(folder: &Path) {
     let Issued { certificate, key, authority } = Issued::new();
     std::fs::write(folder.join("certificate.pem"), certificate.pem()).unwrap();

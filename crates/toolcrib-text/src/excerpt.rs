@@ -1,4 +1,4 @@
-//! Shortening text, with a visible ellipsis.
+//! Shortens text, and marks the end of a shortened text with an ellipsis.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     let keep = max.saturating_sub(1);
     let end = text.char_indices().nth(keep).map_or(text.len(), |(at, _)| at);
     let kept = &text[..end];
-    // Cut at a space if there is one in the second half, so that words stay complete.
+    // The text is cut at a space if there is one in the second half, so that words stay complete.
     let kept = match kept.rfind(' ') {
         Some(blank) if blank >= end / 2 => &kept[..blank],
         _ => kept,
@@ -21,16 +21,16 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}…"))
 }
 
-/// The first sentence, on one line, in at most `max` characters.
+/// Returns the first sentence on one line, truncated to at most `max` characters.
 pub fn first_sentence(text: &str, max: usize) -> String {
-    // A longer sentence is truncated anyway, so the rest of the text need not be cleaned.
+    // Only the beginning of the text is cleaned, because a longer sentence would be truncated anyway.
     let head = &text[..text.floor_char_boundary(max.saturating_mul(8))];
     let line = one_line(head);
     let end = sentence_end(&line).unwrap_or(line.len());
     shorten(&line[..end], max).into_owned()
 }
 
-/// The first sentence, unchanged, in at most `max` bytes. A line break ends it, too.
+/// Returns the first sentence, unchanged, in at most `max` bytes. A line break also ends the sentence.
 pub fn first_sentence_of(text: &str, max: usize) -> &str {
     let text = text.trim_start();
     let head = text[..text.floor_char_boundary(max)].lines().next().unwrap_or_default();

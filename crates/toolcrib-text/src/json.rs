@@ -1,7 +1,8 @@
-//! JSON from untrusted sources, edited as text.
+//! Edits JSON from untrusted sources as text.
 //!
-//! Schemas and definitions are kept as text, so that the order of keys, the spelling of numbers and unknown keys are preserved.
-//! These are the operations on such text. All of them are iterative, so deep nesting cannot exhaust the stack.
+//! Schemas and definitions are kept as text, so that the order of keys, the spelling of numbers and unknown keys are
+//! preserved. This module has the operations on such text. All of them are iterative, so deep nesting cannot exhaust
+//! the stack.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,7 +28,8 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// The text of the value of `key`. If the key is repeated, the last one counts, as in JSON parsers that build a map.
+    /// The text of the value of `key`. If the key is repeated, its last value counts, as in JSON parsers that build a
+    /// map.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())
     }
@@ -42,8 +44,8 @@ impl<'a> Fields<'a> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.get()))
     }
 
-    /// The object with some values replaced or, for `None`, removed. Everything else is unchanged. New keys are added at the
-    /// end.
+    /// Returns the object with some values replaced. A value of `None` removes the key. Everything else is unchanged,
+    /// and new keys are added at the end.
     pub fn with(&self, edits: &[(&str, Option<String>)]) -> String {
         let mut out = String::from("{");
         let mut put = |key: &str, value: &str| {
@@ -96,14 +98,15 @@ pub fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
 
-/// Whether an array is empty; `None` for any other JSON. Reads only the first bytes, so the text must be valid JSON.
+/// Whether an array is empty; `None` for any other JSON. Only the first bytes are read, so the text must be valid JSON.
 pub fn is_empty_list(text: &str) -> Option<bool> {
     let inside = text.trim_ascii_start().strip_prefix('[')?;
     Some(inside.trim_ascii_start().starts_with(']'))
 }
 
-/// The approximate number of values in JSON text, including nested values but not keys. It is at most one too low;
-/// each empty list or object counts twice. It is used to estimate the memory of the parsed text without parsing it.
+/// The approximate number of values in JSON text, including nested values but not keys. The number is at most one too
+/// low, and each empty list or object counts twice. It is used to estimate the memory of the parsed text without
+/// parsing it.
 pub fn count_values(text: &str) -> usize {
     let mut count = 0;
     let mut rest = text.bytes();
@@ -145,7 +148,7 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Untrusted text as a quoted string that cannot close a tag or a string around it.
+/// Quotes untrusted text as a string that cannot close a tag or a string around it.
 pub fn data(text: &str) -> String {
     quote(text).replace('<', "\\u003c")
 }
@@ -192,9 +195,9 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// Calls `change` with every string in a JSON text, and with whether that string is a key. Strings that `change` leaves
-/// alone keep their bytes. A string that is not valid Unicode, such as half a surrogate pair, is an error: a raw value
-/// may contain one, and a later parser would reject it.
+/// Calls `change` with every string in a JSON text, and with whether that string is a key. Strings for which `change`
+/// returns `None` keep their bytes. A string that is not valid Unicode, such as one with half a surrogate pair, is an
+/// error: a raw value may contain one, and a later parser would reject it.
 pub fn map_strings(
     text: &str,
     mut change: impl FnMut(&str, bool) -> Option<String>,

@@ -1,9 +1,9 @@
-//! Text from untrusted sources: JSON that keeps its spelling, hidden characters, and excerpts.
+//! Functions for text from untrusted sources: JSON that keeps its spelling, hidden characters, and excerpts.
 //!
 //! The crates of Toolcrib share these functions. They are not part of the library's API, so they are not in
 //! `toolcrib-core`.
 
-// Pure: see clippy.toml.
+// This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

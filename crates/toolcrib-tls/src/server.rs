@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a certificate or a private key cannot be used. Contains nothing of the key.
+/// Why a certificate or a private key cannot be used. The error contains no part of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The text contains no certificate.
@@ -21,13 +21,13 @@ pub enum CertificateError {
     /// The key belongs to another certificate.
     #[error("the private key does not belong to the certificate")]
     Mismatch,
-    /// rustls rejects them.
+    /// rustls rejects the certificate or the key.
     #[error("the certificate cannot be used: {0}")]
     Rejected(rustls::Error),
 }
 
 impl CertificateError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoCertificate | Self::Certificate(_) | Self::Rejected(_) => {

@@ -1,14 +1,14 @@
 //! Estimates token counts without a vocabulary, for long-running processes.
 //!
 //! A vocabulary takes two hundred thousand entries in memory, and encoding with it takes time. An estimate is enough if
-//! a count only decides how much is shown, and the models have other vocabularies anyway. Text is split into runs of
-//! one character class, as the tokenizers themselves do first, and each class has a number of characters that make one
-//! token.
+//! a count only decides how much is shown, and many models have other vocabularies anyway. Text is split into runs of
+//! one character class, as the tokenizers themselves do first. For each class, a fixed number of characters counts as
+//! one token.
 
 use toolcrib_core::TokenCounter;
 
-/// ASCII letters per token. This and the next three numbers are fitted to `o200k` on tool definitions; the
-/// test below checks the error.
+/// ASCII letters per token. This number and the next three are fitted to `o200k` on tool definitions. The test below
+/// checks the error.
 const LETTERS_PER_TOKEN: usize = 7;
 /// Non-ASCII characters per token.
 const NON_ASCII_PER_TOKEN: usize = 3;
@@ -60,7 +60,7 @@ impl TokenCounter for EstimateCounter {
         let mut after_upper = false;
         for c in text.chars() {
             let next = CharClass::of(c);
-            // `createIssue` is two words.
+            // An upper-case letter begins a new word, because `createIssue` is two words.
             let begins_word = c.is_ascii_uppercase() && !after_upper;
             if next == class && !begins_word {
                 run += 1;

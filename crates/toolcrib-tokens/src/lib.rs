@@ -1,10 +1,10 @@
 //! Counts tokens: exactly if the vocabulary is public, otherwise with a labelled estimate.
 //!
-//! OpenAI publishes its vocabularies, and a dependency contains them. Anthropic and Google publish none, so
-//! for their models the count is that of `o200k`, labelled as an estimate: close enough to decide what to
-//! defer, but not to predict a bill.
+//! OpenAI publishes its vocabularies, and a dependency contains them. Anthropic and Google publish none, so for their
+//! models the count is that of `o200k`, labelled as an estimate. It is close enough to decide what to defer, but not to
+//! predict a bill.
 
-// Pure: see clippy.toml.
+// This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -44,7 +44,7 @@ impl Vocabulary {
     }
 }
 
-/// Counts tokens with a vocabulary: exactly, or as an estimate for a model with another vocabulary.
+/// Counts tokens with a vocabulary: exactly, or as an estimate if the model has another vocabulary.
 #[derive(Debug, Clone)]
 pub struct VocabularyCounter {
     vocabulary: Vocabulary,
@@ -79,7 +79,7 @@ impl VocabularyCounter {
         }
     }
 
-    /// Converts to a shared trait object, as the engine needs it.
+    /// Converts the counter to a shared trait object, which the engine needs.
     pub fn shared(self) -> Arc<dyn TokenCounter> {
         Arc::new(self)
     }
@@ -87,8 +87,8 @@ impl VocabularyCounter {
 
 /// Maximum length of a run of letters or of white space that is encoded at once, in bytes.
 ///
-/// The encoder takes quadratic time in the length of an unbroken run of letters, and fails on a run of a
-/// million spaces. Untrusted text may contain both, so longer runs are cut; real text has none.
+/// The encoder takes quadratic time in the length of an unbroken run of letters, and fails on a run of a million
+/// spaces. Untrusted text may contain both, so longer runs are split. Real text has no such runs.
 const MAX_RUN_BYTES: usize = 4 << 10;
 
 impl TokenCounter for VocabularyCounter {

@@ -6,8 +6,7 @@ use crate::split;
 
 /// The tokenizer of an external table.
 pub trait Tokenizer: Send + Sync {
-    /// Calls `visit` with the id of every token of `text`, in order. Ids without a row are ignored by the
-    /// caller.
+    /// Calls `visit` with the id of every token of `text`, in order. The caller ignores ids without a row.
     fn tokenize(&self, text: &str, visit: &mut dyn FnMut(u32));
 
     /// The text of a token, as in the vocabulary.
@@ -24,7 +23,7 @@ pub(crate) struct ExternalSegmenter {
     pub(crate) tokenizer: Arc<dyn Tokenizer>,
     /// The row of each token, if tokens share rows.
     pub(crate) mapping: Option<Vec<u32>>,
-    /// Number of tokens that have a row.
+    /// Number of tokens that have a row in the table.
     pub(crate) tokens: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How texts and tools are embedded.
+//! Tests of how texts and tools are embedded.
 
 use std::f32::consts::FRAC_1_SQRT_2;
 
@@ -6,7 +6,8 @@ use toolcrib_embed::{EmbeddedField, EmbeddingModel, Vector};
 
 use crate::table_builder;
 
-/// `east` and `north` point their way, `far` points north with length 2, and `up` has length 0.
+/// A model in which `east` and `north` point in these directions, `far` points north with length 2, and `up` has length
+/// 0.
 fn compass() -> EmbeddingModel {
     table_builder::model(
         [1.0, 0.0, 2.0, 1.0, 1.0, 1.0],
@@ -31,7 +32,7 @@ fn a_query_is_the_normalised_sum_of_its_pieces() {
     assert_near(&model.embed("East"), [1.0, 0.0, 0.0]);
     assert_near(&model.embed("east, north!"), [FRAC_1_SQRT_2, FRAC_1_SQRT_2, 0.0]);
     assert_near(&model.embed("eastEastEastEast north far"), [0.8, 0.6, 0.0]);
-    // The phrase is added to its words: 3 north and 4 west.
+    // The vector of the phrase is added to those of its words. The sum is 3 north and 4 west.
     assert_near(&model.embed("far north"), [-0.8, 0.6, 0.0]);
 }
 
@@ -50,7 +51,8 @@ fn a_field_is_scaled_by_its_weight_and_the_square_root_of_its_length() {
     let model = compass();
     let (name, title, description) =
         (EmbeddedField::Name, EmbeddedField::Title, EmbeddedField::Description);
-    // Four times east divided by the root of four is 2; the description has weight 2.
+    // In the name, four times `east` divided by the square root of four is 2. In the description, one `north` times the
+    // weight 2 is also 2.
     let vector = model.embed_fields(&[(name, "east east east east"), (description, "north")]);
     assert_near(&vector, [FRAC_1_SQRT_2, FRAC_1_SQRT_2, 0.0]);
     // A field with weight 0 is ignored.
@@ -92,7 +94,7 @@ fn only_the_first_pieces_of_a_field_count() {
     ];
     for (field, max_pieces) in max_pieces {
         let north = |pieces| {
-            // Two texts of one field count as one.
+            // The two texts of the field count as one text, so `north` is its last piece.
             let long = "east ".repeat(pieces);
             model.embed_fields(&[(field, long.as_str()), (field, "north")]).values()[1]
         };

@@ -1,6 +1,7 @@
-//! The table is trained in Python and used in Rust, so both must split a text into the same pieces.
+//! Tests that Rust and Python split texts into the same pieces, because the table is trained in Python and used in
+//! Rust.
 //!
-//! `training/golden.py` writes the cases, with the same module that the training uses.
+//! `training/golden.py` writes the test cases, with the same module that the training uses.
 
 use serde::Deserialize;
 use toolcrib_embed::EmbeddedField;
@@ -13,7 +14,7 @@ struct Case {
     pieces: Vec<String>,
 }
 
-/// The names of one tool's parameters.
+/// The names of one tool's parameters, and the pieces into which Python splits them.
 #[derive(Deserialize)]
 struct Names {
     names: Vec<String>,
@@ -40,7 +41,7 @@ fn rust_and_python_split_text_into_the_same_pieces() {
     }
 }
 
-/// The vectors of the entries are orthogonal, so each component of a tool's vector counts one piece.
+/// The vectors of the entries are orthogonal, so each component of a tool's vector shows how often one piece occurs.
 #[test]
 fn rust_and_python_split_a_field_with_several_texts_into_the_same_pieces() {
     let entries = entries();

@@ -1,4 +1,4 @@
-//! Untrusted texts and tables: nothing panics, and every vector has length 1 or is zero.
+//! Property tests of untrusted texts and tables: nothing panics, and every vector has length 1 or is zero.
 
 use proptest::prelude::*;
 use toolcrib_embed::{EmbeddedField, EmbeddingModel, Error, Vector};
@@ -9,7 +9,7 @@ fn is_normalised(vector: &Vector) -> bool {
     vector.is_zero() || (vector.dot(vector) - 1.0).abs() < 1e-4
 }
 
-/// Words that the table has, mixed with arbitrary text.
+/// Generates words that the table has, mixed with arbitrary text.
 fn text() -> impl Strategy<Value = String> {
     let known = prop_oneof![Just("send"), Just("Message"), Just("pull_request"), Just("listFiles")];
     let part = prop_oneof![known.prop_map(str::to_owned), any::<String>(), "\\PC{0,8}"];

@@ -1,4 +1,4 @@
-//! Reading published tables. The folders here are small and written by hand.
+//! Tests of reading published tables. The tables in these tests are small and written by hand.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn mapping(rows: &[i64]) -> Tensor<'static> {
     Tensor { name: "mapping", kind: "I64", shape: vec![rows.len()], bytes }
 }
 
-/// A safetensors file: the length of the header, the header, the numbers.
+/// A safetensors file, which consists of the length of the header, the header, and the numbers.
 fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     let mut header = serde_json::Map::new();
     let mut data: Vec<u8> = Vec::new();
@@ -41,7 +41,7 @@ fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     file
 }
 
-/// A BERT tokenizer with five pieces that truncates and pads to 2 tokens, as `MiniLM`'s does to 128.
+/// A BERT tokenizer with five pieces. It truncates and pads to 2 tokens, as `MiniLM`'s tokenizer does to 128.
 fn tokenizer() -> Value {
     json!({
         "version": "1.0",
@@ -126,7 +126,7 @@ fn every_number_type_is_supported() {
     };
     let byte = COMPASS.iter().map(|value| u8::from(*value > 0.0)).collect();
     for (kind, bytes) in [("F16", half(0x3c00)), ("BF16", half(0x3f80)), ("I8", byte)] {
-        // The tensor name of WordLlama.
+        // WordLlama uses this name for the tensor.
         let table = Tensor { name: "embedding.weight", kind, shape: vec![5, 3], bytes };
         assert_embeds(&read(&[table]).unwrap(), "north", [0.0, 1.0, 0.0]);
     }

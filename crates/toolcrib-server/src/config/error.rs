@@ -1,7 +1,7 @@
 //! Errors in a config: what is wrong, where, and what to do.
 //!
-//! They never contain a value from the file. Any line of a config may contain a token, so an error names only keys,
-//! servers, lines and columns.
+//! These errors never contain a value from the file. Any line of a config may contain a token, so an error names only
+//! keys, servers, lines and columns.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use std::fmt;
 pub struct ConfigError {
     /// What is wrong.
     pub problem: String,
-    /// The line, counted from 1, if known.
+    /// The line of the error, counted from 1, if known.
     pub line: Option<usize>,
-    /// The character in that line, counted from 1.
+    /// The character within the line, counted from 1.
     pub column: Option<usize>,
-    /// How to fix it.
+    /// How to fix the problem.
     pub hint: String,
 }
 
@@ -24,8 +24,8 @@ impl ConfigError {
         Self { problem: problem.into(), line: None, column: None, hint: hint.into() }
     }
 
-    /// Converts an error of the TOML parser. Values that its message quotes are removed, and so is the excerpt of the
-    /// line.
+    /// Converts an error of the TOML parser. Removes the values that its message quotes and the excerpt of the line,
+    /// because they may contain secrets.
     pub fn from_toml(text: &str, error: &toml::de::Error, hint: impl Into<String>) -> Self {
         let converted = Self::new(without_values(error.message()), hint);
         match error.span() {
@@ -34,7 +34,7 @@ impl ConfigError {
         }
     }
 
-    /// Sets the position to a byte of `text`.
+    /// Sets the position to that of a byte offset in `text`.
     #[must_use]
     pub fn at_byte(self, text: &str, byte: usize) -> Self {
         let before = text.get(..byte).unwrap_or(text);
@@ -59,19 +59,19 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A value that is out of range or contradicts another one.
+/// A value that is out of range or contradicts another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSetting {
-    /// The keys from the top of the file to the value.
+    /// The path of keys from the top level of the file to the value.
     pub path: Vec<String>,
-    /// What is wrong, phrased to follow the key.
+    /// What is wrong, phrased so that it can follow the name of the key.
     pub problem: String,
-    /// How to fix it.
+    /// How to fix the problem.
     pub hint: String,
 }
 
 impl InvalidSetting {
-    /// Reports the value at `path`.
+    /// Creates an error about the value at `path`.
     pub fn new(path: &[&str], problem: impl Into<String>, hint: impl Into<String>) -> Self {
         let path = path.iter().map(|key| (*key).to_owned()).collect();
         Self { path, problem: problem.into(), hint: hint.into() }
@@ -82,7 +82,7 @@ impl InvalidSetting {
         if is_valid { Ok(()) } else { Err(error()) }
     }
 
-    /// Puts `table` in front of the path.
+    /// Prepends the keys of `table` to the path.
     #[must_use]
     pub fn within(self, table: &[&str]) -> Self {
         let path = table.iter().map(|key| (*key).to_owned()).chain(self.path).collect();
@@ -90,13 +90,13 @@ impl InvalidSetting {
     }
 }
 
-/// Removes the value that a message of serde quotes.
+/// Removes the config value that an error message of serde quotes.
 fn without_values(message: &str) -> String {
     let lead = ["invalid type: ", "invalid value: ", "unknown variant "];
     let Some(lead) = lead.into_iter().find(|lead| message.starts_with(lead)) else {
         return message.trim_end().to_owned();
     };
-    // The value may contain this separator as well. The last occurrence is the real one, because the text after it
+    // The quoted value may also contain this separator. The last occurrence is the real one, because the text after it
     // does not come from the file.
     let end = message.rfind(", expected ").unwrap_or(message.len());
     let kind = message[lead.len()..end].split(['"', '`']).next().unwrap_or_default();

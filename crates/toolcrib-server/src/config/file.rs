@@ -1,7 +1,7 @@
 //! The text of `toolcrib.toml`, parsed once and read section by section.
 //!
-//! Each crate knows only the keys of its own sections. All of them read from the same parsed text, so that errors
-//! have the line numbers of the file. Rejected: splitting the text into sections, which would change line numbers.
+//! Each crate knows only the keys of its own sections. All crates read from the same parsed text, so that errors have
+//! the line numbers of the file. Rejected: splitting the text into sections, which would change line numbers.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::{ConfigError, InvalidSetting};
 
-/// Maximum size in bytes of a config file, either Toolcrib's or a client's. The largest known files are Claude Code's,
-/// which contain its history of projects: a few hundred kilobytes.
+/// Maximum size in bytes of a config file, either Toolcrib's or that of a client. The largest known files are those of
+/// Claude Code. They contain its history of projects and have a few hundred kilobytes.
 pub const MAX_CONFIG_BYTES: usize = 4 << 20;
 
-/// The documentation of the file.
+/// The page that documents the config file.
 pub(super) const DOCS: &str = "docs/gateway-config.md";
 
 /// A parsed config file.
@@ -23,7 +23,7 @@ pub struct ConfigFile<'t> {
     root: DeTable<'t>,
 }
 
-/// Leaves out the text, which may contain secrets.
+/// The debug output leaves out the text, which may contain secrets.
 impl fmt::Debug for ConfigFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConfigFile").finish_non_exhaustive()
@@ -44,13 +44,13 @@ impl<'t> ConfigFile<'t> {
         Ok(Self { text, root: root.into_inner() })
     }
 
-    /// The text.
+    /// The text of the file.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// Reads the section `name`, or returns its default if the file has no such section. `docs` is the page that lists
-    /// its keys.
+    /// Reads the section `name`, or returns the default if the file has no such section. `docs` is the page that
+    /// documents the keys of the section.
     pub fn section<T>(&self, name: &str, docs: &str) -> Result<T, ConfigError>
     where
         T: DeserializeOwned + Default,
@@ -60,7 +60,8 @@ impl<'t> ConfigFile<'t> {
             .map_err(|error| ConfigError::from_toml(self.text, &error, keys_are_in(docs)))
     }
 
-    /// Returns the error for an invalid setting, with the position of its key, or of the table if the key is missing.
+    /// Converts an invalid setting to an error with the position of its key, or of the enclosing table if the key is
+    /// missing.
     pub fn locate(&self, setting: InvalidSetting) -> ConfigError {
         let error = ConfigError::new(
             format!("`{}` {}", setting.path.join("."), setting.problem),

@@ -1,4 +1,4 @@
-//! The `[http]` section: where to listen, and who may send requests.
+//! The `[http]` section: the address to listen on, who may send requests, and limits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ const MAX_TIMEOUT: u64 = 86_400;
 pub struct HttpSettings {
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// The token that clients must send. If not set, a token is generated, except on a loopback address, which needs
-    /// none.
+    /// The token that clients must send. If it is not set, no token is required on a loopback address, and one is
+    /// generated for any other address.
     pub token: Option<Secret>,
     /// The admin's token, which gives access to the statistics and metrics of all callers.
     pub admin_token: Option<Secret>,
@@ -27,17 +27,18 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins that browsers may send, in addition to loopback origins.
     pub allowed_origins: Vec<String>,
-    /// Maximum number of connections. Default: half of the files that the process may open, at most 10,000.
+    /// Maximum number of connections. Default: half of the number of files that the process may open, at most 10,000.
     pub connections: Option<usize>,
-    /// Maximum number of connections from one remote address that is not loopback. Default: half of `connections`.
+    /// Maximum number of connections from one remote address. It does not apply to loopback addresses. Default: half of
+    /// `connections`.
     pub connections_per_address: Option<usize>,
     /// Maximum time to receive the head of a request, in seconds.
     pub header_timeout: u64,
-    /// Maximum time between two requests on a connection, in seconds.
+    /// Maximum idle time between two requests on a connection, in seconds.
     pub idle_timeout: u64,
     /// Maximum time without receiving any byte of a request body, in seconds.
     pub body_timeout: u64,
-    /// Maximum size of all request bodies in memory together, in bytes.
+    /// Maximum total size of all request bodies in memory, in bytes.
     pub body_bytes: usize,
     /// The certificate for HTTPS. If not set, the listener serves HTTP.
     pub tls: Option<TlsFiles>,
@@ -47,9 +48,9 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// PEM file with the certificate, followed by those of intermediate authorities.
+    /// PEM file with the certificate, followed by the certificates of intermediate authorities.
     pub certificate: PathBuf,
-    /// PEM file with the private key. Only its owner may have access to it.
+    /// PEM file with the private key. Only the owner of the file may have access to it.
     pub key: PathBuf,
 }
 
@@ -73,7 +74,7 @@ impl Default for HttpSettings {
 }
 
 impl HttpSettings {
-    /// The name of the section.
+    /// The name of this section in the config file.
     pub const SECTION: &str = "http";
 
     /// Reads the section and checks it.
@@ -106,7 +107,7 @@ impl HttpSettings {
         }
         if let Some(TlsFiles { certificate, key }) = &self.tls {
             for (name, path) in [("certificate", certificate), ("key", key)] {
-                // A relative path would depend on the working folder, whose files may come from anyone.
+                // A relative path would depend on the working folder, which may contain files from anyone.
                 InvalidSetting::unless(path.is_absolute(), || {
                     InvalidSetting::new(
                         &["tls", name],

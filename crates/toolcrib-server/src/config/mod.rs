@@ -1,4 +1,4 @@
-//! The config file: parsed once, read by section. Its errors never show a value.
+//! The config file, which is parsed once and read by section. Errors never contain a value from it.
 
 mod error;
 mod file;

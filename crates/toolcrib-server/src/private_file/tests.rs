@@ -1,4 +1,4 @@
-//! Which files and folders are rejected, and that written files are complete.
+//! Tests of which files and folders are rejected, and that files are written completely.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn folders_that_others_can_write_to_and_linked_files_are_rejected() {
     assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
     for shared in [state.path(), inner.path(), home.path()] {
         for bits in [0o770, 0o707, 0o1777] {
-            // Above the state folder, a private group may write.
+            // In folders above the state folder, the owner's private group may write.
             if bits == 0o770 && shared == home.path() {
                 continue;
             }
@@ -77,7 +77,7 @@ fn folders_that_others_can_write_to_and_linked_files_are_rejected() {
     symlink(inner.file("a"), inner.file("b")).unwrap();
     assert!(matches!(inner.read("b", LIMIT), Err(PrivateFileError::Link { .. })));
     assert!(matches!(inner.open_lock("b"), Err(PrivateFileError::Link { .. })));
-    // Writing replaces the link itself, not the file that it points to.
+    // Writing replaces the link itself and leaves the file that it points to unchanged.
     inner.replace("b", b"other").unwrap();
     assert_eq!(inner.read("a", LIMIT).unwrap().unwrap(), b"one");
     assert_eq!(inner.read("b", LIMIT).unwrap().unwrap(), b"other");

@@ -1,4 +1,4 @@
-//! Sections of a config file, and their errors.
+//! Tests of the sections of a config file, and of errors in them.
 
 use serde::Deserialize;
 use toolcrib_server::{ConfigFile, HttpSettings};
@@ -28,7 +28,7 @@ fn a_section_is_read_without_the_others() {
     assert_eq!(http, HttpSettings { token: Some("t".into()), ..HttpSettings::default() });
 }
 
-/// Positions refer to the complete file, and no message contains a value.
+/// The position in an error refers to the complete file, not to the section, and no message contains a value.
 #[test]
 fn errors_have_the_position_in_the_file() {
     for (text, expected) in [

@@ -1,4 +1,4 @@
-//! Expanding references in a config.
+//! Tests of the expansion of references in a config.
 
 use toolcrib_server::Secret;
 use toolcrib_server::expand::{Reference, ReferenceError, expand_secret, from_system};
@@ -31,7 +31,7 @@ fn every_form_of_reference_is_expanded() {
         ("${NOPE:-${TOKEN}}!", Ok("t0ken!")),
         ("${NOPE:-${NOR:-a}b}c", Ok("abc")),
         ("${env:NOPE:-x}", Ok("x")),
-        // Values are not expanded again.
+        // A reference inside the value of a variable is not expanded.
         ("${NESTED}", Ok("${TOKEN}")),
         ("${file:/run/secret}|${file:/run/dos}", Ok("from file|from file")),
         ("${userHome}/x:${workspaceFolder}", Ok("/home/me/x:/work")),

@@ -1,4 +1,4 @@
-//! Which requests are accepted, and why the others are denied.
+//! Tests of which requests the guard accepts, and why it denies the others.
 
 use std::net::IpAddr;
 
@@ -181,7 +181,7 @@ fn missing_and_repeated_headers_are_denied_and_the_authority_counts() {
         check("/mcp", &[(host.clone(), "localhost"), (host.clone(), "localhost")]),
         Err(AccessDenied::ManyHosts)
     );
-    // HTTP/2 requests have an authority and no `Host`; an absolute request line may have both.
+    // HTTP/2 requests have an authority instead of `Host`. A request with an absolute request line may have both.
     assert_eq!(check("http://localhost:1/mcp", &[]), Ok(()));
     assert_eq!(check("http://evil.com/mcp", &[]), Err(AccessDenied::ForeignHost));
     assert_eq!(
@@ -326,7 +326,8 @@ fn replacing_a_token_revokes_its_credential() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
-    /// Without a config, only loopback names are accepted. Checked with a simpler parser.
+    /// A guard without allowed hosts accepts only loopback names. A simpler parser in this test decides which names
+    /// those are.
     #[test]
     fn no_foreign_host_is_accepted(text in prop_oneof![
         "[ -~]{0,24}",
@@ -351,7 +352,7 @@ proptest! {
     }
 }
 
-/// A state folder, and the guard that removes it.
+/// Creates a state folder. Dropping the `TempDir` removes it.
 fn state() -> (tempfile::TempDir, PrivateFolder) {
     let folder = tempfile::tempdir().unwrap();
     let state = PrivateFolder::new(folder.path(), Some(folder.path().to_owned()));

@@ -1,4 +1,4 @@
-//! A server with two services on it.
+//! Tests of a server with two services.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn a_request_in_flight_is_answered_after_a_stop() {
     assert!(TcpStream::connect(address).await.is_err(), "the listener is closed");
 }
 
-/// The body timeout limits the time without any byte, so a client that sends one byte at a time gets its response.
+/// The body timeout applies to the time without any byte, so a client that sends one byte at a time gets its response.
 #[tokio::test(start_paused = true)]
 async fn a_slow_body_that_makes_progress_is_received() {
     let settings = HttpSettings { body_timeout: 2, header_timeout: 3, ..HttpSettings::default() };
@@ -115,7 +115,7 @@ async fn a_slow_body_that_makes_progress_is_received() {
         "POST /echo HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 9\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
     for digit in b'1'..=b'9' {
-        // The test's clock is paused: it advances only while every task waits.
+        // The test's clock is paused, so this advances the time without waiting.
         tokio::time::sleep(Duration::from_secs(1)).await;
         stream.write_all(&[digit]).await.unwrap();
     }
@@ -126,7 +126,7 @@ async fn a_slow_body_that_makes_progress_is_received() {
     serving.await.unwrap();
 }
 
-/// A client that sends a large body which the service does not read gets the response, and can reuse the connection.
+/// If a service does not read a large body, the client still gets the response and can reuse the connection.
 #[tokio::test]
 async fn a_client_gets_the_response_even_if_its_body_is_not_read() {
     let server = bound().await;

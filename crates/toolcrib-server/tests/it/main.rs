@@ -1,4 +1,4 @@
-//! Integration tests of what the gateway and the proxy share, in one binary.
+//! Integration tests of `toolcrib-server`, in one binary.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

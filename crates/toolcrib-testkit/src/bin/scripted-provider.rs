@@ -1,7 +1,7 @@
-//! The scripted provider as a program: prints its URL and runs until it is stopped.
+//! The scripted provider as a program. It prints its URL and runs until it is stopped.
 //!
-//! Without a script it looks for `goal: TOOL {ARGUMENTS}` in the user's message, calls that tool and reports its
-//! result. `GET /_requests` returns the requests it received, `DELETE /_requests` forgets them.
+//! Without a script, it looks for `goal: TOOL {ARGUMENTS}` in the user's message, calls that tool and reports the
+//! result. `GET /_requests` returns the requests that it has received, and `DELETE /_requests` deletes them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,19 +13,19 @@ use std::time::Duration;
 use clap::Parser;
 use toolcrib_testkit::provider::{Options, Pace, Provider, Script};
 
-/// A scripted LLM provider in four dialects
+/// A scripted LLM provider with four APIs
 #[derive(Parser)]
 struct Arguments {
     /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// A JSON object of scripts by name; `default` is used without `script:NAME` in the message
+    /// A JSON object with scripts by name. A message with `script:NAME` selects one; otherwise `default` is used
     #[arg(long)]
     script: Option<PathBuf>,
-    /// Bind Anthropic thinking blocks to everything before them
+    /// Invalidate Anthropic thinking blocks if anything before them is changed
     #[arg(long)]
     binding: bool,
-    /// Send calls without ids
+    /// Send tool calls without ids
     #[arg(long)]
     no_call_ids: bool,
     /// Stream this many text deltas in response to every request, and keep no requests

@@ -1,4 +1,5 @@
-//! Canned responses for fault tests: exact ones, and scripted ones with a fault in the stream.
+//! Canned responses for fault tests. Some are sent exactly as given, and others are scripted responses with a fault in
+//! the stream.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::provider::dialect::Dialect;
 
-/// The response to one request in the queue.
+/// How one request is answered.
 #[derive(Clone, Debug)]
 pub enum CannedResponse {
     /// The scripted response, unchanged.
@@ -18,7 +19,7 @@ pub enum CannedResponse {
     Exact(ExactResponse),
 }
 
-/// A fault in the stream of a scripted response. Counts are numbers of events from the start.
+/// A fault in the stream of a scripted response. The numbers count events from the start of the stream.
 #[derive(Clone, Copy, Debug)]
 pub enum StreamFault {
     /// Aborts the connection after this many events.
@@ -29,11 +30,11 @@ pub enum StreamFault {
     EndInside(usize),
     /// Sends this many events, then ends the body normally.
     EndAfter(usize),
-    /// Sends this many events, then nothing until [`release`](crate::provider::Provider::release).
+    /// Sends this many events, then nothing until [`release`](crate::provider::Provider::release) is called.
     StallAfter(usize),
-    /// Sends nothing, not even headers, until [`release`](crate::provider::Provider::release).
+    /// Sends nothing, not even headers, until [`release`](crate::provider::Provider::release) is called.
     StallFirst,
-    /// Sends each byte in a write of its own.
+    /// Sends each byte in a separate write.
     ByteByByte,
 }
 
@@ -44,18 +45,18 @@ pub struct ExactResponse {
     pub status: u16,
     /// All headers.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body, in parts that are sent in order.
     pub parts: Vec<BodyPart>,
 }
 
-/// A part of an exact body.
+/// A part of the body of an [`ExactResponse`].
 #[derive(Clone, Debug)]
 pub enum BodyPart {
-    /// These bytes, in one write.
+    /// Sends these bytes in one write.
     Bytes(Bytes),
-    /// A pause of this length.
+    /// Waits this long.
     Pause(Duration),
-    /// Nothing until [`release`](crate::provider::Provider::release).
+    /// Waits until [`release`](crate::provider::Provider::release) is called.
     Stall,
     /// Aborts the connection without ending the body.
     Cut,
@@ -71,7 +72,7 @@ impl CannedResponse {
         })
     }
 
-    /// A stream of server-sent events, as raw text, one write per item.
+    /// A stream of server-sent events. Each item is raw text and is sent in one write.
     pub fn sse<T: Into<Bytes>>(writes: impl IntoIterator<Item = T>) -> Self {
         Self::Exact(ExactResponse {
             status: 200,
@@ -80,7 +81,7 @@ impl CannedResponse {
         })
     }
 
-    /// The error that the API of this dialect returns with this status, including `retry-after`.
+    /// The error response of this API with this status, including `retry-after`.
     pub fn error(dialect: Dialect, status: u16) -> Self {
         let message = match status {
             400 => "The request is not valid.",
@@ -99,7 +100,7 @@ impl CannedResponse {
         response
     }
 
-    /// Adds a part to an exact body. Does nothing to scripted responses.
+    /// Appends a part to the body of an exact response. Does nothing to scripted responses.
     #[must_use]
     pub fn then(mut self, part: BodyPart) -> Self {
         if let Self::Exact(exact) = &mut self {
@@ -109,7 +110,7 @@ impl CannedResponse {
     }
 }
 
-/// The error body of each API.
+/// The body of an error response, in the format of the API.
 pub(crate) fn error_body(dialect: Dialect, status: u16, message: &str) -> Value {
     match dialect {
         Dialect::Chat | Dialect::Responses => {

@@ -1,4 +1,4 @@
-//! The four dialects, and their parts of handling a request.
+//! The four APIs, and how each one checks, reads and answers a request.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -35,28 +35,28 @@ pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError { status: 400, message: message.into() }
 }
 
-/// The data that a response is written from, in addition to the reply itself.
+/// Everything except the reply that is needed to write a response.
 pub(crate) struct ResponseContext<'a> {
     pub(crate) request: &'a Value,
     pub(crate) options: &'a Options,
     pub(crate) model: String,
     pub(crate) ids: Ids,
-    /// A quarter of the request's bytes, rounded up.
+    /// The number of input tokens to report: a quarter of the request's bytes, rounded up.
     pub(crate) input: u64,
-    /// A quarter of the written bytes, rounded up.
+    /// The number of output tokens to report: a quarter of the reply's bytes, rounded up.
     pub(crate) output: u64,
     pub(crate) history: &'a History,
 }
 
-/// The body of a response in its dialect.
+/// The body of a response, in the format of its API.
 pub(crate) enum ResponseBody {
     Json(Value),
-    /// Server-sent events.
+    /// A stream of server-sent events.
     Events(Vec<Bytes>),
 }
 
 impl Dialect {
-    /// The body of this API's errors.
+    /// The body of an error response of this API.
     pub fn error(self, status: u16, message: &str) -> Value {
         canned_response::error_body(self, status, message)
     }
@@ -94,7 +94,7 @@ impl Dialect {
     }
 }
 
-/// The items of an array, or none.
+/// The items of a JSON array. Empty if the value is not an array.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -1,16 +1,16 @@
-//! The default script: the user's message names tools, and the model calls them and reports the results.
+//! The default script. The user's message names tools, and the model calls them and reports the results.
 
 use serde_json::{Deserializer, Value};
 
 use crate::provider::parsed_request::{HistoryMessage, ParsedRequest};
 use crate::provider::script::{Action, Step};
 
-/// Marks a goal in a user message: `goal: weather__forecast {"city":"Oslo"}`. There may be several.
+/// Marks a goal in a user message, for example `goal: weather__forecast {"city":"Oslo"}`. A message may have several.
 const GOAL_MARK: &str = "goal:";
 
 /// Returns the steps of the newest message that has a goal, and the index of that message.
 ///
-/// Requests without tools get a short text: agents send them to ask for a title.
+/// Requests without tools get a short text, because agents send such requests to get a title for the conversation.
 pub(crate) fn steps(request: &ParsedRequest) -> (Vec<Step>, usize) {
     let newest =
         request.messages.iter().enumerate().rev().find_map(|(at, message)| match message {

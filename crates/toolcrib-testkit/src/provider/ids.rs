@@ -1,8 +1,8 @@
 //! Ids that look like real ones, are unique within a conversation, and are the same on every run.
 //!
-//! They depend on the request and on the number of requests before it in this process. A counter alone would repeat
-//! after a restart, in the middle of a conversation. The request alone would give two equal conversations the same ids,
-//! which no real provider does.
+//! An id depends on the request and on the number of requests before it in this process. A counter alone would produce
+//! the same ids again if the provider restarts during a conversation. The request alone would give two identical
+//! conversations the same ids, which no real provider does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,6 @@ impl Ids {
         Self { seed: hasher.finalize(), next: 0 }
     }
 
-    /// A new id with this prefix.
     pub(crate) fn make(&mut self, prefix: &str) -> String {
         self.next += 1;
         let mut hasher = blake3::Hasher::new();

@@ -1,12 +1,13 @@
-//! A scripted LLM provider: the upstream in the proxy's tests, in four dialects.
+//! A scripted LLM provider with four APIs, which is the upstream in the proxy's tests.
 //!
-//! It simulates a small model with a plan. A [`Script`] lists the tools that the model wants to use. How it reaches
-//! them is decided for each request, from the declared tools and the results in the history: if all tools are declared
-//! it calls them directly; if there is a search it searches first. So one script, played with and without Toolcrib in
-//! between, must give the client the same calls. Nothing is remembered between requests, except responses that
-//! `previous_response_id` can name: the position in the script is derived from the history.
+//! It simulates a small model with a plan. A [`Script`] lists the tools that the model wants to use. How the model
+//! reaches them is decided for each request, from the declared tools and the results in the history. If all tools are
+//! declared, the model calls them directly. If there is a search tool, the model searches first. A script must
+//! therefore give the client the same calls with and without Toolcrib in between. The provider derives its position in
+//! the script from the history. It remembers nothing between requests, except the responses that `previous_response_id`
+//! can name.
 //!
-//! In addition to the scripts there is a queue of [`CannedResponse`]s for faults: exact bytes, statuses, stalls,
+//! In addition to the scripts, there is a queue of [`CannedResponse`]s for faults: exact bytes, statuses, stalls, and
 //! aborted connections.
 //!
 //! - [`script`]: what the model does
@@ -15,8 +16,8 @@
 //! - [`received_request`]: requests as they were received
 //! - [`server`]: the HTTP server
 //!
-//! Internally, `parsed_request` is a request independent of its dialect, `model` decides the reply to it, `respond`
-//! ties both together, and each of `chat`, `responses`, `anthropic` and `gemini` reads, checks and writes one dialect.
+//! Internally, `parsed_request` is a request independent of its API, `model` decides the reply to it, and `respond`
+//! connects the two. Each of `chat`, `responses`, `anthropic` and `gemini` reads, checks and writes one API.
 
 pub mod canned_response;
 pub mod options;

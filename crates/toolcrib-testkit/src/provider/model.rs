@@ -1,4 +1,4 @@
-//! Decides how the scripted model replies to a request: how the actions of a script become calls.
+//! Decides how the scripted model replies to a request, by turning the actions of a script into calls and searches.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,16 @@ use crate::provider::parsed_request::{
 };
 use crate::provider::script::{Action, Script, Step, StopReason};
 
-/// Maximum number of searches for one tool: first with the action's query, then with the tool's name.
+/// Maximum number of searches for one tool. The first uses the action's query, the second the tool's name.
 const MAX_SEARCHES: usize = 2;
 
-/// One message of the model, independent of the dialect.
+/// One message of the model, independent of the API.
 #[derive(Debug, Default)]
 pub(crate) struct ModelReply {
     pub(crate) blocks: Vec<ReplyBlock>,
     pub(crate) stop: StopReason,
 }
 
-/// A block of the message.
 #[derive(Debug)]
 pub(crate) enum ReplyBlock {
     Thinking(String),
@@ -28,32 +27,33 @@ pub(crate) enum ReplyBlock {
         namespace: Option<String>,
         arguments: Value,
     },
-    /// A hosted search. If the message also has calls, the result of the search follows in the next response (`open`).
+    /// A search that the provider runs. If `open`, its result follows only in the next response, because the message
+    /// also has calls that the client must run first.
     HostedSearch {
         query: String,
         found: Vec<String>,
         open: bool,
     },
-    /// The result of a hosted search in an earlier response.
+    /// The result of a hosted search that an earlier response left open.
     HostedSearchResult {
         id: String,
         found: Vec<String>,
     },
-    /// A search that the client is to run.
+    /// A search that the client must run.
     ClientSearch {
         query: String,
     },
 }
 
 impl ModelReply {
-    /// Whether the client has to run anything.
+    /// Whether the message has a call or a search that the client must run.
     pub(crate) fn calls(&self) -> bool {
         self.blocks
             .iter()
             .any(|block| matches!(block, ReplyBlock::Call { .. } | ReplyBlock::ClientSearch { .. }))
     }
 
-    /// Size of all content in bytes, for counting output tokens.
+    /// Size of all content in bytes, from which the output tokens are computed.
     pub(crate) fn size(&self) -> usize {
         self.blocks
             .iter()
@@ -98,8 +98,8 @@ pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     reply
 }
 
-/// Plays the next step of the script. `done` steps are already played, and `rounds` search rounds were made for this
-/// one.
+/// Plays the next step of the script. `done` is the number of steps already played, and `rounds` is the number of
+/// search rounds made so far for the next step.
 fn play_next_step(
     request: &ParsedRequest,
     steps: &[Step],
@@ -123,7 +123,7 @@ fn play_next_step(
     let end = Step::new([Action::text("There is nothing left to do.")]);
     let step = current.unwrap_or(&end);
     if request.native_search == Some(NativeSearch::Hosted) {
-        // A hosted search does not end the message: the call that needs it follows in the same response.
+        // A hosted search does not end the message, so the call that needs the found tool follows in the same response.
         let mut reply = ModelReply { blocks: Vec::new(), stop: step.stop };
         for action in before.iter().flat_map(|step| &step.actions) {
             perform_action(request, action, false, &mut reply.blocks);
@@ -147,7 +147,7 @@ fn play_next_step(
     reply
 }
 
-/// Performs all actions of a step, or searches for the tools it still needs.
+/// Performs all actions of a step. If it needs tools that the model must find first, searches for them instead.
 fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut ModelReply) {
     let hosted = request.native_search == Some(NativeSearch::Hosted);
     let missing: Vec<&Action> =
@@ -171,7 +171,8 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
         }
         return;
     }
-    // If the step also has a call that needs no search, a hosted search stays open, as with Anthropic's API.
+    // If the step also has a call that needs no search, a hosted search stays open until the next response, as in
+    // Anthropic's API.
     let leave_open =
         step.actions.iter().any(|action| action.is_call() && !must_search_for(request, action));
     for action in &step.actions {
@@ -179,7 +180,7 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
     }
 }
 
-/// Whether the tool of an action must be searched for, and a search is available.
+/// Whether the model must search for the tool of an action before it can call it, and can search.
 fn must_search_for(request: &ParsedRequest, action: &Action) -> bool {
     match action {
         Action::Call { tool, arguments, .. } => {
@@ -274,7 +275,8 @@ enum CallPath {
 fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath {
     let found = request.was_found(tool);
     if let Some(declared) = request.declared(tool) {
-        // A schema without properties is a stub if the call has arguments: the tool must be searched for.
+        // If the call has arguments but the declared schema has no properties, the declaration is only a stub, and the
+        // model must search for the tool.
         let has_no_arguments = arguments.as_object().is_none_or(serde_json::Map::is_empty);
         let is_callable = match declared.load {
             LoadState::Loaded => {
@@ -298,13 +300,13 @@ fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath
     }
 }
 
-/// In Responses, a found tool without a namespace uses its own name as its namespace. Other dialects ignore the
-/// namespace.
+/// The namespace in which a found tool is called. In Responses, a found tool without a namespace uses its own name as
+/// the namespace. Other APIs ignore the namespace.
 fn namespace_of(found: &DeclaredTool) -> String {
     found.namespace.as_ref().unwrap_or(&found.name).clone()
 }
 
-/// The text of the newest tool results that are not results of searches.
+/// The text of the newest tool results, not counting the results of searches.
 fn newest_results(request: &ParsedRequest) -> String {
     let results = request.messages.iter().rev().find_map(|message| match message {
         HistoryMessage::Results(results) => {

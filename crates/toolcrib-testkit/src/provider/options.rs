@@ -7,29 +7,30 @@ use std::time::Duration;
 use crate::provider::canned_response::CannedResponse;
 use crate::provider::script::{Script, Step};
 
-/// Options of the provider. By default it plays [`Script::Goal`] on a free port and supports every native feature.
+/// Options of the provider. By default, it listens on a free port, plays [`Script::Goal`] and supports every native
+/// feature.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The address to listen on; port 0 selects a free port.
+    /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// The script if the first user message contains no `script:NAME`.
+    /// The script that is played if the first user message contains no `script:NAME`.
     pub script: Script,
-    /// The scripts for `script:NAME` in the first user message.
+    /// The scripts that `script:NAME` in the first user message can select.
     pub scripts: BTreeMap<String, Script>,
-    /// Responses to the first requests, in order, before any script.
+    /// Responses to the first requests, in order. Later requests are answered by the script.
     pub responses: Vec<CannedResponse>,
-    /// Native features that are rejected with the 400 of a backend that does not support them.
+    /// Native features that the provider rejects, with the same 400 as a backend that does not support them.
     pub rejects: Vec<RejectedFeature>,
-    /// Deviations in the format of calls, as seen from compatible servers.
+    /// Deviations in the format of calls, as some compatible servers have them.
     pub quirks: Vec<ChatQuirk>,
-    /// Whether Anthropic thinking blocks are bound to everything before them, and checked.
+    /// Whether the signature of an Anthropic thinking block depends on everything before the block, and is checked.
     pub bind_thinking: bool,
-    /// Whether calls have ids. If they have none, a result must have no id either, unless the client gave the call and
-    /// the result the same id.
+    /// Whether calls have ids. If they have none, results must not have ids either, unless the client gave the same id
+    /// to the call and to its result.
     pub call_ids: bool,
-    /// Streams text at this pace instead of playing a script, for benchmarks.
+    /// If set, the provider streams text at this pace instead of playing a script. Used in benchmarks.
     pub pace: Option<Pace>,
-    /// Whether received requests are kept; in benchmarks they would fill the memory.
+    /// Whether received requests are kept. In benchmarks they are not, because they would fill the memory.
     pub keep_requests: bool,
 }
 
@@ -51,12 +52,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Plays these steps in every conversation.
+    /// Options that play these steps in every conversation.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Self {
         Self { script: Script::steps(steps), ..Self::default() }
     }
 
-    /// Sends these responses first, in order.
+    /// Options that send these responses first, in order.
     pub fn responses(responses: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { responses: responses.into_iter().collect(), ..Self::default() }
     }
@@ -73,35 +74,35 @@ impl Options {
 /// A native feature that a backend does not support.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RejectedFeature {
-    /// `defer_loading` on a tool.
+    /// The field `defer_loading` of a tool.
     DeferLoading,
-    /// Any hosted or native search tool.
+    /// Any native search tool, whether the provider or the client runs the search.
     ToolSearch,
-    /// The BM25 variant only, as on Bedrock.
+    /// Only the BM25 variant of the search tool, as on Bedrock.
     Bm25,
-    /// `tool_reference` blocks.
+    /// Blocks of type `tool_reference`.
     ToolReference,
-    /// `namespace` tools of Responses.
+    /// Tools of type `namespace` in Responses.
     Namespace,
-    /// `additional_tools` items of Responses.
+    /// Items of type `additional_tools` in Responses.
     AdditionalTools,
 }
 
-/// A deviation from the format of Chat Completions, as seen from servers that call themselves compatible. All but the
-/// last two concern streams.
+/// A deviation from the format of Chat Completions, as seen in servers that claim to be compatible. All variants except
+/// the last two concern only streams.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChatQuirk {
-    /// A call is sent in one chunk.
+    /// A call is sent in one chunk instead of in fragments.
     WholeCall,
     /// Fragments of calls have no `index`.
     NoIndex,
-    /// Every fragment of a call has `index: 0`; only the ids tell calls apart.
+    /// Every fragment of a call has `index: 0`, so only the ids distinguish the calls.
     SameIndex,
     /// The name of a call is split across two chunks.
     SplitName,
-    /// `finish_reason` is `stop` although there are calls. Also without streaming.
+    /// `finish_reason` is `stop` although there are calls, both with and without streaming.
     StopWithCalls,
-    /// Arguments are an object instead of a JSON string. Only without streaming.
+    /// Arguments are an object instead of a JSON string. Applies only without streaming.
     ObjectArguments,
 }
 

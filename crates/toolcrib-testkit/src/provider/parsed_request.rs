@@ -1,47 +1,45 @@
-//! A request in a form that is independent of the dialect: the declared tools and the conversation so far.
+//! A request in a form that is independent of the API: the declared tools and the conversation so far.
 
 use serde_json::Value;
 
-/// The declared tools and the conversation of a request.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedRequest {
     pub(crate) tools: Vec<DeclaredTool>,
-    /// The provider's own search, if the request declares one.
+    /// The kind of native search that the request declares, if any.
     pub(crate) native_search: Option<NativeSearch>,
     pub(crate) messages: Vec<HistoryMessage>,
-    /// The tools that the script uses. They are the client's own, whatever their names.
+    /// The tools that the script uses. They belong to the client, even if one has the same name as a tool that Toolcrib
+    /// adds.
     pub(crate) client_tools: Vec<String>,
 }
 
-/// A search that is not a plain function.
+/// A search that is a feature of the API, and not an ordinary function.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NativeSearch {
-    /// The provider searches, within its response.
+    /// The provider runs the search while it generates the response.
     Hosted,
-    /// The client searches (Responses, `execution: client`).
+    /// The client runs the search, as with `execution: client` in Responses.
     Client,
 }
 
-/// A tool that the request declares.
 #[derive(Debug)]
 pub(crate) struct DeclaredTool {
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     pub(crate) load: LoadState,
-    /// Whether its schema has any properties; a stub's has none.
+    /// Whether the schema has any properties. The schema of a stub has none.
     pub(crate) has_arguments: bool,
-    /// Name, description and schema in lower case, for the hosted search.
+    /// Name, description and schema in lower case. The hosted search looks for words in this text.
     pub(crate) words: String,
 }
 
-/// Whether the model can call a tool.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LoadState {
-    /// Its full definition was sent from the start.
+    /// The full definition was sent from the start.
     Loaded,
-    /// It can only be found by a search.
+    /// The model must search for the tool before it can call it.
     Deferred,
-    /// It was found, by a reference or a definition in the history.
+    /// The tool was deferred, but the history contains a reference to it or its definition.
     Revealed,
 }
 
@@ -58,7 +56,7 @@ impl DeclaredTool {
         }
     }
 
-    /// Whether `name` is the client's name for this tool: the tool's own name, with or without its namespace as a
+    /// Whether the client may call this tool `name`: either the tool's own name, or that name with the namespace as a
     /// prefix.
     fn answers_to(&self, name: &str) -> bool {
         self.name == name
@@ -70,7 +68,6 @@ impl DeclaredTool {
     }
 }
 
-/// One message of the conversation.
 #[derive(Debug)]
 pub(crate) enum HistoryMessage {
     User(String),
@@ -78,12 +75,12 @@ pub(crate) enum HistoryMessage {
     Results(Vec<ToolResult>),
 }
 
-/// A block of a model's message, reduced to what the script needs.
+/// A block of a message from the model, with only the information that the script needs.
 #[derive(Debug)]
 pub(crate) enum HistoryBlock {
     Text,
     Call(String),
-    /// A hosted search; `open` if its result is not in the history yet.
+    /// A search that the provider ran. `open` if its result is not in the history yet.
     HostedSearch {
         id: String,
         query: String,
@@ -93,10 +90,8 @@ pub(crate) enum HistoryBlock {
     ClientSearch,
 }
 
-/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct ToolResult {
-    /// The name of the called tool.
     pub(crate) name: String,
     pub(crate) text: String,
 }
@@ -134,13 +129,13 @@ impl ParsedRequest {
         exact.or_else(|| self.tools.iter().rev().find(|tool| tool.answers_to(name)))
     }
 
-    /// The name of the search function. A client may have its own `tool_search`; then Toolcrib uses its alternative
-    /// names.
+    /// The name of the search function. If the client has its own `tool_search`, Toolcrib uses the alternative name
+    /// `crib_search`.
     pub(crate) fn search(&self) -> Option<&str> {
         self.added("crib_search", "tool_search")
     }
 
-    /// The name of the function that calls any other tool.
+    /// The name of the function through which the model can call any tool.
     pub(crate) fn bridge(&self) -> Option<&str> {
         self.added("crib_call", "tool_call")
     }
@@ -155,10 +150,10 @@ impl ParsedRequest {
         names().find(|name| *name == second).or_else(first)
     }
 
-    /// Whether a call of this name is part of finding a tool, not of using one.
+    /// Whether a call of this name finds or describes tools, instead of using one.
     pub(crate) fn is_search(&self, name: &str) -> bool {
         let others = ["tool_describe", "crib_describe", "tool_search_regex", "crib_search_regex"];
-        // The API's native search has no name; its results are recorded under this one.
+        // The native search of the API has no name, so its results are recorded as `tool_search`.
         let native_search =
             self.native_search == Some(NativeSearch::Client) && name == "tool_search";
         native_search
@@ -166,7 +161,7 @@ impl ParsedRequest {
             || others.iter().any(|other| name.ends_with(other))
     }
 
-    /// Whether a search has returned this tool.
+    /// Whether the result of a search in the history contains this tool.
     pub(crate) fn was_found(&self, tool: &str) -> bool {
         self.messages.iter().any(|message| match message {
             HistoryMessage::Results(results) => results
@@ -176,7 +171,7 @@ impl ParsedRequest {
         })
     }
 
-    /// Counts the model's messages that are steps of the script, and the search rounds since the last such message.
+    /// Counts the steps of the script that the model has already played, and the search rounds since the last of them.
     pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;
@@ -206,7 +201,8 @@ impl ParsedRequest {
         searches
     }
 
-    /// Returns deferred tools that share a word with the query, best first, at most five.
+    /// Returns the names of at most five tools that are not declared in full and share a word with the query, best
+    /// first.
     pub(crate) fn matches(&self, query: &str) -> Vec<String> {
         let wanted: Vec<String> = words(query);
         let mut hits: Vec<(usize, &str)> = self
@@ -228,7 +224,7 @@ impl ParsedRequest {
     }
 }
 
-/// Splits a name or a query into words.
+/// Splits a name or a query into words in lower case.
 pub(crate) fn words(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -236,7 +232,7 @@ pub(crate) fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a text contains this name as a whole word.
+/// Whether a text contains `name` as a whole word.
 fn names(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.match_indices(name).any(|(at, _)| {
@@ -245,7 +241,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// The text of content that is a string or a list of parts.
+/// The text of a message's content, which may be a string or a list of parts.
 pub(crate) fn plain(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -258,24 +254,23 @@ pub(crate) fn plain(content: &Value) -> String {
     }
 }
 
-/// The calls of a history that have no result yet, by id. A call and its result may both have no id; then they are
+/// The calls in a history that have no result yet, by id. A call and its result may both lack an id, and such calls are
 /// matched in order.
 #[derive(Default)]
 pub(crate) struct PendingCalls<'a>(Vec<(Option<&'a str>, &'a str)>);
 
 impl<'a> PendingCalls<'a> {
-    /// Adds a call of the tool `name`.
     pub(crate) fn add(&mut self, id: &'a Value, name: &'a str) {
         self.0.push((id.as_str(), name));
     }
 
-    /// Removes the call that a result belongs to, and returns its tool. `None` if there is no such call.
+    /// Removes the call that a result belongs to and returns the name of its tool. `None` if there is no such call.
     pub(crate) fn resolve(&mut self, id: &Value) -> Option<&'a str> {
         let at = self.0.iter().position(|(open, _)| *open == id.as_str())?;
         Some(self.0.remove(at).1)
     }
 
-    /// The ids of the calls without a result.
+    /// The ids of the calls that have no result yet.
     pub(crate) fn ids(&self) -> Vec<&'a str> {
         self.0.iter().map(|(id, _)| id.unwrap_or("(none)")).collect()
     }

@@ -1,33 +1,33 @@
-//! Requests as they were received.
+//! Requests, stored exactly as the provider received them.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// One request, byte for byte.
+/// One request, with its headers and body unchanged.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
-    /// The method.
+    /// The HTTP method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Names (in lower case) and values, in order of arrival.
+    /// Names in lower case, with values, in the order in which they arrived.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
 }
 
 impl ReceivedRequest {
-    /// The body as JSON; null if it is not JSON.
+    /// The body as JSON, or null if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The first header of this name, which must be in lower case.
+    /// The value of the first header with this name, which must be given in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A JSON line for `GET /_requests`.
+    /// The request as a line of JSON, for the response to `GET /_requests`.
     pub(crate) fn line(&self) -> String {
         json!({
             "method": self.method,

@@ -1,4 +1,5 @@
-//! Answers a request by the script: checks it, reads it, asks the model for a reply, and writes the response.
+//! Answers a request as the script says: checks and reads the request, asks the model for a reply, and writes the
+//! response.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,13 +18,11 @@ use crate::provider::server::Shared;
 /// Marks the name of a script in the first user message.
 const SCRIPT_MARK: &str = "script:";
 
-/// A response, ready to be sent.
 pub(crate) enum ScriptedResponse {
     Json { status: u16, body: Value },
     Events(Vec<Bytes>),
 }
 
-/// Answers a request.
 pub(crate) fn respond(
     route: &Route,
     request: &ReceivedRequest,
@@ -65,7 +64,7 @@ fn respond_by_script(
     let script = script(&parsed, options);
     parsed.client_tools = script.tools();
     let reply = match options.pace {
-        // Text is split into pieces of nine characters, so each of these words is one delta.
+        // Text is streamed in pieces of nine characters, so each repetition is one delta.
         Some(pace) => ModelReply {
             blocks: vec![ReplyBlock::Text("token by ".repeat(pace.deltas))],
             stop: StopReason::Natural,
@@ -98,7 +97,7 @@ fn respond_by_script(
     }
 }
 
-/// The script that the first user message names, else the default one.
+/// The script that the first user message names, or the default script.
 fn script<'a>(parsed: &ParsedRequest, options: &'a Options) -> &'a Script {
     let first = parsed.messages.iter().find_map(|message| match message {
         HistoryMessage::User(text) => Some(text),
@@ -110,7 +109,7 @@ fn script<'a>(parsed: &ParsedRequest, options: &'a Options) -> &'a Script {
     name.and_then(|name| options.scripts.get(name)).unwrap_or(&options.script)
 }
 
-/// Estimates tokens at four bytes each, rounded up.
+/// Estimates the number of tokens as one per four bytes, rounded up.
 fn estimate_tokens(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }

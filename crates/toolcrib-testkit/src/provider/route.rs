@@ -1,4 +1,4 @@
-//! Maps a path to an API and a response format.
+//! Determines the API and the response format from the path of a request.
 
 use serde_json::Value;
 
@@ -10,33 +10,33 @@ use crate::provider::received_request::ReceivedRequest;
 pub(crate) struct Route {
     pub(crate) dialect: Dialect,
     pub(crate) format: ResponseFormat,
-    /// The model, if it is part of the path.
+    /// The model, if the path names it.
     pub(crate) model: Option<String>,
 }
 
-/// The format of the response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ResponseFormat {
-    /// JSON or events, as the body of the request asks for.
+    /// JSON or server-sent events, depending on `stream` in the request body.
     Body,
     /// One JSON object.
     Whole,
     /// Server-sent events.
     Events,
-    /// A JSON array of the objects that would be events.
+    /// A JSON array with the objects that would otherwise be sent as events.
     Array,
     /// A token count.
     Count,
 }
 
 impl Route {
-    /// Returns `None` for every path that is not a generation.
+    /// Returns `None` for every path that neither generates a response nor counts tokens.
     pub(crate) fn of(request: &ReceivedRequest) -> Option<Self> {
         if request.method != "POST" {
             return None;
         }
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        // OpenAI's SDKs have a base URL with `/v1`, Anthropic's without; a proxy may use either.
+        // Only the end of a path is compared, because the base URLs of OpenAI's SDKs contain `/v1` and those of
+        // Anthropic's do not, and a proxy may use either.
         let route = |dialect, format| Some(Self { dialect, format, model: None });
         if path.ends_with("/chat/completions") {
             return route(Dialect::Chat, ResponseFormat::Body);

@@ -1,4 +1,4 @@
-//! What the model does, step by step and independent of the dialect.
+//! What the model does, step by step and independent of the API.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,34 +9,34 @@ use serde_json::Value;
 pub enum Action {
     /// Text for the user.
     Text(String),
-    /// A thought, as a thinking block of the dialect. If the step must search first, the message with the search has a
-    /// thought, too.
+    /// A thought, sent as a thinking block of the API. If the step must search first, the message with the search has a
+    /// thinking block, too.
     Thinking(String),
-    /// Uses a tool, in whatever way the request offers.
+    /// Uses a tool: directly if it is declared, otherwise through a search or the bridge.
     Call {
         /// The client's name for the tool.
         tool: String,
         /// The arguments.
         #[serde(default)]
         arguments: Value,
-        /// The query if the tool must be searched for. Default: the words of its name.
+        /// The query to use if the model must search for the tool. Default: the words of its name.
         #[serde(default)]
         query: Option<String>,
     },
-    /// A call of exactly this name, declared or not.
+    /// A call of exactly this name, even if no such tool is declared.
     #[serde(rename = "blind")]
     ExactCall {
         /// The name to call.
         tool: String,
-        /// The arguments; need not be an object.
+        /// The arguments, which may be something other than an object.
         arguments: Value,
     },
-    /// A search that no call needs. Skipped if no search is declared.
+    /// A search for no particular call. It is skipped if the request declares no search.
     Search {
         /// The words to search for.
         query: String,
     },
-    /// This prefix, followed by the text of the newest tool results.
+    /// Text that consists of this prefix and the text of the newest tool results.
     Report(String),
 }
 
@@ -46,32 +46,32 @@ impl Action {
         Self::Text(text.into())
     }
 
-    /// A thought.
+    /// A thought, sent as a thinking block of the API.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking(text.into())
     }
 
-    /// Uses a tool. If it must be searched for, the query is the words of its name.
+    /// Uses a tool. If the model must search for it, the query is the words of its name.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: None }
     }
 
-    /// Uses a tool. If it must be searched for, this is the query.
+    /// Uses a tool. If the model must search for it, it uses this query.
     pub fn find(query: impl Into<String>, tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: Some(query.into()) }
     }
 
-    /// A call of exactly this name.
+    /// A call of exactly this name, even if no such tool is declared.
     pub fn exact_call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::ExactCall { tool: tool.into(), arguments }
     }
 
-    /// A search that no call needs.
+    /// A search for no particular call.
     pub fn search(query: impl Into<String>) -> Self {
         Self::Search { query: query.into() }
     }
 
-    /// A prefix and the newest results.
+    /// Text that consists of this prefix and the text of the newest tool results.
     pub fn report(prefix: impl Into<String>) -> Self {
         Self::Report(prefix.into())
     }
@@ -85,10 +85,10 @@ impl Action {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was complete, or it called tools.
+    /// The message was complete, or it called tools.
     #[default]
     Natural,
-    /// It reached the token limit.
+    /// The message reached the token limit.
     Length,
 }
 
@@ -98,10 +98,10 @@ pub struct Step {
     /// The actions, in order.
     #[serde(rename = "says")]
     pub actions: Vec<Action>,
-    /// Why it ends.
+    /// Why the message ends.
     #[serde(default)]
     pub stop: StopReason,
-    /// Text before each search that this step needs ("I'll look for a tool").
+    /// Text that the model writes before each search that this step needs, such as "I'll look for a tool".
     #[serde(default)]
     pub preamble: Option<String>,
 }
@@ -112,21 +112,21 @@ impl Step {
         Self { actions: actions.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same step, truncated by the token limit.
+    /// Makes the message end at the token limit.
     #[must_use]
     pub fn truncated(mut self) -> Self {
         self.stop = StopReason::Length;
         self
     }
 
-    /// The same step, with this text before its searches.
+    /// Sets the text that the model writes before each search.
     #[must_use]
     pub fn preamble(mut self, text: impl Into<String>) -> Self {
         self.preamble = Some(text.into());
         self
     }
 
-    /// Whether the step only searches. Behind a proxy that answers searches, the client sees nothing of such a step.
+    /// Whether the step only searches. If a proxy answers the searches, the client does not see such a step.
     pub(crate) fn only_searches(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Search { .. }))
             && self
@@ -140,10 +140,11 @@ impl Step {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Script {
-    /// Does what each user message names: `goal: TOOL {ARGUMENTS}`, then `Done: RESULT`.
+    /// For each `goal: TOOL {ARGUMENTS}` in the newest user message with a goal, calls the tool. Then says `Done:
+    /// RESULT`.
     #[default]
     Goal,
-    /// These steps, one per message.
+    /// Plays these steps, one per message.
     Steps(Vec<Step>),
 }
 
@@ -153,7 +154,7 @@ impl Script {
         Self::Steps(steps.into_iter().collect())
     }
 
-    /// The tools that the script uses.
+    /// The names of the tools that the script uses.
     pub(crate) fn tools(&self) -> Vec<String> {
         let steps = match self {
             Self::Goal => &[][..],

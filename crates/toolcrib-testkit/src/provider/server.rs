@@ -1,4 +1,4 @@
-//! The provider's HTTP server, its queue of responses, and the requests it has received.
+//! The provider's HTTP server, with its queue of canned responses and the requests that it has received.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -26,9 +26,9 @@ use crate::provider::stream::{self, OpenResponse, ResponseControl};
 
 /// A running provider. When it is dropped, it stops and closes all connections.
 ///
-/// It has its own threads, so that tests with and without a runtime can use it.
+/// The provider runs on its own threads, so that tests with and without an async runtime can use it.
 pub struct Provider {
-    /// `http://127.0.0.1:PORT`, without a path.
+    /// The base URL, `http://127.0.0.1:PORT`, without a path.
     pub url: String,
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -64,7 +64,7 @@ impl Provider {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let app = Router::new().fallback(serve).with_state(Arc::clone(&shared));
         runtime.spawn(async move {
-            // Each event is sent at once: benchmarks measure when the first one arrives.
+            // Each event is sent immediately, because benchmarks measure when the first one arrives.
             let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
                 let _ = connection.set_nodelay(true);
             });
@@ -73,44 +73,45 @@ impl Provider {
         Ok(Self { url: format!("http://{address}"), address, shared, runtime: Some(runtime) })
     }
 
-    /// The address that the provider listens on. To simulate a restart, drop this provider and start another one there.
+    /// The address that the provider listens on. To simulate a restart, drop this provider and start another at the
+    /// same address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All requests so far.
+    /// All requests that the provider has received so far.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.requests).clone()
     }
 
-    /// Forgets all requests so far.
+    /// Deletes the recorded requests.
     pub fn clear(&self) {
         lock(&self.shared.requests).clear();
     }
 
-    /// Adds a response to the queue.
+    /// Adds a response to the queue. The next requests are answered from the queue before the script is played.
     pub fn queue_response(&self, response: CannedResponse) {
         lock(&self.shared.canned_responses).push_back(response);
     }
 
-    /// Ends one stall, now or when it occurs.
+    /// Ends one stall. If no response is stalled now, the next stall ends immediately.
     pub fn release(&self) {
         self.shared.control.releases.add_permits(1);
     }
 
-    /// The number of responses that are not complete.
+    /// The number of responses that are not complete yet.
     pub fn open_responses(&self) -> usize {
         *self.shared.control.open.borrow()
     }
 
-    /// Waits until at least this many responses are open.
+    /// Waits until at least `count` responses are incomplete.
     pub async fn wait_for_open_responses(&self, count: usize) {
         let mut open = self.shared.control.open.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = open.wait_for(|open| *open >= count).await;
     }
 
-    /// Waits until no response is open: all are complete, or their clients have disconnected.
+    /// Waits until every response is complete or its client has disconnected.
     pub async fn wait_until_idle(&self) {
         let mut open = self.shared.control.open.subscribe();
         let _ = open.wait_for(|open| *open == 0).await;
@@ -162,7 +163,7 @@ async fn serve(State(shared): State<Arc<Shared>>, incoming: Incoming) -> Respons
         lock(&shared.requests).push(request.clone());
     }
     let Some(route) = Route::of(&request) else {
-        // Requests to any other path are echoed, so that a test sees what reached the provider.
+        // Requests to any other path are echoed, so that a test can see what the provider received.
         let kind = request.header("content-type").unwrap_or("application/octet-stream").to_owned();
         return plain(200, &kind, request.body);
     };
@@ -215,7 +216,7 @@ async fn send_exact(
     open_response: OpenResponse,
 ) -> Response {
     let mut parts = exact.parts;
-    // A body that starts with a stall delays the headers, too.
+    // If the body starts with a stall, the headers are delayed, too.
     if matches!(parts.first(), Some(BodyPart::Stall)) {
         parts.remove(0);
         shared.control.wait_for_release().await;
@@ -236,6 +237,6 @@ fn build_response(status: u16, headers: &[(String, String)], body: Body) -> Resp
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    // Only headers or a status that the test itself sets can be malformed.
+    // Building fails only if the test itself has set a malformed header or status.
     response.body(body).unwrap_or_else(|error| Response::new(Body::from(error.to_string())))
 }

@@ -1,9 +1,9 @@
-//! Server-sent events, and text split into the pieces of a stream.
+//! Writes server-sent events, and splits text into pieces for streaming.
 
 use bytes::Bytes;
 use serde_json::Value;
 
-/// An event with data only.
+/// An event without a name.
 pub(crate) fn data(value: &Value) -> Bytes {
     Bytes::from(format!("data: {value}\n\n"))
 }
@@ -14,7 +14,7 @@ pub(crate) fn named(value: &Value) -> Bytes {
     Bytes::from(format!("event: {name}\ndata: {value}\n\n"))
 }
 
-/// Splits text into pieces of this many characters; at least one piece.
+/// Splits text into pieces of `size` characters. An empty text gives one empty piece.
 pub(crate) fn pieces(text: &str, size: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     if characters.is_empty() {

@@ -1,4 +1,4 @@
-//! Bodies that stall, pause and abort.
+//! Response bodies that stall, pause and abort.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::provider::canned_response::{BodyPart, StreamFault};
 pub(crate) struct ResponseControl {
     /// Each permit ends one stall.
     pub(crate) releases: Arc<Semaphore>,
-    /// The number of open responses.
+    /// The number of responses that are not complete yet.
     pub(crate) open: watch::Sender<usize>,
 }
 
@@ -43,7 +43,7 @@ impl Drop for OpenResponse {
     }
 }
 
-/// Builds a body from parts.
+/// Builds a response body from parts.
 pub(crate) fn body(
     parts: Vec<BodyPart>,
     control: ResponseControl,
@@ -59,7 +59,7 @@ pub(crate) fn body(
                 BodyPart::Pause(pause) => tokio::time::sleep(pause).await,
                 BodyPart::Stall => control.wait_for_release().await,
                 BodyPart::Cut => {
-                    // Everything sent so far must be written before the connection closes, even on a busy machine.
+                    // Before the connection closes, everything sent so far must be written, even on a busy machine.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     let cut = io::Error::new(io::ErrorKind::ConnectionAborted, "cut by the script");
                     return Some((Err(cut), (Vec::new().into_iter(), control, open_response)));
@@ -69,7 +69,7 @@ pub(crate) fn body(
     }))
 }
 
-/// Applies a fault to events.
+/// Turns the events of a stream into body parts with a fault.
 pub(crate) fn apply_fault(events: &[Bytes], fault: StreamFault) -> Vec<BodyPart> {
     let head =
         |count: usize| events.iter().take(count).cloned().map(BodyPart::Bytes).collect::<Vec<_>>();

@@ -125,7 +125,7 @@ fn slow_calls_overlap() {
         peer.receive();
     }
     let took = begin.elapsed();
-    // Without overlap they would take 50 s on any machine.
+    // If the calls did not overlap, they would take at least 50 s on any machine.
     assert!(took >= slow && took < slow * 100, "{took:?}");
 }
 
@@ -217,7 +217,7 @@ fn one_grandchild_is_in_the_process_group_and_one_is_not() {
     }
     let mut peer = start(&["--grandchild"]);
     let pids = peer.call("pids", json!({}))["structuredContent"].take();
-    // `setsid` needs a moment to become the leader of its session.
+    // `setsid` needs a moment to create its session.
     let (begin, own) = (Instant::now(), pids["session"].to_string());
     while group_and_session(&pids["session"]).1 != own {
         assert!(begin.elapsed() < Duration::from_mins(2), "it has no session of its own");
@@ -234,7 +234,7 @@ fn one_grandchild_is_in_the_process_group_and_one_is_not() {
 fn tools_can_be_read_from_a_file_and_a_change_is_announced() {
     let folder = tempfile::tempdir().unwrap();
     let [file, draft] = ["tools.json", "draft.json"].map(|name| folder.path().join(name));
-    // Replaced atomically: a half-written file would be announced, too.
+    // The file is replaced atomically, because the server would also announce a partly written file.
     let define = |names: &[&str]| {
         let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
         let tools: Vec<Value> = names.iter().map(tool).collect();

@@ -1,4 +1,4 @@
-//! `fixture-server` over stdio, in both protocol versions. `scripts/conformance` tests the rest of it.
+//! Tests of `fixture-server` over stdio, in both protocol versions. `scripts/conformance` tests its other features.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn start() -> Peer {
     Peer::start(env!("CARGO_BIN_EXE_fixture-server"), &[])
 }
 
-/// The metadata of every request in the stateless protocol.
+/// The metadata that every request of the stateless protocol contains.
 fn modern() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,4 +1,5 @@
-//! A client that reads one line at a time, without a library that would hide what was really sent.
+//! A client that reads one line at a time. It uses no library, because a library would hide what the server really
+//! sent.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -32,7 +33,7 @@ impl Peer {
         input.flush().unwrap();
     }
 
-    /// The next line, with its end; empty if the server has exited.
+    /// The next line, including its line end. Empty if the server has exited.
     pub(crate) fn line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         self.output.read_until(b'\n', &mut line).unwrap();
@@ -71,7 +72,7 @@ impl Peer {
         answer
     }
 
-    /// Closes the pipe and waits. Returns the exit code and the output on stderr.
+    /// Closes stdin and waits until the server exits. Returns the exit code and the output on stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         drop(self.input.take());
         let mut written = String::new();

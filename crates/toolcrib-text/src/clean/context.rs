@@ -1,10 +1,10 @@
-//! Invisible characters that ordinary writing needs.
+//! Keeps the invisible characters that ordinary writing needs.
 //!
 //! Emoji are joined and styled by invisible characters, and some scripts cannot be written without joiners. Such a
 //! character is kept if it is in a position where ordinary text has it. At most one is kept after each visible
 //! character, so that a run of them cannot encode hidden text. The three flags that are written with tags are kept as
-//! complete sequences. Rejected: keeping variation selectors after ideographs, because the 240 of them can encode a
-//! byte after each character.
+//! complete sequences. Rejected: keeping variation selectors after ideographs, because there are 240 of them, so they
+//! can encode a byte after each character.
 
 use super::hidden;
 
@@ -21,8 +21,8 @@ const FLAGS: [&str; 3] = [
     "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// The number of bytes at the beginning of `rest` that are an invisible part of ordinary text; 0 if none.
-/// `before` is the last character that was kept.
+/// The number of bytes at the beginning of `rest` that are an invisible part of ordinary text, or 0. `before` is the
+/// last character that was kept.
 pub(super) fn ordinary_bytes(before: Option<char>, rest: &str) -> usize {
     let mut chars = rest.chars();
     let (Some(before), Some(c)) = (before, chars.next()) else { return 0 };
@@ -69,8 +69,8 @@ fn is_emoji(c: char) -> bool {
     )
 }
 
-/// Whether a letter belongs to a script whose letters change their form with a joiner: Arabic and related scripts, the scripts of
-/// India, Khmer, Mongolian.
+/// Whether a letter belongs to a script whose letters change their form with a joiner: Arabic and related scripts, the
+/// scripts of India, Khmer, and Mongolian.
 fn needs_joiners(c: char) -> bool {
     matches!(
         c,
@@ -82,7 +82,8 @@ fn needs_joiners(c: char) -> bool {
     )
 }
 
-/// Whether a character is a virama, the sign that removes a letter's vowel. A joiner may follow it at the end of a word, too.
+/// Whether a character is a virama, the sign that removes a letter's vowel. A joiner after a virama is ordinary even at
+/// the end of a word.
 fn is_virama(c: char) -> bool {
     matches!(
         c,

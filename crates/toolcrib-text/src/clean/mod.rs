@@ -87,8 +87,8 @@ pub fn hidden(c: char) -> Option<Hidden> {
     }
 }
 
-/// Whether a text contains a hidden character, whatever its context. This is for names, keys and addresses: two of them
-/// that look the same must be the same.
+/// Whether a text contains a hidden character in any context. This check is for names, keys and addresses, because two
+/// of them that look the same must be the same.
 pub fn has_hidden(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
@@ -112,13 +112,13 @@ pub fn is_clean(text: &str) -> bool {
     true
 }
 
-/// Whether a text is printable ASCII, as most text is. Only other text needs the slower checks.
+/// Whether a text is printable ASCII. Most text is, and only other text needs the slower checks.
 fn is_printable_ascii(text: &str) -> bool {
     text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\n' || b == b'\t')
 }
 
-/// `text` without hidden characters, and the classes that were removed, sorted and without duplicates. Joiners and variation
-/// selectors are kept where ordinary text has them.
+/// Returns `text` without hidden characters, and the classes of the removed characters, sorted and without duplicates.
+/// Joiners and variation selectors are kept where ordinary text has them.
 ///
 /// A carriage return before a newline is removed without being reported, because it hides nothing.
 pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
@@ -145,7 +145,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
-            // Line-breaking characters and the braille blank separated two words, so a space replaces them.
+            // These characters separated two words: line breaks and the braille blank. So a space replaces them.
             if matches!(
                 c,
                 '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{2800}'
@@ -163,13 +163,14 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
 /// Finds the ends of terminal escapes.
 struct Escapes<'a> {
     text: &'a str,
-    /// Every string command that begins before this position is known to be unclosed, so text full of unclosed commands
-    /// is scanned only once.
+    /// No string command that begins before this position has an end. So text with many such commands is scanned only
+    /// once.
     endless: usize,
 }
 
 impl Escapes<'_> {
-    /// The end of the escape that begins with `first`, right before `at`; `at` if there is none.
+    /// The end of the escape sequence whose first character is `first`, directly before `at`. Returns `at` if there is
+    /// no escape sequence.
     fn end(&mut self, first: char, at: usize) -> usize {
         let rest = &self.text.as_bytes()[at..];
         let (kind, body) = match (first, rest.first()) {
@@ -181,7 +182,7 @@ impl Escapes<'_> {
         };
         let rest = &self.text[body..];
         if kind == b'[' {
-            // Parameters and intermediates, then one final byte.
+            // The sequence has parameter and intermediate bytes, followed by one final byte.
             let count = rest.bytes().take_while(|b| (0x20..=0x3f).contains(b)).count();
             let last = rest.as_bytes().get(count).is_some_and(|b| (0x40..=0x7e).contains(b));
             return body + count + usize::from(last);
@@ -253,7 +254,7 @@ mod tests {
         }
     }
 
-    /// Flags, families, keycaps, hearts; Persian, Hindi, Malayalam, Sinhala.
+    /// The texts are flags, families, keycaps and hearts, and words in Persian, Hindi, Malayalam and Sinhala.
     #[test]
     fn ordinary_writing_keeps_its_invisible_parts() {
         let texts = [
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The same characters in other positions, or more than one of them, could encode hidden text.
+    /// Characters that ordinary text needs could encode hidden text if they are in other positions or repeated.
     #[test]
     fn invisible_characters_in_unusual_positions_are_removed() {
         let flag = "\u{1f3f4}\u{e0068}\u{e0069}\u{e007f}";
@@ -297,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Every code point that has no visible form in Unicode is in some class.
+    /// Checks that every code point without a visible form belongs to a class of hidden characters.
     #[test]
     fn every_invisible_code_point_has_a_class() {
         let invisible = [

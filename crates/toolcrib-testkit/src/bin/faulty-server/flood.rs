@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::faults::Faults;
 use crate::wire::Output;
 
-/// The number of responses that a flood gets.
+/// The number of requests in a flood, each of which the client must answer. A flood of notifications has none.
 pub(crate) fn requests(faults: &Faults) -> u64 {
     let notifies =
         faults.flood.as_deref().is_some_and(|method| method.starts_with("notifications/"));
@@ -13,7 +13,7 @@ pub(crate) fn requests(faults: &Faults) -> u64 {
 }
 
 /// Writes `--flood-count` messages of the method `--flood`, or fewer if the client closes the pipe. Progress
-/// notifications have the progress token `token`.
+/// notifications contain the progress token `token`.
 pub(crate) fn flood(faults: &Faults, output: &Output, token: &Value) {
     let method = faults.flood.as_deref().unwrap_or("ping");
     let text = "x".repeat(faults.flood_bytes);

@@ -1,17 +1,17 @@
-//! Child processes of the server, as launchers like `npx` leave them behind.
+//! Child processes that outlive the server, like those that launchers such as `npx` leave behind.
 //!
-//! One stays in the server's process group and keeps its stdout open. The other has its own session, so that a signal
-//! to the group does not reach it.
+//! One child stays in the server's process group and keeps the server's stdout open. The other has its own session, so
+//! that a signal to the process group does not reach it.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// Longer than any test, but short enough to clean up after a failed one.
+/// How long the children run. This is longer than any test, but short enough that they soon end if a test fails.
 const SECONDS: &str = "600";
 
-/// Two processes that the server started: grandchildren of the process that started the server.
+/// Two processes that the server has started. They are grandchildren of the process that started the server.
 pub(crate) struct Grandchildren {
     group: Child,
     session: Child,

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file to which events are appended, if there is one.
+/// The file to which events are appended. `None` if the server keeps no journal.
 pub(crate) struct Journal(Option<File>);
 
 impl Journal {
@@ -13,7 +13,7 @@ impl Journal {
         Ok(Self(file.transpose()?))
     }
 
-    /// Appends one line in one write, so that servers can share a file.
+    /// Appends one line in a single write, so that several servers can share a file.
     pub(crate) fn note(&self, event: &str) {
         if let Some(mut file) = self.0.as_ref() {
             // A failure to write the journal must not change how the server behaves.

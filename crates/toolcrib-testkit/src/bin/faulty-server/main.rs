@@ -1,8 +1,8 @@
 //! An MCP server with configurable faults, for tests of the gateway.
 //!
 //! It speaks the legacy protocol on stdio, without a library, so that it can also break rules that a library would
-//! enforce. Without arguments it behaves correctly. Each fault is an argument, and faults can be combined. All of them
-//! have been seen in real servers.
+//! enforce. Without arguments, it behaves correctly. Each argument adds a fault, and faults can be combined. All of
+//! these faults have been seen in real servers.
 
 mod faults;
 mod flood;

@@ -1,10 +1,10 @@
-//! The results of the tools.
+//! Builds the results of tool calls.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A result with the same value as text and as structured content.
+/// A result that contains the value both as text and as structured content.
 pub(crate) fn structured(value: &Value) -> String {
     json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         .to_string()
@@ -30,7 +30,7 @@ pub(crate) fn directory() -> Value {
     }
 }
 
-/// The request that a tool sends to the client, if it sends one.
+/// The request that a tool sends to the client before it answers. `None` if it sends none.
 pub(crate) fn question(tool: &str) -> Option<(&'static str, Value)> {
     Some(match tool {
         "elicit" => (

@@ -1,8 +1,8 @@
-//! A server whose responses are in a file, for tests of what a server may send.
+//! Responses that are read from a file, for tests of what a server may send.
 //!
-//! `methods` has a result for each method, or `null` if the method is never answered. `tools` has a list of steps for
-//! each tool: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` asks the client and answers
-//! the call with the reply, `{"result": …}` and `{"error": …}` answer the call.
+//! In the file, `methods` has a result for each method, or `null` if the method is never answered. `tools` has a list
+//! of steps for each tool: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` sends a request
+//! to the client and answers the call with the response, and `{"result": …}` and `{"error": …}` answer the call.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::results;
 use crate::server::Server;
 
-/// The content of the file.
+/// The content of the script file.
 pub(crate) struct Script(Value);
 
 impl Script {
@@ -22,7 +22,7 @@ impl Script {
         Ok(Self(serde_json::from_slice(&std::fs::read(file)?)?))
     }
 
-    /// Replaces fields of the result of `initialize`.
+    /// Overwrites fields in the result of `initialize` with those of the script.
     pub(crate) fn initialize_result(&self, mut greeting: Value) -> Value {
         for key in ["protocolVersion", "capabilities", "serverInfo", "instructions"] {
             if let Some(value) = self.0.get(key) {
@@ -32,7 +32,7 @@ impl Script {
         greeting
     }
 
-    /// Answers a request if the script has a response for it. Returns whether it did.
+    /// Answers a request if the script has a response for it. Returns whether the script had one.
     pub(crate) fn answer(
         self: &Arc<Self>,
         server: &Arc<Server>,
@@ -55,7 +55,7 @@ impl Script {
             "tools/call" => {
                 let (script, server) = (Arc::clone(self), Arc::clone(server));
                 let (id, params) = (id.clone(), params.clone());
-                // A step may wait for the client.
+                // A call runs on its own thread, because a step may wait for the client.
                 thread::spawn(move || script.call(&server, &id, &params));
                 return true;
             }

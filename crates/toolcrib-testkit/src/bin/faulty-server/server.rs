@@ -1,7 +1,7 @@
 //! The server: handles one message at a time.
 //!
-//! Messages are handled in order. A call that has to wait, because it is slow or asks the client something, waits on
-//! its own thread, so that it does not block the others.
+//! Messages are handled in order. A call that has to wait, because it is slow or sends a request to the client, waits
+//! on its own thread, so that it does not block other messages.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -21,7 +21,8 @@ use crate::script::Script;
 use crate::wire::Output;
 use crate::{flood, results, tools, unknown_fields};
 
-/// The protocol versions that start with `initialize`. For any other version, the newest is offered.
+/// The protocol versions in which a session starts with `initialize`. If a client requests any other version, the
+/// server offers the newest of these.
 const REVISIONS: &[&str] = &["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 pub(crate) struct Server {
@@ -32,7 +33,7 @@ pub(crate) struct Server {
     grandchildren: Option<Grandchildren>,
     /// Number of `tools/list` requests so far.
     lists: AtomicU64,
-    /// Requests to the client without a response.
+    /// Requests to the client that have not been answered yet, by id.
     pending_requests: Mutex<HashMap<u64, Sender<Value>>>,
     next: AtomicU64,
     /// Number of responses to the requests of a flood so far.
@@ -59,13 +60,13 @@ impl Server {
         })
     }
 
-    /// Exits at once, like a crash.
+    /// Exits immediately, as in a crash.
     pub(crate) fn crash(&self) -> ! {
         self.journal.note("exit");
         std::process::exit(1)
     }
 
-    /// Exits after this many milliseconds.
+    /// Exits after `delay` milliseconds.
     pub(crate) fn crash_after(self: &Arc<Self>, delay: u64) {
         let server = Arc::clone(self);
         thread::spawn(move || {
@@ -74,11 +75,11 @@ impl Server {
         });
     }
 
-    /// Sends a list change whenever the file that defines the tools changes.
+    /// Notifies the client whenever the file that defines the tools changes.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
-        // The file is read here, before the first request is answered. A thread that starts late and reads it itself
-        // would miss a change made after that answer.
+        // The file is read here, before the first request is answered. If the thread read it first, it might start late
+        // and miss a change made after that answer.
         let mut known = tools::defined(&server.faults);
         thread::spawn(move || {
             loop {
@@ -240,7 +241,8 @@ impl Server {
         self.output.result(id, &results::structured(&arguments));
     }
 
-    /// The request that a tool sends to the client. Tools from a file send none, whatever their names.
+    /// The request that a tool sends to the client before it answers. Tools that are defined in a file never send one,
+    /// even if they have the name of a tool that does.
     fn question(&self, name: &str) -> Option<(&'static str, Value)> {
         results::question(name).filter(|_| self.faults.define.is_none())
     }
@@ -260,7 +262,7 @@ impl Server {
         }
     }
 
-    /// Sends a request to the client. Returns its `result` or `error`, or `None` if it never answers.
+    /// Sends a request to the client and waits for the response. Returns an object with its `result` or `error`.
     pub(crate) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = channel();
@@ -282,7 +284,7 @@ impl Server {
             |result| json!({"result": result}),
         );
         if let Some(waiting) = waiting {
-            // The call that sent the request may be over.
+            // Sending fails if the call no longer waits for the response.
             let _ = waiting.send(reply);
         }
     }

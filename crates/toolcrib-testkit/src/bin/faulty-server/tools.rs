@@ -1,4 +1,4 @@
-//! The results of `tools/list`.
+//! Builds the results of `tools/list`.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const NOUNS: &[&str] = &[
     "photos",
 ];
 
-/// Tools that are always listed, except with `--pages`.
+/// Tools that are always listed, except with `--pages` or `--define`.
 const ALWAYS: &[(&str, &str)] = &[
     ("echo", "Returns its arguments."),
     ("elicit", "Asks the user for a word and returns the client's answer."),
@@ -30,7 +30,8 @@ const ALWAYS: &[(&str, &str)] = &[
     ("cwd", "Returns the directory the server runs in."),
 ];
 
-/// The result of `tools/list`, as JSON text, because the text of one tool must stay exactly as it is.
+/// The result of `tools/list`. It is JSON text because the definition of one tool must be sent exactly as it is
+/// written.
 pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
         return page(pages, cursor);
@@ -63,13 +64,13 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     format!(r#"{{"tools":[{}]}}"#, tools.join(","))
 }
 
-/// The text of the file that defines the tools, if there is one.
+/// The text of the file that defines the tools. `None` without `--define`.
 pub(crate) fn defined(faults: &Faults) -> Option<String> {
     faults.define.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default())
 }
 
-/// Whether `name` can be called. This is true for every tool in `list` and, with `--pages`, also for `cargo` and the
-/// other fixed tools.
+/// Whether the server can answer calls of `name`. This is true for every listed tool, except those that are listed only
+/// because of `--hang` or `--die-on`. With `--pages`, it is also true for `cargo` and other tools that are not listed.
 pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     if let Some(defined) = defined(faults) {
         let tools: Vec<Value> = serde_json::from_str(&defined).unwrap_or_default();
@@ -91,7 +92,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     }
 }
 
-/// A page with one tool. The first page has `echo`; the cursor of a page is its number.
+/// A page of the list, with one tool. The tool of the first page is `echo`. The cursor of a page is its number.
 fn page(pages: u64, cursor: Option<&str>) -> String {
     let number = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let tool = if number == 0 { plain(ALWAYS[0].0, ALWAYS[0].1) } else { numbered(number) };
@@ -106,7 +107,7 @@ fn plain(name: &str, about: &str) -> Value {
     json!({"name": name, "description": about, "inputSchema": {"type": "object"}})
 }
 
-/// A tool like those of a business application, different from the others.
+/// A tool as business applications have them. Each number gives a tool with a different description.
 fn numbered(number: u64) -> Value {
     let verb = VERBS[number as usize % VERBS.len()];
     let noun = NOUNS[number as usize / VERBS.len() % NOUNS.len()];

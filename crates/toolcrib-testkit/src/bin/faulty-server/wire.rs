@@ -1,15 +1,15 @@
-//! JSON-RPC over stdin and stdout without a library, including malformed output.
+//! JSON-RPC over stdin and stdout, without a library so that it can also write malformed output.
 
 use parking_lot::Mutex;
 use std::io::{self, BufRead, Stdout, Write};
 
 use serde_json::Value;
 
-/// Number of bytes of a huge line that are written at once.
+/// Number of bytes of a huge line that are written at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// The lines that `--garbage` writes before each response. None of them is a response, and a client must survive all of
-/// them.
+/// The lines that `--garbage` writes before each response. None of them answers a request, and a client
+/// must continue to work despite them.
 const NOISE: &[&[u8]] = &[
     b"Server ready, listening on stdio\n",
     b"\n",
@@ -20,14 +20,14 @@ const NOISE: &[&[u8]] = &[
     b"{\"unfinished\":\n",
 ];
 
-/// Reads the next line. `None` if the client has closed stdin.
+/// Reads the next line. Returns `None` if the client has closed stdin.
 pub(crate) fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let read = input.read_until(b'\n', &mut line)?;
     Ok((read > 0).then_some(line))
 }
 
-/// Stdout, written one message at a time.
+/// Stdout, with a lock so that messages are written one at a time.
 pub(crate) struct Output {
     stdout: Mutex<Stdout>,
     garbage: bool,
@@ -38,7 +38,7 @@ impl Output {
         Self { stdout: Mutex::new(io::stdout()), garbage }
     }
 
-    /// Answers request `id`. `result` is JSON text, written as it is.
+    /// Answers request `id` with `result`, which is JSON text and is written unchanged.
     pub(crate) fn result(&self, id: &Value, result: &str) {
         self.answer(|out| {
             write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)?;
@@ -57,7 +57,7 @@ impl Output {
         });
     }
 
-    /// Answers with a text so long that the line has `bytes` bytes, not counting the line end.
+    /// Answers with a line of `bytes` bytes, not counting the line end, that contains one long text.
     pub(crate) fn huge(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
@@ -65,7 +65,7 @@ impl Output {
         self.filled(&head, "x", r#""}]}}"#, bytes);
     }
 
-    /// Answers with so many small objects that the line has about `bytes` bytes.
+    /// Answers with a line of about `bytes` bytes that contains many small objects.
     pub(crate) fn tiny_objects(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{{"x":["#
@@ -73,7 +73,8 @@ impl Output {
         self.filled(&head, r#"{"":0},"#, "0]}}}", bytes);
     }
 
-    /// Writes a line of `bytes` bytes, not counting the line end, filled with as many copies of `piece` as fit.
+    /// Writes `head`, as many copies of `piece` as fit, and `tail`. The line has at most `bytes` bytes, not counting
+    /// the line end.
     fn filled(&self, head: &str, piece: &str, tail: &str, bytes: u64) {
         let pieces = CHUNK / piece.len();
         let mut left =
@@ -91,7 +92,7 @@ impl Output {
         });
     }
 
-    /// Sends `count` copies of a message that is not a response. Returns whether the client still reads.
+    /// Sends `count` copies of a message that is not a response. Returns `false` if the client no longer reads.
     pub(crate) fn send(&self, message: &Value, count: u64) -> bool {
         let line = format!("{message}\n");
         self.write(|out| {
@@ -120,7 +121,8 @@ impl Output {
 
     fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
         let mut out = self.stdout.lock();
-        // A client that stopped reading has closed stdin, or will close it.
+        // An error is not reported. A client that no longer reads has also closed stdin, or will soon, and this ends
+        // the server.
         write(&mut out).is_ok()
     }
 }

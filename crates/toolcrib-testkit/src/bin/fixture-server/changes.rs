@@ -1,8 +1,8 @@
 //! Lists that change, and the notifications of these changes.
 //!
-//! A trigger really changes a list, by adding or removing one tool or prompt: a gateway that compares lists before it
-//! forwards a notification must find a difference. Legacy clients are notified without subscribing, modern ones through
-//! their subscription.
+//! Some tools change a list by adding or removing one tool or prompt. The list must really change, because a gateway
+//! may compare lists before it forwards a notification. Legacy clients are notified without subscribing, modern clients
+//! only through a subscription.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -18,10 +18,9 @@ use rmcp::service::{Peer, SubscriptionContext, SubscriptionSendError};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 
-/// Maximum number of changes that a slow subscriber can fall behind before it misses some.
+/// Maximum number of unread changes that are kept for a slow subscriber.
 const BACKLOG: usize = 64;
 
-/// A change that clients are notified of.
 #[derive(Clone)]
 pub(crate) enum Change {
     Tools,
@@ -45,7 +44,7 @@ impl Change {
     }
 }
 
-/// The state of the changing lists, and the subscribers.
+/// The state of the lists that change, and the subscribers to notify.
 pub(crate) struct Changes {
     sender: Sender<Change>,
     extra_tool: AtomicBool,
@@ -71,7 +70,7 @@ impl Changes {
         self.extra_prompt.load(Ordering::SeqCst)
     }
 
-    /// Makes a change and notifies the subscribers.
+    /// Applies a change and notifies the subscribers.
     pub(crate) fn make(&self, change: Change) {
         match &change {
             Change::Tools => {
@@ -82,7 +81,7 @@ impl Changes {
             }
             Change::Resource(_) => {}
         }
-        // Having no subscribers is not an error.
+        // Sending fails if there are no subscribers, which is not an error.
         let _ = self.sender.send(change);
     }
 
@@ -91,7 +90,8 @@ impl Changes {
     }
 }
 
-/// Notifies a legacy client of every change, and of updates to the resources it is subscribed to, until it disconnects.
+/// Notifies a legacy client until it disconnects, of every changed list and of updates to the resources that it has
+/// subscribed to.
 pub(crate) async fn notify_legacy_client(
     mut changes: Receiver<Change>,
     client: Peer<RoleServer>,
@@ -108,7 +108,7 @@ pub(crate) async fn notify_legacy_client(
     }
 }
 
-/// Notifies a modern client of the changes in its subscription, until it ends the subscription.
+/// Notifies a modern client of the changes that it has subscribed to, until the subscription ends.
 pub(crate) async fn notify_subscriber(
     mut changes: Receiver<Change>,
     context: &SubscriptionContext,

@@ -1,4 +1,4 @@
-//! Tools that answer at once, each with a different kind of content.
+//! Tools that answer immediately, each with a different kind of content.
 
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::definition::Definition;
 use crate::media::{PNG, WAV};
 use crate::schemas;
 
-/// A plain tool comes first: the conformance suite calls the first tool of the list without arguments.
+/// The first tool must not need arguments, because the conformance suite calls the first tool of the list without any.
 pub(crate) const TOOLS: &[Definition] = &[
     Definition::plain("test_simple_text", "Answers with one text."),
     Definition::plain("test_image_content", "Answers with one picture."),
@@ -30,7 +30,7 @@ pub(crate) const TOOLS: &[Definition] = &[
     ),
 ];
 
-/// The result of one of these tools; `None` for any other name.
+/// The result of one of the tools in [`TOOLS`]. `None` for any other name.
 pub(crate) fn call(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
     let blocks = match name {
         "test_simple_text" => vec![ContentBlock::text("Nothing but a short text.")],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use rmcp::model::Tool;
 use serde_json::{Map, Value, json};
 
-/// One tool of the fixture.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,

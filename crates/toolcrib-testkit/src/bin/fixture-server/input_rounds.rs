@@ -1,8 +1,8 @@
 //! Asks the client for input during a request, in both protocol versions.
 //!
-//! A question is written once, as a pure function: it takes the answers so far, and returns the next questions or the
-//! result. A modern client gets the questions as an `input_required` result, and repeats the request with the answers.
-//! A legacy client gets the questions as requests from the server, and the function runs again with the answers.
+//! Each tool is written once, as a pure function that takes the answers so far and returns the next questions or the
+//! result. A modern client gets the questions as an `input_required` result and repeats the request with the answers. A
+//! legacy client gets the questions as requests from the server, and then the function runs again with the answers.
 
 use rmcp::model::{
     ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
@@ -12,59 +12,58 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
-/// Maximum number of rounds for a legacy client: rmcp's own limit for modern ones.
+/// Maximum number of rounds for a legacy client. It equals rmcp's limit for modern clients.
 const ROUNDS: usize = 10;
 
-/// The input of a round.
+/// What the client has sent by the time of a round.
 pub(crate) struct Round<'a> {
     pub(crate) arguments: &'a JsonObject,
     pub(crate) answers: &'a InputResponses,
     pub(crate) state: Option<&'a str>,
-    /// The client's capabilities.
     pub(crate) capabilities: &'a ClientCapabilities,
 }
 
 impl Round<'_> {
-    /// A field of the form that the user submitted for `question`, if there is one.
+    /// The value of the field `member` in the form that the user submitted for `question`. `None` if there is none.
     pub(crate) fn form(&self, question: &str, member: &str) -> Option<&Value> {
         self.answers.get(question)?.get("content")?.get(member)
     }
 }
 
-/// The result of a round: done, or more questions.
+/// What a round leads to: the result, or further questions.
 pub(crate) enum NextStep<T> {
     Done(T),
     Ask { questions: Value, state: Option<String> },
 }
 
 impl<T> NextStep<T> {
-    /// Asks questions, without a state that the client would have to return.
+    /// Asks questions without a state that the client would have to return.
     pub(crate) fn ask(questions: Value) -> Self {
         Self::Ask { questions, state: None }
     }
 }
 
-/// The response to the request: a result, or a request for input.
+/// The response to a request: the result, or a request for input.
 pub(crate) enum RoundResult<T> {
     Done(T),
     InputRequired(InputRequiredResult),
 }
 
-/// Answers and state in the request; empty in the first round.
+/// The answers and the state that the request contains. Both are empty in the first round.
 #[derive(Default)]
 pub(crate) struct ClientInput {
     pub(crate) answers: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
 
-/// Whether the request uses the stateless protocol.
+/// Whether the request uses the modern protocol, which is stateless.
 pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Runs `step` until it is done, or until a modern client must send the request again.
+/// Runs `step` until it returns a result, or until a modern client must repeat the request with more input.
 pub(crate) async fn run_rounds<T>(
     context: &RequestContext<RoleServer>,
     arguments: &JsonObject,
@@ -108,7 +107,7 @@ fn read(questions: Value) -> Result<InputRequests, ErrorData> {
         .map_err(|error| ErrorData::internal_error(format!("bad question: {error}"), None))
 }
 
-/// Fails if the client did not declare the capability that a question needs.
+/// Fails if the client has not declared the capability that a question needs.
 fn require(capabilities: &ClientCapabilities, question: &InputRequest) -> Result<(), ErrorData> {
     let (able, capability) = match question {
         InputRequest::CreateMessage(_) => (capabilities.sampling.is_some(), "sampling"),
@@ -119,7 +118,7 @@ fn require(capabilities: &ClientCapabilities, question: &InputRequest) -> Result
     if able { Ok(()) } else { Err(missing(capability)) }
 }
 
-/// The error of the modern protocol for a capability that the client did not declare.
+/// The modern protocol's error for a capability that the client has not declared.
 pub(crate) fn missing(capability: &str) -> ErrorData {
     match serde_json::from_value::<ClientCapabilities>(json!({capability: {}})) {
         Ok(required) => ErrorData::missing_required_client_capability(required),

@@ -1,7 +1,7 @@
 //! Tools that need input from the client: a completed form, a sampled message, or the client's roots.
 //!
-//! Each is a pure function, see [`crate::input_rounds`]. State that the client returns is sealed, and a broken seal is
-//! an error; it does not restart the questions.
+//! Each tool is a pure function, as described in [`crate::input_rounds`]. State that the client must return is sealed.
+//! If the client has changed it, the request fails; the questions are not asked again.
 #![expect(clippy::unnecessary_wraps, reason = "all steps share one signature")]
 
 use rmcp::ErrorData;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::definition::{Definition, one_text};
 use crate::input_rounds::{NextStep, Round, missing};
 
-/// A fixture has no secrets; a fixed key keeps its responses the same on every run.
+/// The key is fixed, so that responses are the same on every run. A test server has no secrets to protect.
 const KEY: &[u8] = b"toolcrib-fixture: a key that everybody may know";
 
 type StepResult = Result<NextStep<CallToolResult>, ErrorData>;
@@ -52,7 +52,7 @@ pub(crate) const TOOLS: &[Definition] = &[
     ),
 ];
 
-/// The function for the tool `name`, if it is one of these tools.
+/// The function for the tool `name`. `None` if the tool needs no input.
 pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> StepResult> {
     Some(match name {
         "test_sampling" => sampling,
@@ -77,7 +77,7 @@ fn text_result(text: impl Into<String>) -> NextStep<CallToolResult> {
     NextStep::Done(CallToolResult::success(vec![ContentBlock::text(text)]))
 }
 
-/// Asks `question` under `name` once, then returns the answer as text.
+/// Asks `question` under the key `name` and returns the client's answer as text.
 fn ask_once(round: &Round<'_>, name: &str, question: &Value) -> StepResult {
     Ok(match round.answers.get(name) {
         Some(answer) if answer.is_object() => text_result(format!("The client said: {answer}")),
@@ -186,7 +186,7 @@ fn needs_sampling(round: &Round<'_>) -> StepResult {
 fn greeting(round: &Round<'_>) -> StepResult {
     Ok(match round.form("user_name", "name").and_then(Value::as_str) {
         Some(name) => text_result(format!("Good day, {name}.")),
-        // For anything else, such as a wrong key or type, the question is repeated.
+        // Any other answer, for example one with a wrong key or type, is ignored, and the question is repeated.
         None => NextStep::ask(json!({"user_name": name_form("What is your name?")})),
     })
 }
@@ -204,12 +204,12 @@ fn codec() -> Result<RequestStateCodec, ErrorData> {
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Seals a payload, so that only this server can write it.
+/// Seals a payload, so that a change by the client can be detected.
 fn seal(payload: &Value) -> Result<String, ErrorData> {
     codec()?.seal_json(payload).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Opens the sealed state, if the client sent one.
+/// Opens the sealed state. Returns `None` if the client sent no state.
 fn open(round: &Round<'_>) -> Result<Option<Value>, ErrorData> {
     let Some(sealed) = round.state else { return Ok(None) };
     codec()?

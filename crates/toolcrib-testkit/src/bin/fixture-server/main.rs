@@ -1,7 +1,7 @@
 //! A correct MCP server, for tests of the gateway.
 //!
-//! It has what the official conformance suite expects of a server, in both protocol versions, so that the same suite
-//! can be run against a gateway in front of it: whatever fails then is the gateway's fault. It speaks stdio, or
+//! It has everything that the official conformance suite expects of a server, in both protocol versions. When the suite
+//! runs against a gateway in front of this server, any failure is the gateway's fault. The server uses stdio, or
 //! Streamable HTTP with `--http ADDRESS`.
 
 mod changes;
@@ -27,7 +27,7 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "fixture-server")]
 struct Arguments {
-    /// Serve Streamable HTTP on this address instead of stdio; port 0 selects a free port
+    /// Serve Streamable HTTP on this address instead of stdio. Port 0 selects a free port
     #[arg(long, value_name = "ADDRESS")]
     http: Option<SocketAddr>,
 }

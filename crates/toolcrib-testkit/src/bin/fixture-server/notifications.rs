@@ -1,4 +1,4 @@
-//! Tools that send messages while they run: progress, log messages, and a stream that is closed before the result.
+//! Tools that send something before the result: progress, log messages, or the end of the stream.
 #![expect(deprecated, reason = "log messages belong to the legacy revision")]
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::server::Fixture;
 /// Pause between two messages, so that each is sent in its own chunk.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum number of streams of a session that are tried to find an open one.
+/// Maximum number of stream ids to try when looking for an open stream of a session.
 const MAX_STREAMS: u64 = 256;
 
 pub(crate) const TOOLS: &[Definition] = &[
@@ -31,7 +31,7 @@ pub(crate) const TOOLS: &[Definition] = &[
 
 type Context = RequestContext<RoleServer>;
 
-/// Runs one of these tools; `None` for any other name.
+/// Runs one of the tools in [`TOOLS`]. Returns `None` for any other name.
 pub(crate) async fn call(
     fixture: &Fixture,
     name: &str,
@@ -71,7 +71,7 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
 
 async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
     let wanted = if is_modern(context) {
-        // In the modern protocol, a client that sends no log level gets no log messages.
+        // In the modern protocol, a client that sets no log level gets no log messages.
         context.meta.log_level().is_some_and(passes)
     } else {
         fixture.level().is_none_or(passes)
@@ -90,15 +90,15 @@ async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(),
     Ok(())
 }
 
-/// Whether an info message passes the client's minimum level.
+/// Whether a client with this minimum level gets info messages.
 fn passes(least: LoggingLevel) -> bool {
     matches!(least, LoggingLevel::Debug | LoggingLevel::Info)
 }
 
 /// Closes the stream on which this call's response would be sent.
 ///
-/// rmcp does not tell a tool which stream is its own, so the first open stream of the session is closed. The
-/// conformance suite makes one call at a time, so that stream is the right one.
+/// rmcp does not tell a tool which stream its response uses, so the first open stream of the session is closed. This is
+/// the right stream, because the conformance suite makes one call at a time.
 async fn close_stream(fixture: &Fixture, context: &Context) {
     let Some(sessions) = &fixture.shared.sessions else { return };
     let id = context

@@ -1,4 +1,4 @@
-//! Prompts: plain, with arguments, with a resource, with an image, and one that asks for input.
+//! Prompts: a plain one, one with arguments, one with a resource, one with an image, and one that asks for input.
 
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject, Prompt,
@@ -14,7 +14,7 @@ use crate::media::PNG;
 
 const PROMPT_WITH_INPUT: &str = "test_input_required_result_prompt";
 
-/// The prompts in a fixed order, with the optional one at the end.
+/// The prompts in a fixed order. If `extra`, the prompt that can be added and removed comes last.
 pub(crate) fn list(extra: bool) -> Vec<Prompt> {
     let needed = |name: &str, about: &str| {
         PromptArgument::new(name).with_description(about).with_required(true)

@@ -1,4 +1,4 @@
-//! Resources with fixed contents, one template, and one resource to subscribe to.
+//! Resources with fixed contents, one template, and one resource that clients can subscribe to.
 
 use rmcp::ErrorData;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -8,7 +8,7 @@ use crate::media::PNG;
 
 const TEXT: &str = "test://static-text";
 const BINARY: &str = "test://static-binary";
-/// The resource whose updates can be subscribed to.
+/// The resource that clients can subscribe to.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 pub(crate) fn list() -> Vec<Resource> {

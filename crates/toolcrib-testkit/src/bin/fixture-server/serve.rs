@@ -1,7 +1,7 @@
 //! The two transports of the fixture: stdio, and Streamable HTTP on a loopback address.
 //!
-//! Both support both protocol versions. Over HTTP, `Host` and `Origin` must name this machine, so that a web page
-//! cannot reach a server on localhost through a host name that the page's owner controls.
+//! Both transports support both protocol versions. Over HTTP, `Host` and `Origin` must name this machine, so that a web
+//! page cannot reach a server on localhost through a host name that the page's owner controls.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use tokio::net::TcpListener;
 
 use crate::server::{Fixture, Shared};
 
-/// Sent to clients as `retry`: short, because a test waits for it.
+/// The `retry` time that is sent to clients. It is short because a test waits that long.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Serves one client on stdin and stdout until it closes them.
+/// Serves one client on stdin and stdout until the client closes them.
 pub(crate) async fn stdio() -> Result<(), Box<dyn Error>> {
     let fixture = Fixture::new(Arc::new(Shared::default()));
     fixture.serve(stdio_streams()).await?.waiting().await?;
     Ok(())
 }
 
-/// Serves any number of clients at `/mcp` until interrupted. Prints its URL to stderr.
+/// Serves any number of clients at `/mcp` until interrupted. Prints the URL to stderr.
 pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address).await?;
     let sessions = Arc::new(LocalSessionManager::default());
@@ -44,7 +44,7 @@ pub(crate) async fn http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let listener = listener.tap_io(|stream| {
         let _ = stream.set_nodelay(true);
     });
-    // No graceful shutdown: an open subscription would keep the process alive as long as its client wants.
+    // There is no graceful shutdown, because a client with an open subscription could delay it forever.
     tokio::select! {
         served = axum::serve(listener, router) => served?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,

@@ -1,7 +1,7 @@
 //! The request handler for rmcp.
 //!
-//! There is one [`Fixture`] per legacy session, and one per request in the stateless protocol. State that must outlive
-//! both is in [`Shared`].
+//! There is one [`Fixture`] per legacy session, or one per request in the stateless protocol. State that must outlive a
+//! [`Fixture`] is in [`Shared`].
 #![expect(deprecated, reason = "logging and resource subscriptions belong to the legacy revision")]
 
 use parking_lot::Mutex;
@@ -23,14 +23,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use crate::changes::{self, Changes};
 use crate::{prompts, resources, tools};
 
-/// How long a list may be cached. The value does not matter, but it must reach the client.
+/// How long a list may be cached. Any value would do; tests check only that it reaches the client.
 const TTL_MS: u64 = 1_000;
 
 /// The state that all sessions and stateless requests share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) changes: Changes,
-    /// The HTTP sessions; `None` on stdio.
+    /// All HTTP sessions. `None` on stdio.
     pub(crate) sessions: Option<Arc<LocalSessionManager>>,
 }
 
@@ -40,11 +40,10 @@ impl Shared {
     }
 }
 
-/// The state of one client.
+/// The state of one legacy session, or of one stateless request.
 pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
-    /// The minimum level that a legacy client has set. `None` until it sets one, which means that all messages are
-    /// sent.
+    /// The minimum log level that a legacy client has set. Until it sets one, all messages are sent.
     level: Mutex<Option<LoggingLevel>>,
     /// The resources that a legacy client is subscribed to.
     watched: Arc<Mutex<BTreeSet<String>>>,

@@ -12,17 +12,17 @@ use crate::resources::WATCHED;
 use crate::server::Fixture;
 use crate::{content, input_tools, notifications};
 
-/// Tools that change the lists of the server.
+/// Tools that change a list or a resource of the server.
 const TRIGGERS: &[Definition] = &[
     Definition::plain("test_trigger_tool_change", "Adds a tool, or takes it away again."),
     Definition::plain("test_trigger_prompt_change", "Adds a prompt, or takes it away again."),
     Definition::plain("test_trigger_resource_change", "Updates the watched resource."),
 ];
 
-/// The optional tool.
+/// The tool that `test_trigger_tool_change` adds and removes.
 const EXTRA: Definition = Definition::plain("test_extra_tool", "Is here only at times.");
 
-/// The tools in a fixed order, with the optional one at the end.
+/// The tools in a fixed order. If `extra`, the tool that can be added and removed comes last.
 pub(crate) fn list(extra: bool) -> Vec<Tool> {
     let fixed = [content::TOOLS, notifications::TOOLS, input_tools::TOOLS, TRIGGERS];
     let extra = extra.then_some(&EXTRA);

@@ -1,19 +1,19 @@
 //! Thinking blocks that are bound to everything before them.
 //!
-//! A signature contains a hash of the prompt up to its block, without thoughts, and the hash of the previous thought.
-//! So an edit anywhere before a block invalidates it, a thought removed from the middle invalidates the next one, and
-//! thoughts removed from the front invalidate nothing. What does not reach the model (cache marks, deferred tools
-//! without a reference) is not part of the hash.
+//! A signature contains a hash of the prompt up to its block, without thinking blocks, and a hash of the signature of
+//! the previous thinking block. An edit anywhere before a block therefore invalidates it. Removing a thinking block
+//! from the middle invalidates the next one, but removing blocks from the front invalidates nothing. Anything that the
+//! model does not see, such as cache marks and deferred tools without a reference, is not part of the hash.
 
 use serde_json::{Map, Value};
 
 use super::read::references;
 use crate::provider::dialect::{ApiError, bad_request, list};
 
-/// The prefix of real signatures.
+/// The prefix of signatures, as in the real API.
 const OPENING: &str = "EqQB";
 
-/// Signs a block that follows the messages of `request` and then `before`.
+/// Signs a thinking block that follows the messages of `request` and then the blocks `before`.
 pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     let messages = list(&request["messages"]);
     let hash = prefix(request, messages, before);
@@ -23,7 +23,7 @@ pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     format!("{OPENING}{hash}{}", digest(last.as_bytes()))
 }
 
-/// Checks that every thought still follows the same prompt.
+/// Checks that nothing before any thinking block has changed since it was signed.
 pub(super) fn check(request: &Value) -> Result<(), ApiError> {
     let messages = list(&request["messages"]);
     let mut previous: Option<&str> = None;
@@ -49,7 +49,7 @@ pub(super) fn check(request: &Value) -> Result<(), ApiError> {
 }
 
 fn prefix(request: &Value, messages: &[Value], before: &[Value]) -> String {
-    // A deferred tool is in the prompt from its first reference on, so only the references in this prefix count.
+    // A deferred tool is part of the prompt only after its first reference, so only references in `messages` count.
     let mut so_far = request.clone();
     so_far["messages"] = messages.to_vec().into();
     let found = references(&so_far);
@@ -86,7 +86,7 @@ fn prefix(request: &Value, messages: &[Value], before: &[Value]) -> String {
     digest(&whole)
 }
 
-/// A block as the model sees it: without marks and nulls, and with sorted keys.
+/// The block as the model sees it: without cache marks and null fields, and with sorted keys.
 fn canonical(block: &Value) -> Value {
     match block {
         Value::Object(fields) => {
@@ -94,7 +94,7 @@ fn canonical(block: &Value) -> Value {
                 fields.iter().filter(|(key, value)| !silent(key, value)).collect();
             kept.sort_by_key(|(key, _)| *key);
             let kept = kept.into_iter().map(|(key, value)| {
-                // The order of keys in arguments and schemas is visible to the model.
+                // The keys of arguments and schemas are not sorted, because the model sees their order.
                 let exact = matches!(key.as_str(), "input" | "input_schema");
                 (key.clone(), if exact { value.clone() } else { canonical(value) })
             });

@@ -1,4 +1,4 @@
-//! Requests that the Messages API rejects.
+//! Checks for requests that the Messages API rejects.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     if options.bind_thinking { binding::check(request) } else { Ok(()) }
 }
 
-/// Token counting rejects server tools, and does not check the conversation.
+/// Checks a request that counts tokens. It must have no server tools, and its conversation is not checked.
 pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Result<(), ApiError> {
     lacking(request, options)?;
     if list(&request["tools"]).iter().any(|tool| hosted(tool).is_some()) {
@@ -27,7 +27,7 @@ pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Re
     tools(request)
 }
 
-/// Rejects the features that the options exclude.
+/// Rejects requests that use a feature which the options exclude.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     for (at, tool) in list(&request["tools"]).iter().enumerate() {
         if let Some(kind) = hosted(tool) {

@@ -1,4 +1,4 @@
-//! Anthropic Messages: hosted search, tool references, bound thinking.
+//! Anthropic Messages, with hosted search, tool references and bound thinking blocks.
 
 mod binding;
 mod check;
@@ -10,10 +10,10 @@ pub(super) use check::{check, check_count};
 pub(super) use read::read;
 pub(super) use write::write;
 
-/// The types of the hosted search; a date may follow.
+/// The types of hosted search tools. In a request, a date may follow the name.
 const HOSTED: [&str; 2] = ["tool_search_tool_bm25", "tool_search_tool_regex"];
 
-/// The kind of hosted search that a tool is, if any.
+/// The type of hosted search, without the date. `None` if the tool is not a hosted search.
 fn hosted(tool: &serde_json::Value) -> Option<&'static str> {
     let kind = tool["type"].as_str()?;
     HOSTED.into_iter().find(|name| kind.starts_with(name))

@@ -1,4 +1,4 @@
-//! Checks calls and results: each call must have its result in the next message, before any other content.
+//! Checks that each tool call has a result in the next message, before any other content.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub(super) fn check(request: &Value, options: &Options) -> Result<(), ApiError> 
     for (at, message) in messages.iter().enumerate() {
         let content = list(&message["content"]);
         let results = content.iter().take_while(|block| block["type"] == "tool_result").count();
-        // Results after any other content do not count.
+        // A result after any other content is an error.
         let mut unexpected = content[results..].iter().find(|block| block["type"] == "tool_result");
         for block in &content[..results] {
             if pending.resolve(&block["tool_use_id"]).is_none() {

@@ -1,4 +1,4 @@
-//! Writes a reply as a Messages response, complete or as events.
+//! Writes a reply as a Messages response, either complete or as a stream of events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -69,7 +69,6 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events)
 }
 
-/// The content blocks of the message.
 fn content(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Vec<Value> {
     let search =
         list(&context.request["tools"]).iter().find_map(hosted).unwrap_or("tool_search_tool_bm25");
@@ -123,7 +122,7 @@ fn result(id: &str, found: &[String]) -> Value {
     })
 }
 
-/// The events of one block: its start, its content in pieces, its end.
+/// The events that stream one block: its start, its content in pieces, and its end.
 fn stream_block(index: usize, block: &Value) -> Vec<Bytes> {
     let mut start = block.clone();
     let mut deltas: Vec<Value> = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests that Chat Completions rejects: calls without results, and results without calls.
+//! Checks for requests that Chat Completions rejects: calls without results, and results without calls.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: no native search, and many compatible servers with quirks.
+//! `OpenAI` Chat Completions. The API has no native search, and many servers that are compatible with it have quirks.
 
 mod check;
 mod read;

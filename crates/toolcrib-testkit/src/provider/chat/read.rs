@@ -1,4 +1,4 @@
-//! A Chat Completions request as a [`ParsedRequest`].
+//! Converts a Chat Completions request to a [`ParsedRequest`].
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Writes a reply as a chat completion, complete or in chunks, with the quirks of compatible servers.
+//! Writes a reply as a chat completion, either complete or in chunks, with the quirks of compatible servers.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::provider::options::{ChatQuirk, Options};
 use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-/// Any fixed time, so that responses are the same on every run.
+/// A fixed time, so that responses are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
 pub(in crate::provider) fn write(
@@ -163,7 +163,7 @@ impl ChatResponse<'_> {
     }
 }
 
-/// The deltas of one call.
+/// The streamed deltas of one tool call.
 fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
     let arguments = call.arguments.to_string();
     let whole = |name: &str, arguments: &str| {
@@ -203,7 +203,7 @@ fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
     fragments.into_iter().map(|fragment| json!({"tool_calls": [fragment]})).collect()
 }
 
-/// Removes the `id` key of a call, or of a fragment, if it is null.
+/// Removes the key `id` from a call or a fragment if its value is null.
 fn without_null_id(mut call: Value) -> Value {
     if let Some(fields) = call.as_object_mut().filter(|fields| fields["id"].is_null()) {
         fields.shift_remove("id");

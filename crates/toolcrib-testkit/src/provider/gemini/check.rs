@@ -1,4 +1,4 @@
-//! Requests that `generateContent` rejects.
+//! Checks for requests that `generateContent` rejects.
 
 use serde_json::Value;
 
@@ -45,7 +45,8 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that the first call of a message has a signature from this provider, or a placeholder.
+/// Checks that a call has a signature from this provider, or one of the accepted placeholders. The API requires it only
+/// on the first call of a message.
 fn signed(part: &Value, at: usize) -> Result<(), ApiError> {
     let name = call(part).and_then(|call| call["name"].as_str()).unwrap_or_default();
     match signature(part) {

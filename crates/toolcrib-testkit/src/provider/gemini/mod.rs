@@ -1,4 +1,4 @@
-//! Gemini `generateContent`: complete objects as events, signatures on calls, no search of its own.
+//! Gemini `generateContent`. Each event is a complete object, calls have signatures, and there is no native search.
 
 mod check;
 mod read;
@@ -8,10 +8,11 @@ pub(super) use check::check;
 pub(super) use read::read;
 pub(super) use write::write;
 
-/// The prefix of this provider's thought signatures; hexadecimal digits follow, so that the whole is base64.
+/// The prefix of this provider's thought signatures. Hexadecimal digits follow it, so that the signature is valid
+/// base64.
 const SIGNATURE: &str = "CiQB";
 
-/// Signatures that a client may send for calls that the model did not make.
+/// Placeholder signatures that a client may send for calls that the model did not make.
 const FILLERS: [&str; 4] = [
     "skip_thought_signature_validator",
     "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",

@@ -1,4 +1,4 @@
-//! A `generateContent` request as a [`ParsedRequest`].
+//! Converts a `generateContent` request to a [`ParsedRequest`].
 
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
     parsed
 }
 
-/// Returns the value of a key in either spelling, as the real API does.
+/// Returns the value of a key, which may be spelled in camel case or in snake case, as in the real API.
 fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> &'a Value {
     value.get(camel).unwrap_or(&value[snake])
 }
@@ -60,7 +60,7 @@ pub(super) fn signature(part: &Value) -> Option<&str> {
     either(part, "thoughtSignature", "thought_signature").as_str()
 }
 
-/// SDKs put a result under `output` or `result`, and an error under `error`.
+/// The text of a result. SDKs put a result under `output` or `result`, and an error under `error`.
 fn outcome(response: &Value) -> String {
     let keys = ["output", "result", "error"];
     let value = keys.into_iter().find_map(|key| response.get(key)).unwrap_or(response);

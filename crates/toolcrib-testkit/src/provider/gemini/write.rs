@@ -1,4 +1,4 @@
-//! Writes a reply as a `generateContent` response, or as one complete object per event.
+//! Writes a reply as a `generateContent` response, either complete or as a stream whose events are complete objects.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(in crate::provider) fn write(
                     call["id"] = context.ids.make("").into();
                 }
                 let mut part = json!({"functionCall": call});
-                // Only the first of several parallel calls is signed.
+                // If there are several parallel calls, only the first is signed.
                 if !signed {
                     part["thoughtSignature"] = context.ids.make(SIGNATURE).into();
                     signed = true;

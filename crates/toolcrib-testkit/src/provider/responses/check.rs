@@ -1,4 +1,4 @@
-//! Requests that the Responses API rejects.
+//! Checks for requests that the Responses API rejects.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     pairs::check(request, options)
 }
 
-/// Rejects the features that the options exclude.
+/// Rejects requests that use a feature which the options exclude.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     let unknown = |what: &str, path: &str| {
         Err(bad_request(format!(
@@ -55,7 +55,7 @@ fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a tool, or a member of it, is deferred.
+/// Whether a tool, or any member of a namespace, is deferred.
 fn deferred(tool: &Value) -> bool {
     tool["defer_loading"] == true
         || list(&tool["tools"]).iter().any(|member| member["defer_loading"] == true)

@@ -1,4 +1,4 @@
-//! Responses that `previous_response_id` may name: the only thing that the provider remembers.
+//! Responses that `previous_response_id` may name. The provider remembers nothing else between requests.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::provider::dialect::{ApiError, list};
 
-/// Input and output items of stored responses, by id.
+/// The input and output items of stored responses, by response id.
 #[derive(Default)]
 pub(crate) struct History {
     items: Mutex<HashMap<String, Vec<Value>>>,
 }
 
 impl History {
-    /// Returns the request with its complete history in `input`, as a list of items.
+    /// Returns the request with the items of the previous response inserted at the start of `input`.
     pub(crate) fn expand(&self, mut request: Value) -> Result<Value, ApiError> {
         let own = match &request["input"] {
             Value::String(text) => vec![json!({"role": "user", "content": text})],
@@ -37,7 +37,7 @@ impl History {
         Ok(request)
     }
 
-    /// Stores the items of a response, unless the request has `store: false`.
+    /// Stores the input and output items of a response, unless the request has `store: false`.
     pub(crate) fn keep(&self, request: &Value, id: &str, output: &[Value]) {
         if request["store"] == false {
             return;

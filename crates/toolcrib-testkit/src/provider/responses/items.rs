@@ -1,4 +1,4 @@
-//! The output items of a reply.
+//! Writes a reply as output items of the Responses API.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,8 @@ pub(super) fn items(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Ve
     items
 }
 
-/// The tools that a hosted search loads: functions, and the complete namespace of each found member.
+/// The tools that a hosted search loads: the deferred functions that it found, and every namespace in which it found a
+/// member.
 fn loaded(request: &Value, found: &[String]) -> Vec<Value> {
     let is_found = |tool: &Value| found.iter().any(|name| tool["name"] == name.as_str());
     list(&request["tools"])

@@ -1,4 +1,4 @@
-//! OpenAI Responses: items, stored responses, hosted and client-side search, namespaces.
+//! `OpenAI` Responses, with items, stored responses, hosted and client-side search, and namespaces.
 
 mod check;
 mod history;

@@ -1,5 +1,4 @@
-//! Checks calls and outputs: each call must have exactly one output, and must name the namespace of the function that
-//! it calls.
+//! Checks that each call has exactly one output, and names the namespace of its function.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,7 +54,7 @@ pub(super) fn check(request: &Value, options: &Options) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// The API's name for an item that needs an output.
+/// What the API's error messages call an item that needs an output.
 fn call_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call" => Some("function call"),
@@ -65,7 +64,7 @@ fn call_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// The API's name for an item that is an output.
+/// What the API's error messages call an item that is an output.
 fn output_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call_output" => Some("function call output"),
@@ -75,7 +74,7 @@ fn output_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// The functions in the default namespace, and those in others.
+/// The names of functions in the default namespace, and of those in other namespaces.
 struct Namespaces<'a> {
     default: HashSet<&'a str>,
     elsewhere: HashSet<&'a str>,
@@ -95,7 +94,8 @@ impl<'a> Namespaces<'a> {
         namespaces
     }
 
-    /// A call without a namespace is in the default one. Calls of tools that no longer exist are accepted.
+    /// Rejects a call without a namespace if its function exists only in another namespace than the default. Calls of
+    /// functions that no longer exist are accepted.
     fn check(&self, item: &Value) -> Result<(), ApiError> {
         let name = item["name"].as_str().unwrap_or_default();
         let bare = item["namespace"].as_str().is_none();

@@ -1,4 +1,4 @@
-//! A Responses request with its expanded history, as a [`ParsedRequest`].
+//! Converts a Responses request, with its history already expanded, to a [`ParsedRequest`].
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Writes a reply as a response object, complete or as numbered events.
+//! Writes a reply as a response object, either complete or as a stream of numbered events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::provider::model::ModelReply;
 use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-/// Any fixed time, so that responses are the same on every run.
+/// A fixed time, so that responses are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
 pub(in crate::provider) fn write(
@@ -51,7 +51,7 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events.written)
 }
 
-/// The object that contains the items. Much of it repeats the request.
+/// The response object without its output items. Most of its fields repeat the request.
 fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     let asked =
         |key: &str, otherwise: Value| context.request.get(key).cloned().unwrap_or(otherwise);
@@ -84,7 +84,7 @@ fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     })
 }
 
-/// Events in order; each has its sequence number.
+/// The events of a stream. Each gets the next sequence number.
 #[derive(Default)]
 struct Events {
     written: Vec<Bytes>,
@@ -100,7 +100,7 @@ impl Events {
     }
 }
 
-/// The events of one item.
+/// Writes the events that stream one output item.
 fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut ResponseContext<'_>) {
     let id = &item["id"];
     let mut added = item.clone();
@@ -113,8 +113,8 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
         Some("function_call") => added["arguments"] = "".into(),
         Some("tool_search_call") => {
             added["arguments"] = json!({});
-            // The id in this event is deliberately another one: in the real API, the id in the `done` event is the
-            // valid one.
+            // The id in this event is deliberately wrong, because in the real API only the id in the `done` event is
+            // valid.
             if item["execution"] == "client" {
                 added["call_id"] = context.ids.make("call_").into();
             }
@@ -169,7 +169,7 @@ fn stream_item(index: usize, item: &Value, events: &mut Events, context: &mut Re
     events.push("response.output_item.done", json!({"output_index": index, "item": item}));
 }
 
-/// Returns the object with one more field.
+/// Returns a copy of the object with the field `key` set.
 fn with(object: &Value, key: &str, value: &Value) -> Value {
     let mut object = object.clone();
     object[key] = value.clone();

@@ -1,4 +1,4 @@
-//! A minimal agent in all four dialects: sends its history, reads the calls, and answers them.
+//! A minimal agent for all four APIs. It sends its history, reads the calls in the response, and answers them.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::Dialect;
@@ -6,7 +6,7 @@ use toolcrib_testkit::provider::Dialect;
 pub(crate) const ALL: [Dialect; 4] =
     [Dialect::Chat, Dialect::Responses, Dialect::Anthropic, Dialect::Gemini];
 
-/// One conversation.
+/// An agent in one conversation.
 pub(crate) struct Agent {
     dialect: Dialect,
     url: String,
@@ -21,7 +21,6 @@ pub(crate) struct ModelMessage {
     pub(crate) calls: Vec<Call>,
 }
 
-/// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Call {
     pub(crate) id: String,
@@ -175,7 +174,7 @@ impl Agent {
         }
     }
 
-    /// Adds the results of all calls of the last message.
+    /// Adds the results of the calls in the last message to the history.
     pub(crate) fn results(&mut self, results: &[(&Call, String)]) {
         match self.dialect {
             Dialect::Chat => self.history.extend(

@@ -1,4 +1,4 @@
-//! The provider rejects the requests that the real APIs reject, with the same messages.
+//! Tests that the provider rejects the requests that the real APIs reject, with the same messages.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, RejectedFeature, Step};

@@ -1,4 +1,5 @@
-//! The queue of canned responses: statuses, stalls, aborted connections; and the recorded requests.
+//! Tests of the queue of canned responses, such as statuses, stalls and aborted connections, and of the recorded
+//! requests.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -84,7 +85,7 @@ async fn a_stall_lasts_until_it_is_released() {
         text.extend(chunk);
     }
     assert!(String::from_utf8(text).unwrap().contains("message_stop"));
-    // Released before it occurs, so it does not stall.
+    // The second response is released before it stalls, so it does not stall at all.
     provider.release();
     assert!(stream(&provider).await.text().await.unwrap().contains("message_stop"));
     provider.wait_until_idle().await;
@@ -180,7 +181,7 @@ async fn a_conversation_continues_after_a_restart_and_ids_do_not_repeat() {
         let listen = provider.address();
         drop(provider);
         provider = loop {
-            // The port becomes free when the threads of the old provider have ended.
+            // The port is still in use until the threads of the old provider have ended.
             if let Ok(next) = Provider::start(Options { listen, ..Options::steps(steps.clone()) }) {
                 break next;
             }

@@ -1,4 +1,4 @@
-//! The scripted provider: its replies with and without deferral, the requests it rejects, its faults.
+//! Tests of the scripted provider: its replies with and without deferral, the requests that it rejects, and its faults.
 
 mod agent;
 mod checks;

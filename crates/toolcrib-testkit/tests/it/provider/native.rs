@@ -1,4 +1,4 @@
-//! The native searches: within a response, split across two responses, and run by the client.
+//! Tests of native searches: within a response, split across two responses, and run by the client.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Options, Provider, Step};
@@ -35,7 +35,7 @@ async fn anthropic_searches_within_its_response() {
     let references = json!([{"type": "tool_reference", "tool_name": "crm_find"}]);
     assert_eq!(content[1]["content"]["tool_references"], references);
     assert_eq!(content[1]["tool_use_id"], content[0]["id"]);
-    // The reference stays valid: the second step needs no search.
+    // The reference in the history stays valid, so the second step needs no search.
     let result =
         json!({"type": "tool_result", "tool_use_id": content[2]["id"], "content": "found"});
     let history = json!([user, {"role": "assistant", "content": content}, {"role": "user", "content": [result]}]);

@@ -1,11 +1,11 @@
-//! A script makes the same calls with every tool declared, and with only a search and a bridge.
+//! Tests that a script makes the same calls whether all tools are declared, or only a search and a bridge.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, Dialect, Options, Provider, Script, Step};
 
 use super::agent::{ALL, Agent, Call};
 
-/// What a client sees of a conversation: texts, and calls with their arguments.
+/// What a client sees of a conversation: for each message, the text and the calls with their arguments.
 type Visible = Vec<(String, Vec<(String, Value)>)>;
 
 const CATALOG: [&str; 3] = ["crm__find", "crm__update", "mail__send"];
@@ -42,7 +42,7 @@ async fn directly(dialect: Dialect, url: &str, goal: &str) -> Visible {
     }
 }
 
-/// Plays Toolcrib's part: answers searches, unwraps calls. Also returns the queries.
+/// Plays a conversation in the role of Toolcrib: answers searches and unwraps bridged calls. Also returns the queries.
 async fn deferred(dialect: Dialect, url: &str, goal: &str) -> (Visible, Vec<Vec<String>>) {
     let mut agent = Agent::new(dialect, url, &["tool_search", "tool_call"], goal);
     let (mut visible, mut queries) = (Visible::new(), Vec::new());
@@ -101,7 +101,8 @@ async fn a_script_gives_the_same_calls_directly_and_through_a_search() {
         assert_eq!(directly(dialect, &provider.url, "Go.").await, expected, "{dialect:?}");
         let (visible, queries) = deferred(dialect, &provider.url, "Go.").await;
         assert_eq!(visible, expected, "{dialect:?}");
-        // The first reply contained everything, so only the search that no call needs follows.
+        // The reply to the first search contained all tools, so the only other search is the one that belongs to no
+        // call.
         assert_eq!(queries, [["crm find"], ["anything else"]], "{dialect:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Streams: the order of events in each dialect, and their combined content.
+//! Tests of streams: the order of events in each API, and the content that they add up to.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{Action, ChatQuirk, Dialect, Options, Provider, Step};
@@ -40,7 +40,7 @@ fn events(stream: &str) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The types of events, without repetitions.
+/// The types of the events. Consecutive events of the same type are listed once.
 fn kinds(events: &[Value]) -> Vec<String> {
     let mut kinds: Vec<String> = events
         .iter()
@@ -135,7 +135,7 @@ async fn gemini_events_are_in_order() {
     assert_eq!(finished.iter().position(|finished| *finished), Some(events.len() - 1));
 }
 
-/// Assembles calls as a careful client does: by index, or by id if the index does not tell them apart.
+/// Joins the fragments of the only call in a stream. Returns their number, the call and the `finish_reason`.
 async fn chat_calls(quirks: Vec<ChatQuirk>) -> (usize, Value, String) {
     let text = stream(&provider(quirks), Dialect::Chat).await;
     assert!(text.ends_with("data: [DONE]\n\n"));
