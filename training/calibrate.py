@@ -1,9 +1,10 @@
-"""Checks and fits the calibration of confidences: with queries run on their own catalog, and on one that cannot serve them.
+"""Checks and fits the calibration of confidences. Queries are run on their own catalog, and on a catalog that cannot serve them.
 
 Runs `toolcrib eval` on the datasets and on pairs of a catalog with queries about another subject, and reads the confidences from its run
-files. Prints the threshold at which 95 % of the servable queries are answered, the share of the unservable queries above it, and the curve
-that `crates/toolcrib-core/src/rank/confidence.rs` should have: a line over the logits of the present confidences, as if all of them came from
-that curve, which nearly all do. Slope 1 and bias 0 mean that a confidence is the share of hits that serve their query.
+files. Prints three results: the threshold at which 95 % of the servable queries are answered, the share of the unservable queries above it,
+and the curve that `crates/toolcrib-core/src/rank/confidence.rs` should have. The curve is a line fitted to the logits of the present
+confidences. It assumes that all of them come from the present curve, which is true of nearly all. Slope 1 and bias 0 mean that a confidence
+is the share of hits that serve their query.
 """
 
 import argparse
@@ -17,21 +18,22 @@ import numpy
 
 from data import lines
 
-# Pairs of a catalog and queries that none of its tools serves. MCP reference servers (files, Git, time), maps and browsers do not serve
-# queries for shopping plugins or weather APIs; plugins do not serve queries for AWS and GitHub.
+# Pairs of a catalog and a set of queries that none of its tools can serve. MCP reference servers (files, Git, time),
+# maps and browsers cannot serve queries for shopping plugins or weather APIs, and plugins cannot serve queries for AWS
+# and GitHub.
 PAIRS = [(catalog, queries) for catalog in ("mcpproxy_golden", "mcptoolbench") for queries in ("toollens", "ultratool", "seal_tools", "metatool", "stabletoolbench", "bfcl")]
 PAIRS += [(catalog, "mcpproxy_golden") for catalog in ("metatool", "toollens", "ultratool")]
 PAIRS += [("left-octokit", queries) for queries in ("metatool", "toollens", "bfcl", "ultratool", "seal_tools")]
 PAIRS += [(catalog, queries) for catalog in ("metatool", "toollens", "ultratool", "mcptoolbench", "mcpproxy_golden") for queries in ("left-botocore", "left-octokit")]
 PAIRS += [("left-botocore", queries) for queries in ("metatool", "toollens", "bfcl")]
 RANK = Path(__file__).parent.parent / "crates/toolcrib-core/src/rank"
-# The curve that most first hits of a preset get their confidence from.
+# For each preset, the curve that gives most first hits their confidence.
 CURVES = {"default": "SIMILARITY_CURVE", "words": "WORDS_ONLY_CURVE"}
 KEPT = 0.95
 
 
 def constant(name):
-    """A number of `confidence.rs` or `fit.rs`, or the bias and the slope of a curve."""
+    """Reads a constant of `confidence.rs` or `fit.rs`: a number, or the bias and the slope of a curve."""
     source = "".join((RANK / file).read_text(encoding="utf-8") for file in ("confidence.rs", "fit.rs"))
     value = re.search(rf"^(?:pub\(super\) )?const {name}: \w+ = (.+);$", source, re.M)[1]
     numbers = [float(number) for number in re.findall(r"-?\d+\.\d+", value)]
@@ -51,7 +53,7 @@ def read(folder, name):
 
 
 def paired(folders, catalog, queries, out):
-    """A dataset with the tools of one and the queries of the other, without gold."""
+    """Writes a dataset with the tools of `catalog` and the queries of `queries`, for which no tool is relevant."""
     into = out / f"{catalog}+{queries}"
     into.mkdir()
     for name, written in (("catalog", read(find(folders, catalog), "catalog")), ("queries", [{**q, "gold": []} for q in read(find(folders, queries), "queries")])):
@@ -67,7 +69,7 @@ def run_eval(arguments, sets, out):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     runs = {}
     for line in lines(out / "run.jsonl"):
-        # A query without hits has no confidence.
+        # A query without hits has no confidence in the run file, so an empty list is the default.
         runs.setdefault(line["dataset"], []).append({"confidence": [], **line})
     return runs
 
@@ -92,7 +94,7 @@ def threshold(runs):
 
 
 def fitted(runs, gold):
-    """Fits a line over the logits of the confidences of the first five hits, by Newton's method. Both kinds of queries have equal weight."""
+    """Fits a line to the logits of the confidences of the first five hits, by Newton's method. Servable and unservable queries have equal weight."""
     x, y, weights = [], [], []
     for name, run in runs.items():
         share = 1 / len(run) / sum((other in gold) == (name in gold) for other in runs)

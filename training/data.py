@@ -1,7 +1,7 @@
 """Collects the training data: tools from all sources, queries with the tools they need, and datasets for evaluation.
 
-Four kinds of queries: those written for this project (`queries/*.jsonl`), those of public sets whose licence allows it, what tools say
-about themselves (one part of a tool as the query for the rest of it), and WordNet's definitions against the words they define.
+There are four kinds of queries: those written for this project (`queries/*.jsonl`), those of public datasets whose licence allows it, parts
+of tools (one part of a tool is the query for the rest of it), and WordNet's definitions (each is a query for the words that it defines).
 """
 
 import gzip
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Datasets whose licence allows training. The others are used for evaluation only.
+# Datasets whose licence allows training. All others are used only for evaluation.
 TRAINABLE = ["bfcl", "livemcp_agent_queries", "livemcpbench", "mcpproxy_golden", "metatool", "seal_tools", "stabletoolbench"]
 MEASURED = sorted([*TRAINABLE, "mcptoolbench", "toollens", "ultratool"])
 
@@ -134,17 +134,17 @@ def read_tool(line, source, trained=True):
 
 
 def key(source, server, name):
-    """The key of a tool in `queries/`, which contains only text written for this project."""
+    """The key of a tool in `queries/`. It is a hash, because that folder may contain only text written for this project."""
     return hashlib.sha256("\0".join((source, server, name)).encode()).hexdigest()[:16]
 
 
 def set_position(places, name, at):
-    """Stores the position of a tool. `None` if a service declares a name twice, since it is unknown which one a query needs."""
+    """Stores the position of a tool. Stores `None` if a name occurs twice, because then it is unknown which of the tools a query needs."""
     places[name] = None if name in places else at
 
 
 def held_out(server):
-    """Whether a server is left out for evaluation while settings are chosen: one in six."""
+    """Whether a server is left out of training for evaluation while settings are chosen. This applies to one server in six."""
     return hashlib.sha256(server.encode()).digest()[0] % 6 == 0
 
 
@@ -192,7 +192,7 @@ def alike(tool):
 
 
 def closed_tools(data, trained):
-    """Tools of datasets that may not be used for training. They must not be included from another source either."""
+    """Returns the tools of datasets that may not be used for training. They must not be taken from another source either."""
     closed = set()
     for name in MEASURED:
         if name not in trained:
@@ -201,7 +201,7 @@ def closed_tools(data, trained):
 
 
 def read_sets(data, corpus, trained, closed, rng):
-    """Returns the positions of the tools of the datasets that may be used for training."""
+    """Reads the public datasets. Returns the positions of their tools, for those datasets that may be used for training."""
     places = {}
     for name in MEASURED:
         known = {}
@@ -230,7 +230,7 @@ def read_sets(data, corpus, trained, closed, rng):
 
 
 def read(gathered, data, written, wordnet_folder, trained, leave_out):
-    """`trained`: the public datasets to train on. `leave_out`: whether one server in six is left out for evaluation."""
+    """Reads all data. `trained` names the public datasets to train on. With `leave_out`, one server in six is left out for evaluation."""
     rng = random.Random(6)
     corpus = Corpus()
     closed = closed_tools(data, trained)
@@ -254,7 +254,8 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
         else:
             corpus.queries.extend(about_itself(at, tool, rng))
     left = {source: [] for source in measured}
-    # A request by a person, a paraphrase, the query of an agent, the goal behind it or a long message, another language.
+    # The kinds of queries for each tool, in the order of the file: a request by a person, a paraphrase, the query of an
+    # agent, the goal behind it or a long message, and a query in another language.
     kinds = ["user", "para", "agent", "goal", "foreign"]
     for path in sorted(written.glob("*.jsonl")):
         for line in lines(path):

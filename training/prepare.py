@@ -1,8 +1,8 @@
 """Reads the data, chooses the vocabulary, and writes one bundle that is the only input of `train.py`.
 
-The vocabulary is the teacher's own, without its unused entries, and beside it the words of tools that it cuts into pieces (`webhook`,
-`kubernetes`) and the pairs of words that mean something together (`pull request`), by how much they say: the root of their count times
-the logarithm of how much more often they stand together than chance would have it.
+The vocabulary is the teacher's own, without its unused entries. Two kinds of entries are added: words of tools that the teacher splits into
+pieces (`webhook`, `kubernetes`), and pairs of words that have a meaning together (`pull request`). The score of a pair is the square root of
+its count, times the logarithm of how much more often the two words occur together than by chance.
 """
 
 import argparse
@@ -17,7 +17,8 @@ import data
 from data import spaced
 from text import FIELD_TOKENS, QUERY_TOKENS, Wordpiece, runs
 
-# Each row has 256 bytes and two scales; with the text of the vocabulary the table is just under ten million bytes.
+# Number of rows. Each row has 256 bytes and two scales. Including the text of the vocabulary, the table has just under
+# ten million bytes.
 ROWS = 36_600
 PHRASES = 3_000
 STOP = set("a an and are as at be by can do for from how i in is it its me my of on or that the this to was what when which with you your not if will has have all any each only no one".split())
@@ -27,18 +28,19 @@ def vocabulary(corpus, own):
     kept = [entry for entry in own if not (entry.startswith("[") and entry.endswith("]"))]
     known = set(kept)
     single, pairs, whole = Counter(), Counter(), Counter()
-    # Parameter names run words together, so words are taken only from prose.
+    # Words are not taken from parameter names, because those often join several words without a separator.
     prose = [(tool.description, False) for tool in corpus.tools if tool.trained and tool.source != "wordnet"]
     prose += [(query.text, True) for query in corpus.queries if query.kind.startswith(("written", "set"))]
     names = [(spaced(tool.name), False) for tool in corpus.tools if tool.trained and tool.source != "wordnet"]
     for text, asked in prose + names:
-        # All tools of a server repeat its words, so each text counts a word once.
+        # All tools of a server repeat its words, so a word counts only once per text.
         found = runs(text)
         plain = [word for run in found for word in run]
         single.update(set(plain))
         pairs.update({(a, b) for a, b in zip(plain, plain[1:])})
         whole.update({run[0]: 8 if asked else 1 for run in found if len(run) == 1})
-        # `GitHub` and `OAuth` are single words because people write them in queries; `accountId` is two.
+        # `GitHub` and `OAuth` count as single words, because people write them in queries. `accountId` counts as two
+        # words.
         whole.update({"".join(run): 8 for run in found if len(run) > 1 and asked})
     total = len(prose) + len(names)
     fresh = [(count * (len(word) - 2), word) for word, count in whole.items() if word not in known and word.isascii() and word.isalpha() and 3 <= len(word) <= 20 and count >= 16]

@@ -1,8 +1,8 @@
 """The table: a vector for each entry of the vocabulary, trained so that their sums approximate the teacher.
 
-A query is the sum of its tokens' vectors, a tool the weighted sum of its fields. A token weighs otherwise in a query ("please",
-"need") than in a tool ("returns", "specified"), so each has two weights. Trained with InfoNCE on the pairs and with the teacher's
-similarities over the batch as soft targets.
+The vector of a query is the weighted sum of its tokens' vectors, and the vector of a tool is the weighted sum of its fields. A token has one
+weight in queries and another in tools, because some words say little only in a query ("please", "need") and others only in a tool
+("returns", "specified"). The table is trained with InfoNCE on the pairs, and with the teacher's similarities over the batch as soft targets.
 """
 
 import math
@@ -35,7 +35,7 @@ class Table(nn.Module):
         self.rows = nn.Parameter(start.clone())
         self.asked = nn.Parameter(torch.zeros(len(start)))
         self.told = nn.Parameter(torch.zeros(len(start)))
-        # Name, description, parameters, their descriptions, server.
+        # Initial weights of name, description, parameter names, parameter descriptions and server.
         self.fields = nn.Parameter(torch.tensor([1.0, 1.0, 0.3, 0.3, 0.4]))
         self.scale = nn.Parameter(torch.tensor(math.log(20.0)))
 
@@ -59,14 +59,14 @@ class Table(nn.Module):
         return normalize(total, dim=-1)
 
 
-# Share of the tokens of a text that are dropped at random.
+# Share of the tokens of each text that are dropped at random during training.
 DROPOUT = 0.1
 # Temperature of the teacher's similarities.
 TEMPERATURE = 0.05
 
 
 def train(table, corpus, batches, steps, rate, share):
-    """`share`: weight of the distillation loss; the rest is the contrastive loss of the pairs."""
+    """Trains the table. `share` is the weight of the distillation loss, and the rest is the weight of the contrastive loss of the pairs."""
     table.train()
     optimizer = torch.optim.Adam([{"params": [table.rows], "lr": rate}, {"params": [p for n, p in table.named_parameters() if n != "rows"], "lr": 2 * rate}], betas=(0.9, 0.99))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / 100) * max(0.01, 0.5 * (1 + math.cos(math.pi * step / steps))))

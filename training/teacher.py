@@ -1,8 +1,8 @@
 """Fine-tunes the teacher, all-MiniLM-L6-v2, on queries and the tools they need.
 
-InfoNCE over the batch, with a sibling from the same server beside each tool, so that it learns to tell `create` from `delete` and not
-only mail from maps. What it becomes is then averaged with what it was: fine-tuning alone wins on catalogs like those it saw and
-loses on others, somewhat more than half way between the two holds on both.
+The loss is InfoNCE over the batch. Each tool comes with a sibling from the same server, so that the teacher learns to distinguish `create`
+from `delete`, and not only mail from maps. The fine-tuned weights are then averaged with the original ones. Fine-tuning alone is better on
+catalogs like those in the training data and worse on others. An average with somewhat more than half of the fine-tuned weights is good on both.
 """
 
 import numpy
@@ -49,7 +49,7 @@ class Teacher:
         return out
 
     def tune(self, text, batches, steps, rate=2e-5, temperature=0.04):
-        """`batches` yields for each step the positions of the queries, a tool for each, and its siblings."""
+        """Fine-tunes the model and returns the original weights. `batches` yields the queries, tools and sibling tools of each step."""
         asked, told = self.read(text["queries"], QUERY_TOKENS), self.read(text["prose"], TOOL_TOKENS)
         before = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.model.train()
@@ -75,6 +75,6 @@ class Teacher:
         return before
 
     def average(self, before, share):
-        """Interpolates the weights: `share` of the fine-tuned ones, the rest of the original ones."""
+        """Interpolates between the original weights `before` (share 0) and the fine-tuned ones (share 1)."""
         now = self.model.state_dict()
         self.model.load_state_dict({key: before[key] + share * (value - before[key]) if value.is_floating_point() else value for key, value in now.items()})

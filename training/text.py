@@ -1,7 +1,7 @@
 """Splits text into pieces of a vocabulary, exactly as `toolcrib-embed` does.
 
-The rules are written down in `crates/toolcrib-embed/src/split.rs` and `wordpiece.rs`. A table is worth what the two agree on, so a
-test there reads what `golden.py` beside this file wrote with this module.
+The rules are documented in `crates/toolcrib-embed/src/split.rs` and `wordpiece.rs`. A table works only if both implementations split text in
+the same way. Therefore `golden.py` writes test cases with this module, and a test of `toolcrib-embed` reads them.
 """
 
 import unicodedata
@@ -9,16 +9,18 @@ import unicodedata
 LONGEST_RUN = 256
 LONGEST = 64
 MOST_PIECES = 512
-# Maximum number of pieces of a query and of each field of a tool.
+# Maximum number of vocabulary pieces in a query and in each field of a tool.
 QUERY_TOKENS = 64
 FIELD_TOKENS = [32, 192, 96, 192, 16]
 PARAMETER_NAMES = FIELD_TOKENS[2]
 
-# Marks the beginning of a camel-case part. It is a control character, which is a separator in a text.
+# Marks the start of a camel-case part. This control character is safe to use, because in a text it only separates
+# words.
 HUMP = "\x1f"
-# The ideographs that BERT makes words by themselves: Han, but neither kana nor Hangul.
+# The ranges of ideographs that BERT treats as separate words. They include Han, but neither kana nor Hangul.
 IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F))
-# Letters in circles and squares are symbols by category and letters by property; Rust checks the property.
+# Letters in circles and squares. Their Unicode category is symbol, but they have the alphabetic property, which Rust
+# checks.
 FRAMED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
@@ -41,7 +43,8 @@ def folded(text):
             parted.append(HUMP)
         parted.append(" " if here == HUMP else here)
         before = here
-    # Lower-cased one by one, so that a final sigma is not treated differently.
+    # Characters are lower-cased one by one, because `str.lower` on the entire text would treat a final sigma
+    # differently.
     lower = "".join(c.lower() for c in parted)
     return [c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c) != "Mn"]
 
@@ -102,7 +105,7 @@ class Wordpiece:
         return found
 
     def pieces(self, text, most=MOST_PIECES):
-        """The rows of a text; a phrase comes after its second word. `GitHub` is one word if the vocabulary has it."""
+        """The rows of a text. The row of a phrase follows that of its second word. `GitHub` is one word if the vocabulary contains it."""
         found = []
         before = ""
         for run in runs(text):
@@ -118,7 +121,7 @@ class Wordpiece:
         return found[:most]
 
     def pieces_of_field(self, texts, most):
-        """The rows of a field with several texts, such as parameter names. No phrase spans two of them."""
+        """The rows of a field with several texts, such as parameter names. No phrase spans two texts."""
         found = []
         for text in texts:
             found += self.pieces(text, most - len(found))

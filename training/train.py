@@ -1,6 +1,7 @@
 """Trains teacher and table from the bundle that `prepare.py` wrote, measures both, and writes the table.
 
-On a GPU when there is one. Seeds are fixed; sums on a GPU are not taken in a fixed order, so two runs differ in the third place.
+Uses a GPU if there is one. Seeds are fixed, but a GPU does not add numbers in a fixed order, so the figures of two runs differ in the third
+decimal place.
 """
 
 import argparse
@@ -17,11 +18,12 @@ from table import FIELDS, Ragged, Table, train
 from teacher import QUERY_TOKENS, TOOL_TOKENS, Teacher
 
 DIMS = 256
-# Shares of the kinds of queries in a batch, by the prefix of the kind.
+# The share of each kind of query in a batch, by the prefix of its kind.
 MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
-# Maximum number of queries that a dataset counts for.
+# In a batch, a dataset is weighted by its number of queries, but at most by this number.
 MOST_OF_A_SET = 1200
-# Number of nearest tools from which one hard negative per tool is chosen; tools more similar than the limit count as duplicates.
+# For each tool, one hard negative is chosen from its `NEAREST` most similar tools. Tools with a similarity above `SAME`
+# count as duplicates.
 NEAREST, SAME = 12, 0.93
 
 
@@ -30,7 +32,7 @@ class Batch:
     queries: torch.Tensor
     tools: torch.Tensor
     labels: torch.Tensor
-    """True where a tool is another right answer for a query, or is in the batch twice."""
+    """`also`: true where a tool of the batch is another correct answer to a query, or a duplicate of its tool."""
     also: torch.Tensor
     hidden: torch.Tensor
 
@@ -43,7 +45,7 @@ class Corpus:
         self.queries = Ragged(arrays["queries"], arrays["queries_starts"], device)
         self.hides, self.gold, self.gold_starts = arrays["hides"], arrays["gold"], arrays["gold_starts"]
         self.counts = numpy.bincount(arrays["queries"], minlength=len(self.text["entries"])) * 2.0
-        # Evaluation data is not used for training, not even for document frequencies.
+        # Tools for evaluation are not used for training, not even to count document frequencies.
         self.trained = numpy.nonzero(arrays["trained"])[0]
         for at in range(FIELDS):
             flat, starts = arrays[f"field{at}"], arrays[f"field{at}_starts"]
@@ -56,7 +58,7 @@ class Corpus:
         self.device = device
 
     def teach(self, teacher):
-        """The teacher's vector of every text, and which tools it considers similar."""
+        """Stores the teacher's vector of every text, and the tools that are most similar to each tool."""
         self.taught_tools = teacher.embed(self.text["prose"], TOOL_TOKENS)
         self.taught_queries = teacher.embed(self.text["queries"], QUERY_TOKENS)
         vectors = self.taught_tools.float()
@@ -122,7 +124,7 @@ def ndcg(ranked, gold, single):
 
 
 def measure(label, corpus, query_vectors, tool_vectors):
-    """nDCG@10 of the vectors alone on each dataset; means over the public ones and over the left-out ones."""
+    """Computes nDCG@10 of a search with only the vectors, for each dataset, and the means over the public and the left-out datasets."""
     found = {}
     for one in corpus.text["sets"]:
         if not one["queries"]:
@@ -154,7 +156,7 @@ def measure_teacher(label, corpus, teacher):
 
 
 def initial_vectors(corpus, teacher):
-    """Initial vectors: each entry embedded by the teacher, reduced to its 256 principal components, weighted by inverse frequency."""
+    """The initial vectors. The teacher embeds each entry, and the vectors are reduced to 256 principal components and weighted by inverse frequency."""
     entries = [entry.removeprefix("##") for entry in corpus.text["entries"]]
     vectors = teacher.embed(entries, 16).float()
     vectors = vectors - vectors.mean(0)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy
 
-# The training data has no titles. A title is prose about the tool like its name, and slightly less informative.
+# Weight of a title relative to the name. It is not trained, because the training data has no titles. Like the name, a
+# title describes the tool, but it is slightly less informative.
 TITLE = 0.6
 
 

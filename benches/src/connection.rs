@@ -1,4 +1,4 @@
-//! A persistent HTTP connection, as SDKs use it, directly on a socket.
+//! A persistent HTTP connection such as SDKs keep open, implemented directly on a socket.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -28,19 +28,19 @@ impl Response {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to an address, given as host and port.
     pub fn open(address: &str) -> Result<Self, BenchError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
     }
 
-    /// Sends a JSON body and waits for the complete response. Any status but success is an error.
+    /// Sends a JSON body and waits for the complete response. Returns an error unless the status is a success.
     pub fn post(&mut self, path: &str, headers: &str, body: &str) -> Result<Response, BenchError> {
         self.stream(path, headers, body, &mut |_| {})
     }
 
-    /// Like `post`, and calls `arrived` with each chunk of the body as it arrives.
+    /// Like `post`, but also calls `arrived` with each chunk of the body as it arrives.
     pub fn stream(
         &mut self,
         path: &str,
@@ -98,7 +98,7 @@ impl Connection {
         loop {
             let length = usize::from_str_radix(&self.line()?, 16)?;
             if length == 0 {
-                // Trailers, if any, and the empty line.
+                // Skip the trailers, if any, and the empty line that ends the body.
                 while !self.line()?.is_empty() {}
                 return Ok(());
             }

@@ -1,18 +1,19 @@
 //! Percentiles, and the memory and CPU time of a process.
 
-/// The given quantile of sorted values.
+/// The quantile `share`, from 0 to 1, of sorted values.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The median.
+/// The median of unsorted values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
 }
 
-/// Resident memory of a process in megabytes, if the system reports it; `"self"` is this process.
+/// Resident memory of a process in megabytes, or 0 if the system does not report it. The process id `"self"` means this
+/// process.
 pub fn resident_mb(process: &str) -> f64 {
     megabytes(process, "VmRSS:")
 }
@@ -32,9 +33,9 @@ fn megabytes(process: &str, kind: &str) -> f64 {
 /// CPU time of a process so far, in seconds.
 pub fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The process name may contain spaces; it ends with the last parenthesis.
+    // The process name may contain spaces, so skip it: it ends at the last closing parenthesis.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    // User and system time, in hundredths of a second.
+    // The next two values are user and system time, in hundredths of a second.
     let ticks = after.split_whitespace().skip(11).take(2);
     ticks.filter_map(|text| text.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

@@ -1,5 +1,5 @@
-//! Shared parts of the benchmarks: real text to measure on, the measured processes and connections to them,
-//! percentiles, and the memory and CPU time of a process.
+//! Shared parts of the benchmarks: real tool descriptions, the measured processes and connections to them, percentiles,
+//! and the memory and CPU time of a process.
 
 mod catalog;
 mod connection;
@@ -10,5 +10,5 @@ pub use catalog::{lines, repeated, sentence};
 pub use connection::{Connection, Response};
 pub use figures::{cpu_seconds, median, peak_mb, quantile, resident_mb};
 
-/// An error that ends the benchmark.
+/// Any error; it ends the benchmark.
 pub type BenchError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,4 +1,5 @@
-//! The measured processes. Their programs are in the same folder as this one, and they end when this process ends.
+//! The measured processes. Their executables are in the same folder as this one, and they are killed when they are no
+//! longer needed.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +18,7 @@ pub fn build() -> Result<(), BenchError> {
     if built.success() { Ok(()) } else { Err("the gateway cannot be built".into()) }
 }
 
-/// The path of a program of this workspace.
+/// The path of an executable of this workspace.
 pub fn program(name: &str) -> Result<PathBuf, BenchError> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(format!("`{}` is missing", path.display()).into()) }
@@ -33,7 +34,7 @@ impl Process {
         self.0.id().to_string()
     }
 
-    /// Reads the address that the process prints when it listens.
+    /// Returns the address that the process listens on, which it prints to standard error.
     pub fn address(&mut self) -> Result<String, BenchError> {
         let output = self.0.stderr.take().ok_or("no standard error")?;
         let mut lines = BufReader::new(output).lines();
@@ -41,7 +42,7 @@ impl Process {
             let said = line.split_once("listening on http://")?.1.split(['/', ' ']).next()?;
             Some(said.trim_end_matches(':').to_owned())
         });
-        // Keep reading, so that further output does not block the process.
+        // Keep reading, so that a full pipe does not block the process.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         said.ok_or_else(|| "the server does not listen".into())
     }
@@ -54,7 +55,7 @@ impl Drop for Process {
     }
 }
 
-/// The setup of a gateway: its config, and a temporary folder for its state.
+/// The config of a gateway, and a temporary folder for its state.
 #[derive(Debug)]
 pub struct GatewaySetup {
     folder: TempDir,
@@ -67,7 +68,7 @@ impl GatewaySetup {
         Ok(Self { folder: tempfile::tempdir()?, config: String::new() })
     }
 
-    /// Adds a stdio server.
+    /// Adds a stdio server to the config. `more` has further lines for its section.
     pub fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
         let program = program.display().to_string();
         let _ = writeln!(
@@ -76,7 +77,7 @@ impl GatewaySetup {
         );
     }
 
-    /// Adds an HTTP server.
+    /// Adds an HTTP server to the config.
     pub fn address(&mut self, name: &str, address: &str) {
         let _ = writeln!(self.config, "[servers.{name}]\nurl = \"http://{address}/mcp\"");
     }
@@ -86,7 +87,7 @@ impl GatewaySetup {
         self.folder.path()
     }
 
-    /// A `toolcrib` command with this config; the caller sets its streams.
+    /// A `toolcrib` command that uses this config. The caller sets up its standard streams.
     pub fn toolcrib(&self, args: &[&str]) -> Result<Command, BenchError> {
         let file = self.folder.path().join("toolcrib.toml");
         std::fs::write(&file, &self.config)?;
@@ -96,7 +97,7 @@ impl GatewaySetup {
         Ok(command)
     }
 
-    /// Starts gateway and proxy over HTTP with these additional arguments, and returns their address.
+    /// Starts `toolcrib serve`, which runs the gateway and the proxy over HTTP. Returns the process and its address.
     pub fn serve(&self, args: &[&str]) -> Result<(Process, String), BenchError> {
         let mut command = self.toolcrib(&["serve", "--listen", "127.0.0.1:0"])?;
         command.args(args);

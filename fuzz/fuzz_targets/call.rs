@@ -1,8 +1,8 @@
-//! Any name called with any arguments.
+//! Calls any name with any arguments.
 //!
-//! Up to the first NUL or newline stands the name, behind it the arguments; the same text is then
-//! given to each of our own tools. What is to be run must be a tool in scope with an object for
-//! arguments; what is refused must be refused in JSON that names nothing out of scope.
+//! The text before the first NUL or newline is the name, and the rest is the arguments. The same arguments are then
+//! given to each of Toolcrib's own tools. A call that is run must be of a tool in scope, and its arguments must be an
+//! object. A refusal must be JSON and must not name any tool outside the scope.
 
 #![no_main]
 
@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let (name, input) = text.split_once(['\0', '\n']).unwrap_or((text, ""));
     let turn = TurnContext::new(&SCOPE);
     let mut conversation = Conversation::new();
-    // A call that fails for the third time is answered differently.
+    // The name is called three times, because a call that fails for the third time is answered differently.
     for name in [name, name, name, CALL, DESCRIBE, SEARCH, SEARCH_REGEX] {
         match CRIB.handle(&turn, &mut conversation, name, input) {
             CallOutcome::Run(call) => check_call(&call),

@@ -1,4 +1,4 @@
-//! Any body as a request of this API, with any tools deferred in any way.
+//! Reads any body as a Chat Completions request, and checks what is sent to the upstream in any mode.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Any text as settings, ours or another system's.
+//! Reads any text as settings of Toolcrib or of another system.
 //!
-//! An error must say what to do. Settings that are accepted must be within the ranges that are
-//! documented, and a crib must be able to serve under them, however odd the numbers are.
+//! An error must say what to do. Settings that are accepted must be within the documented ranges, and a crib must be
+//! able to serve with them, however unusual the numbers are.
 
 #![no_main]
 

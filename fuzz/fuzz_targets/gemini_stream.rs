@@ -1,4 +1,5 @@
-//! Any answer of an upstream of this API, streamed or whole, to a client with forty tools.
+//! Sends any bytes as the upstream's `generateContent` response, streamed or complete, to a client with forty tools,
+//! and checks what the client gets.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any `Host` and `Origin`: only loopback names come in.
+//! Checks requests with any `Host` and `Origin`. Only loopback names may be accepted.
 
 #![no_main]
 

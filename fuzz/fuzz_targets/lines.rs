@@ -1,4 +1,5 @@
-//! Bytes of a server, cut in any way: the same lines come out, and no more is held than the limit allows.
+//! Splits the bytes of a server into pieces of any size. The pieces must give the same lines as all bytes at once, and
+//! no line may exceed the limit.
 
 #![no_main]
 
@@ -20,7 +21,7 @@ fuzz_target!(|data: (u8, Vec<u8>, Vec<u8>)| {
     assert_eq!(whole, lines(limit, pieces.into_iter()));
 });
 
-/// Every line, `None` for one that is too long.
+/// Returns every line, or `None` in place of a line that is too long.
 fn lines<'a>(limit: usize, pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     let mut lines = LineSplitter::new(limit);
     let mut found = Vec::new();

@@ -1,11 +1,11 @@
-//! Any bytes as the path of a request: what is accepted means the same to every program that reads it.
+//! Reads any bytes as the path of a request. A path that is accepted must mean the same to every program that reads it.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use toolcrib_proxy::path::NormalizedPath;
 
-/// Decodes escapes leniently, as a careless reader does: what is no escape stays as it is.
+/// Decodes percent escapes leniently, as a careless program does. Invalid escapes stay as they are.
 fn decoded(path: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut out = Vec::with_capacity(path.len());
@@ -39,7 +39,8 @@ fuzz_target!(|data: &[u8]| {
     assert!(text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
     assert_eq!(NormalizedPath::read(text.as_bytes()).as_ref(), Ok(&normal), "twice");
     let slashes = text.matches('/').count();
-    // What the client sent is forwarded for callers that are not limited, so that it must be harmless as well.
+    // For callers without a limited scope, the path is forwarded as the client sent it, so this path must be safe as
+    // well.
     for mut bytes in [text.as_bytes().to_vec(), path] {
         for _ in 0..4 {
             for segment in bytes.split(|byte| *byte == b'/') {

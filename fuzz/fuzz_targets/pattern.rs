@@ -1,7 +1,7 @@
-//! Any text as a pattern over a fixed catalog.
+//! Searches a fixed catalog with any text as the pattern.
 //!
-//! The pattern is the model's and may be anything: what cannot be compiled must be answered, what
-//! can must end in time, and neither may tell of a tool out of scope.
+//! The pattern comes from the model and may be anything. A pattern that cannot be compiled must get an answer, and one
+//! that can be compiled must finish in time. Neither may reveal a tool outside the scope.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     let ask = SearchRequest::pattern(text);
     let reply = CRIB.search(&TurnContext::new(&SCOPE), &mut Conversation::new(), &ask);
     check_reply(&CRIB, &SCOPE, &reply);
-    // A pattern that finds nothing has a reason for it, and the model is told.
+    // If a pattern finds nothing, the reply must tell the model why.
     assert!(!reply.hits.is_empty() || !reply.notes.is_empty());
     let all = Scope::all(BARE.catalog());
     let bare = BARE.search(&TurnContext::new(&all), &mut Conversation::new(), &ask);

@@ -1,4 +1,5 @@
-//! Any bytes as a request of a caller that shares its account: every container in it is found, or it is refused.
+//! Reads any bytes as a request of a caller that shares its provider account with other callers. The proxy must find
+//! every container that the request refers to, or reject the request.
 
 #![no_main]
 
@@ -7,12 +8,12 @@ use serde_json::Value;
 use toolcrib_dialect::Api;
 use toolcrib_proxy::referenced_ids;
 
-/// Schemas, whose examples may have any key.
+/// Keys whose values are schemas. Their examples may contain any key, so they are skipped.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
-/// Longer texts are cut, and are no ids.
+/// Maximum length of an id, in bytes. The proxy truncates longer texts and does not treat them as ids.
 const LONGEST: usize = 256;
 
-/// The values of `container_id`, at any depth.
+/// Collects the values of `container_id` at any depth.
 fn containers(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| containers(item, out)),
@@ -33,7 +34,8 @@ fn containers(value: &Value, out: &mut Vec<String>) {
 fuzz_target!(|data: &[u8]| {
     for api in Api::ALL {
         let Some(ids) = referenced_ids(api, data) else { continue };
-        // A second reader keeps the last of two equal keys, so that it finds less.
+        // If a key occurs twice, this parser keeps only the last value, so it may find fewer ids than the proxy, but
+        // not more.
         let Ok(body) = serde_json::from_slice::<Value>(data) else { continue };
         let mut wanted = Vec::new();
         match api {

@@ -1,4 +1,5 @@
-//! Any bytes as the response to a caller with a limited scope: no call of a tool that it does not have reaches it.
+//! Sends any bytes as the response to a caller with a limited scope. No call of a tool outside the scope may reach the
+//! caller.
 
 #![no_main]
 

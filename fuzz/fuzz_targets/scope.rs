@@ -1,4 +1,5 @@
-//! Requests of all four APIs with tools in every place: nothing outside the caller's scope is sent to the provider.
+//! Generates requests of all four APIs with tools in every possible position. Nothing outside the caller's scope may be
+//! sent to the provider.
 
 #![no_main]
 

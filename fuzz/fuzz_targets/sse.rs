@@ -1,4 +1,5 @@
-//! Bytes of a stream of events, cut in any way: the same events come out, and not a byte is lost.
+//! Splits the bytes of an event stream into pieces of any size. The pieces must give the same events as all bytes at
+//! once, and no byte may be lost.
 
 #![no_main]
 
@@ -31,7 +32,7 @@ fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
         assert!(again.len() == 1 && rest.is_empty());
         assert_eq!((again[0].name(), again[0].data()), (name, Some(data)));
     }
-    // Any text can be written, and comes back with its line ends made one.
+    // Any text can be written as an event. When it is read again, each of its carriage returns is a newline.
     if let Ok(text) = std::str::from_utf8(&bytes) {
         let mut written = Vec::new();
         sse::write_event(Some("x"), text, &mut written);
@@ -41,7 +42,7 @@ fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
     }
 });
 
-/// The events, and what came after the last.
+/// Returns the events, and the bytes after the last event.
 fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Vec<u8>) {
     let mut decoder = Decoder::default();
     let mut events = Vec::new();

@@ -1,6 +1,6 @@
-//! Any bytes as a table of vectors, and any text read with it.
+//! Reads any bytes as a table of vectors, and any text with this table.
 //!
-//! A table that is accepted reads every text: into a vector of length 0 or 1, and nothing else.
+//! A table that is accepted must turn every text into a vector of length 0 or 1.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Anything a client or a backend of another API may say, translated.
+//! Translates any request of a client and any response of an upstream that uses a different API.
 
 #![no_main]
 

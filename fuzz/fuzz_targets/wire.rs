@@ -1,4 +1,5 @@
-//! Anything a server may write to its standard output: it is read, or skipped, and never the end of us.
+//! Reads anything that a server may write to its standard output. Every line must be read or skipped, and none may
+//! crash the gateway.
 
 #![no_main]
 
@@ -8,9 +9,10 @@ use toolcrib_mcp::fuzzing::messages_in;
 fuzz_target!(|bytes: &[u8]| {
     let limit = 4 << 10;
     let seen = messages_in(bytes, limit);
-    // A line has one message at least two bytes long, or a batch of such.
+    // A line contains one message or a batch, and a message has at least two bytes. So there are never more messages
+    // than bytes.
     assert!(seen <= bytes.len());
-    // What came before does not change what comes after a line's end.
+    // After a line end, earlier bytes must not affect how the next line is read.
     let mut after = bytes.to_vec();
     after.push(b'\n');
     let before = messages_in(&after, limit);

@@ -1,7 +1,7 @@
-//! A client of each API with forty tools, and the ways they can be deferred.
+//! A client of each API with forty tools, and the modes in which they can be deferred.
 //!
-//! One of the forty is never deferred, so that calls which pass and calls which are held stand side by
-//! side. An input begins with a line of its own that says how it is to be played; see [`Head`].
+//! One of the forty tools is never deferred, so that responses can mix calls that pass through with calls that are
+//! withheld from the client. The first line of an input says how to run it, as described at [`Head`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -15,16 +15,16 @@ use toolcrib_dialect::{Api, Exchange, Mode, ToolsetPlan, Request, Toolset};
 
 use crate::driven_turn::{DrivenTurn, forcing};
 
-/// How an input is played: `2s7`, for the third mode, a stream, and pieces of seven bytes.
+/// How an input is run. For example, `2s7` means the third mode, a stream, and pieces of seven bytes.
 pub struct Head {
     pub mode: Mode,
-    /// What the rest of the input is; each target says which letters it knows.
+    /// A letter that says what the rest of the input contains. Each target documents the letters that it accepts.
     pub kind: u8,
-    /// Bytes of a piece.
+    /// Number of bytes in a piece of the stream.
     pub cut: usize,
 }
 
-/// The first line, and what follows it.
+/// Parses the first line of an input. Returns it with the rest of the input.
 pub fn head(api: Api, data: &[u8]) -> (Head, &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (line, rest) = data.split_at(end);
@@ -35,7 +35,7 @@ pub fn head(api: Api, data: &[u8]) -> (Head, &[u8]) {
     (Head { mode, kind: at(1), cut }, rest.get(1..).unwrap_or_default())
 }
 
-/// The ways in which an API defers.
+/// The modes in which tools can be deferred with this API.
 pub fn modes(api: Api) -> &'static [Mode] {
     match api {
         Api::Chat | Api::Gemini => &[Mode::Bridge, Mode::Append, Mode::Reveal, Mode::Terse],
@@ -60,7 +60,7 @@ pub fn modes(api: Api) -> &'static [Mode] {
     }
 }
 
-/// Where a request goes.
+/// The path and query of a request.
 pub fn target(api: Api, stream: bool) -> &'static str {
     match api {
         Api::Chat => "/v1/chat/completions",
@@ -71,7 +71,7 @@ pub fn target(api: Api, stream: bool) -> &'static str {
     }
 }
 
-/// The key under which an API has its history.
+/// The key of the conversation history in a request.
 pub fn history_key(api: Api) -> &'static str {
     match api {
         Api::Chat | Api::Messages => "messages",
@@ -80,7 +80,7 @@ pub fn history_key(api: Api) -> &'static str {
     }
 }
 
-/// The value of `tools`: forty of a made-up company, in the shape of an API.
+/// The value of `tools`: forty tools of a fictional company, in the format of the API.
 pub fn tools(api: Api) -> &'static str {
     static TOOLS: LazyLock<HashMap<Api, String>> =
         LazyLock::new(|| Api::ALL.into_iter().map(|api| (api, forty(api).to_string())).collect());
@@ -123,7 +123,7 @@ fn forty(api: Api) -> Value {
     }
 }
 
-/// A request with a question and the forty tools.
+/// A request with one question and the forty tools.
 pub fn body(api: Api, stream: bool) -> String {
     let (key, tools) = (history_key(api), tools(api));
     let history = match api {
@@ -133,7 +133,7 @@ pub fn body(api: Api, stream: bool) -> String {
     format!(r#"{{"model":"m","{key}":{history},"tools":{tools},"stream":{stream}}}"#)
 }
 
-/// The turn of the request with the forty tools.
+/// Starts the exchange for the request with the forty tools.
 pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> DrivenTurn {
     static READ: LazyLock<HashMap<(Api, bool), Request>> = LazyLock::new(|| {
         let pairs = Api::ALL.into_iter().flat_map(|api| [(api, false), (api, true)]);
@@ -149,12 +149,12 @@ pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> DrivenTurn {
     turn
 }
 
-/// The turn of a request. `kept` is what a store has under every key.
+/// Starts an exchange for a request. The store returns `kept` for every key.
 pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> DrivenTurn {
     static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
         let mut settings = Settings::default();
         settings.rules = settings.rules.never_defer(["crm__update_customer"]);
-        // Few tools are deferred too.
+        // Defer tools even if there are only a few.
         settings.activation.mode = Activation::On;
         Arc::new(settings)
     });
@@ -167,7 +167,7 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
 }
 
 fn toolset(plan: ToolsetPlan, input: &str) -> Arc<Toolset> {
-    /// To index forty tools takes longer than all the rest.
+    /// Toolsets are cached, because indexing forty tools takes longer than the rest of a run.
     static KNOWN: LazyLock<Mutex<HashMap<(Api, Mode), Arc<Toolset>>>> =
         LazyLock::new(Mutex::default);
     let key = (plan.api, plan.mode);

@@ -1,4 +1,5 @@
-//! Reads a response as a client would: the calls that it would run, and whether it can read the response at all.
+//! Reads a response as a client would, to find out which calls it would run and whether it can read the response at
+//! all.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +9,18 @@ use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::sse::{Decoder, Event};
 
-/// Whether a name is one that only we give to tools.
+/// Whether only Toolcrib gives this name to a tool.
 pub fn is_own(name: &str) -> bool {
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL].contains(&name) || name.starts_with("crib_")
 }
 
-/// Whether a text is JSON; numbers out of range and half surrogates are, to who only carries them.
+/// Whether a text is JSON. Numbers out of range and unpaired surrogates are accepted, because the proxy only passes
+/// them on.
 pub fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-/// The events in some bytes; what comes after the last blank line is one too.
+/// Returns the events in a stream. Bytes after the last blank line also count as an event.
 pub fn events(bytes: &[u8]) -> Vec<Event> {
     let mut decoder = Decoder::default();
     decoder.push(bytes);
@@ -34,7 +36,7 @@ pub fn events(bytes: &[u8]) -> Vec<Event> {
     all
 }
 
-/// Whether every event carries JSON, a comment, or the word that ends a stream.
+/// Whether every event contains JSON, `[DONE]`, or only comments.
 pub fn is_clean(events: &[Event]) -> bool {
     events.iter().all(|event| match event.data() {
         Some(data) => data.trim() == "[DONE]" || is_json(&data),
@@ -42,9 +44,9 @@ pub fn is_clean(events: &[Event]) -> bool {
     })
 }
 
-/// Fails when a client would see a call of one of our tools, or one of them among its own.
+/// Panics if a client would see a call of one of Toolcrib's own tools, or such a tool in its own list of tools.
 pub fn check_stream(api: Api, events: &[Event]) {
-    // A name in pieces is put together by index.
+    // The pieces of a name are joined by the index of the call.
     let mut pieces: BTreeMap<u64, String> = BTreeMap::new();
     for event in events {
         let Some(data) = event.data() else { continue };
@@ -72,7 +74,7 @@ pub fn check_stream(api: Api, events: &[Event]) {
                 let end = ["completed", "incomplete", "failed", "cancelled"];
                 let kind = value["type"].as_str().and_then(|kind| kind.strip_prefix("response."));
                 if kind.is_some_and(|kind| end.contains(&kind)) {
-                    // What comes after the end nobody reads.
+                    // No client reads events after the end of the response.
                     return check_response(&value["response"]);
                 }
             }
@@ -82,7 +84,7 @@ pub fn check_stream(api: Api, events: &[Event]) {
     pieces.values().for_each(|name| check_name(name));
 }
 
-/// The same for a whole response.
+/// Panics if a client would see one of Toolcrib's own tools in a complete response.
 pub fn check_whole(api: Api, body: &str) {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return };
     match api {

@@ -1,5 +1,5 @@
-//! Requests of a client, generated from an input in the same way as the
-//! [generated responses](crate::generated_responses): most of one is right, and something in it may be broken.
+//! Requests of a client, generated from an input in the same way as the [generated
+//! responses](crate::generated_responses). Most of a request is valid, and single fields may be broken.
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use toolcrib_dialect::Api;
 use crate::client;
 use crate::generated_responses::{ARGUMENTS, NAMES, ModelOutput, break_one, part};
 
-/// An entry of a history, in the words of an API: what a client sends back of such an answer, or says
-/// itself.
+/// An entry of the history, in the format of the API. It is either output of the model that the client sends back, or
+/// an entry of the client itself.
 fn entry(api: Api, u: &mut Unstructured<'_>) -> Result<Value> {
     let name = *u.choose(&NAMES)?;
     let id = format!("call_{}_in_full", u.int_in_range(0..=3)?);
@@ -46,7 +46,7 @@ fn entry(api: Api, u: &mut Unstructured<'_>) -> Result<Value> {
     Ok(entry)
 }
 
-/// A request, in the words of an API.
+/// Generates a request in the format of the API.
 pub fn request(api: Api, bytes: &[u8]) -> Result<String> {
     let mut u = Unstructured::new(bytes);
     let u = &mut u;
@@ -72,7 +72,7 @@ pub fn request(api: Api, bytes: &[u8]) -> Result<String> {
         break_one(u, &mut body)?;
     }
     let mut tools: Value = serde_json::from_str(client::tools(api)).unwrap_or_default();
-    // Few and broken, or all as they are.
+    // Either only three tools, possibly broken, or all tools unchanged.
     if u.ratio(1, 3)? {
         let list = match api {
             Api::Gemini => &mut tools[0]["functionDeclarations"],

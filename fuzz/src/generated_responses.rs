@@ -1,14 +1,14 @@
-//! Responses of an upstream, generated from an input: output of a model in the format of an API, with some
-//! of it broken.
+//! Responses of an upstream, generated from an input. They contain output of a model in the format of an API, some of
+//! it broken.
 //!
 //! Random bytes rarely get past the first brace. Here most of a response is valid, and the errors are local: a field
-//! that is missing, duplicated or of another type; an event that occurs twice or never.
+//! that is missing, duplicated or of another type, or an event that is missing or occurs twice.
 
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 
-/// Names that a model calls by.
+/// Names of tools that the generated model calls.
 pub const NAMES: [&str; 8] = [
     "tool_search",
     "tool_call",
@@ -20,7 +20,7 @@ pub const NAMES: [&str; 8] = [
     "",
 ];
 
-/// What it calls them with.
+/// Arguments with which the generated model calls tools.
 pub(crate) const ARGUMENTS: [&str; 10] = [
     r#"{"query":"invoice"}"#,
     r#"{"query":"select:crm__find_customer,office__list_order"}"#,
@@ -34,7 +34,7 @@ pub(crate) const ARGUMENTS: [&str; 10] = [
     "{\"q\":",
 ];
 
-/// Ends of a round, as the four APIs call them.
+/// The reasons why a response ended, as the four APIs name them.
 const ENDS: [&str; 12] = [
     "tool_calls",
     "tool_use",
@@ -50,7 +50,7 @@ const ENDS: [&str; 12] = [
     "failed",
 ];
 
-/// Something said in a round.
+/// One piece of the model's output.
 pub(crate) enum ModelOutput {
     Text(&'static str),
     Thought(&'static str),
@@ -59,13 +59,13 @@ pub(crate) enum ModelOutput {
         name: &'static str,
         arguments: &'static str,
     },
-    /// A search of the provider's own.
+    /// A search that is a native feature of the API.
     Search {
         id: Option<String>,
     },
 }
 
-/// The rounds that an input stands for, as streams or whole.
+/// Generates the responses of one to three rounds from an input, complete if `whole` and streamed otherwise.
 pub fn rounds(api: Api, bytes: &[u8], whole: bool) -> Vec<Vec<u8>> {
     let mut u = Unstructured::new(bytes);
     let count = u.int_in_range(1..=3).unwrap_or(1);
@@ -111,7 +111,7 @@ fn round(api: Api, n: usize, u: &mut Unstructured<'_>, whole: bool) -> Result<Ve
     Ok(written(u, api, &events)?.into_bytes())
 }
 
-/// Events on the wire, with a comment, an odd line end or data on two lines here and there.
+/// Writes events as a stream. Some get a comment, an unusual line end, or data on several lines.
 fn written(u: &mut Unstructured<'_>, api: Api, events: &[Value]) -> Result<String> {
     let mut out = String::new();
     for event in events {
@@ -135,7 +135,7 @@ fn written(u: &mut Unstructured<'_>, api: Api, events: &[Value]) -> Result<Strin
     Ok(out)
 }
 
-/// Breaks something in a value.
+/// Breaks one randomly chosen place in a value.
 pub fn break_one(u: &mut Unstructured<'_>, value: &mut Value) -> Result<()> {
     match value {
         Value::Object(fields) if !fields.is_empty() && u.ratio(7, 8)? => {
@@ -173,7 +173,8 @@ pub fn break_one(u: &mut Unstructured<'_>, value: &mut Value) -> Result<()> {
     }
 }
 
-/// Two rounds: a search alone, then one beside a call of what was found.
+/// The responses of two rounds. The first contains a search, and the second contains another search and a call of a
+/// tool that was found.
 pub fn searched(api: Api) -> [String; 2] {
     let call = |id: &str, name, arguments| ModelOutput::Call { id: id.to_owned(), name, arguments };
     let first = [call("call_search_first", NAMES[0], ARGUMENTS[0])];
@@ -185,7 +186,7 @@ pub fn searched(api: Api) -> [String; 2] {
         .map(|body| body.to_string())
 }
 
-/// How a round with calls ends.
+/// The reason for the end of a response with calls, as the API names it.
 fn own_end(api: Api) -> &'static str {
     match api {
         Api::Chat => "tool_calls",
@@ -195,7 +196,7 @@ fn own_end(api: Api) -> &'static str {
     }
 }
 
-/// The whole answer of an API.
+/// A complete response of the API.
 fn body(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Value {
     let all: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();
     match api {
@@ -216,14 +217,14 @@ fn body(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Value {
     }
 }
 
-/// A response of the Responses API; it repeats the tools that went up.
+/// A response of the Responses API. It repeats the tools that were sent to the upstream.
 fn response(n: usize, output: &[Value], status: &str) -> Value {
     json!({"id": format!("resp_{n}"), "object": "response", "created_at": n, "status": status,
         "output": output, "tools": [{"type": "function", "name": "tool_search"}],
         "previous_response_id": null, "usage": {"input_tokens": 7, "output_tokens": 3}})
 }
 
-/// One thing said, in the words of an API.
+/// One piece of output, in the format of the API.
 pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     let object = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!({}));
     match (api, said) {
@@ -258,7 +259,7 @@ pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     }
 }
 
-/// The events of an answer.
+/// The events of a streamed response.
 fn stream(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let parts: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();

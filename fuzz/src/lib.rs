@@ -1,7 +1,7 @@
 //! Code that the targets share: a small catalog, a scope, and the checks for every reply.
 //!
-//! The scope excludes every second tool. The catalog has pairs of tools that are easily confused, one of them in the
-//! scope and one outside, so a reply with the wrong one is noticed.
+//! The scope excludes every second tool. The catalog has pairs of tools that are easily confused, with one in the scope
+//! and one outside, so that a reply with the wrong tool is noticed.
 
 #[path = "../../crates/toolcrib-dialect/tests/it/scope/arbitrary_response.rs"]
 mod arbitrary_response;
@@ -23,28 +23,28 @@ use toolcrib_core::conversation::{DEFAULT_MAX_REVEALS, TranscriptEntry};
 use toolcrib_core::reply::{AvailableTools, ReplyFormat};
 use toolcrib_core::{Catalog, Crib, IngestedTools, Ledger, Preset, Reply, Scope, Settings};
 
-/// Checks a request, generated from bytes, of a caller with a limited scope.
+/// Generates a request of a caller with a limited scope from the bytes, and checks what is sent to the provider.
 pub fn check_scope(data: &[u8]) {
     generated_scope_requests::check(data);
 }
 
-/// Checks what a caller with a limited scope receives of a response.
+/// Reads the bytes as a response to a caller with a limited scope, and checks what the caller receives.
 pub fn check_response(data: &[u8]) {
     arbitrary_response::check(data);
 }
 
-/// Tools in several shapes: nested, recursive and enum schemas, names that providers refuse, names
-/// that differ in case or server only, a tool that says nothing about itself.
+/// Tools of several kinds: nested, recursive and enum schemas, names that providers reject, names that differ only in
+/// case or server, and a tool without a description.
 const TOOLS: &str = include_str!("tools.jsonl");
 
-/// The fixed catalog.
+/// The catalog with the tools of `tools.jsonl`.
 pub fn catalog() -> Catalog {
     let catalog = Catalog::from_json(TOOLS.as_bytes()).expect("the fixed catalog is readable");
     assert_eq!(catalog.len(), TOOLS.lines().count(), "{:?}", catalog.findings());
     catalog
 }
 
-/// The fixed catalog, ready to be served under default settings.
+/// The fixed catalog, ready to be served with default settings.
 pub fn crib() -> Crib {
     Crib::new(catalog(), Settings::default())
 }
@@ -53,17 +53,17 @@ pub fn crib() -> Crib {
 pub const PRESETS: [Preset; 4] =
     [Preset::Default, Preset::Everruns, Preset::Hermes, Preset::Opencode];
 
-/// Every second tool, the first included.
+/// A scope with every second tool, starting with the first.
 pub fn every_second(catalog: &Catalog) -> Scope {
     Scope::of(catalog, catalog.ids().step_by(2))
 }
 
-/// Returns a crib without the tools outside the scope, and with the others in reverse order if the order must make no
-/// difference. A caller limited to the scope must get the same replies from it.
+/// Returns a crib that contains only the tools in the scope. They are in reverse order if the order must make no
+/// difference. A caller limited to the scope must get the same replies from both cribs.
 pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();
-    // The rankers of other systems break ties by the order of the catalog.
+    // The order is kept for the rankers of other systems, because they break ties by the order of the catalog.
     if crib.settings().rank.ranker.knows_operators() {
         tools.reverse();
     }
@@ -76,13 +76,13 @@ pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     Crib::new(builder.build(), crib.settings().clone())
 }
 
-/// Fails if a name is not that of a tool in the scope.
+/// Panics if the name does not belong to a tool in the scope.
 pub fn check_name(crib: &Crib, scope: &Scope, name: &str) {
     let id = crib.catalog().find(name);
     assert!(id.is_some_and(|id| scope.contains(id)), "{name:?} is not in scope");
 }
 
-/// Fails if a reply names a tool outside the scope, exceeds a limit, or cannot be read back from its own text.
+/// Panics if a reply names a tool outside the scope, exceeds a limit, or cannot be parsed from its own text.
 pub fn check_reply(crib: &Crib, scope: &Scope, reply: &Reply) {
     for name in names(reply) {
         check_name(crib, scope, name);

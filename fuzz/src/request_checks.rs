@@ -1,8 +1,8 @@
 //! Checks what is sent to the upstream for any request of a client.
 //!
-//! The first line of an input says how to run it; see [`Head`](crate::client::Head). The rest is a body (`r`), in
-//! which `"@tools"` is replaced by forty tools, or choices from which a body is generated (`g`). With a capital
-//! letter, the store has a record for every turn of the model.
+//! The first line of an input says how to run it, as described at [`Head`](crate::client::Head). After `r`, the rest is
+//! a request body in which `"@tools"` is replaced by forty tools. After `g`, a request body is generated from the rest.
+//! If the letter is a capital, the store has a record for every turn of the model.
 
 use std::sync::LazyLock;
 
@@ -15,7 +15,7 @@ use crate::client::{self, begin, head, history_key, target};
 use crate::driven_turn::NextStep;
 use crate::{client_reader, generated_requests, generated_responses};
 
-/// Reads an input as a request of this API, and checks what goes up in its place.
+/// Reads an input as a request of this API, and checks the request that is sent to the upstream instead.
 pub fn check(api: Api, data: &[u8]) {
     let (head, rest) = head(api, data);
     let body = match head.kind {
@@ -47,7 +47,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
     let up = turn.request();
     assert_eq!(up, begin(request.clone(), target, mode, kept()).request(), "asked again");
     if request.client_deferral.is_some() {
-        // It passes, or is put into plain words first: checked below.
+        // The client's own deferral is either passed through or emulated. `check_rewritten` checks the emulation.
         assert!(client_reader::is_json(&up), "{up}");
         return;
     }
@@ -56,7 +56,7 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
     for ((key, old), (same, new)) in old.iter().zip(&new) {
         assert_eq!(key, same);
         let last = |key: &str| Fields::read(&request.text).and_then(|all| all.get(key));
-        // Of a key that stands there twice the last counts.
+        // If a key occurs twice, only its last value counts.
         let counts = last(key).is_some_and(|raw| raw.as_ptr() == old.as_ptr());
         match key.as_str() {
             "tools" if counts => assert!(json::items(new).is_some(), "{new}"),
@@ -79,7 +79,8 @@ fn read(text: &str) -> Vec<(String, &str)> {
     fields.iter().map(|(key, raw)| (key.to_owned(), raw)).collect()
 }
 
-/// Every name in the tools of a request. What cannot be told of them may be anything.
+/// Every name in the tools of a request. If the tools cannot be parsed, returns an empty name, which matches every
+/// text.
 fn names(tools: &str) -> Vec<String> {
     fn note(value: &Value, names: &mut Vec<String>) {
         match value {
@@ -99,13 +100,13 @@ fn names(tools: &str) -> Vec<String> {
     names
 }
 
-/// Every entry stays as it came, unless a call of a deferred tool must go another way; what reminds
-/// the model of tools comes last.
+/// Checks that every entry of the history is unchanged, unless it may contain a call of a deferred tool or, with Gemini,
+/// the result of such a call. At most two entries may be added at the end, to remind the model of its tools.
 fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
     assert!(new.len() >= old.len() && new.len() <= old.len() + 2, "{old:?}\n{new:?}");
     let mut called = false;
     for (old, new) in old.iter().zip(new) {
-        // A name may be written with escapes.
+        // A name may be written with escapes, so any entry with a backslash may contain one.
         let calls = old.contains('\\') || names.iter().any(|name| old.contains(name));
         called |= calls;
         let answers = api == Api::Gemini && called && old.contains("esponse");
@@ -113,8 +114,8 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
     }
 }
 
-/// Tools that a caller may not know of are left out, and another model can be asked for, whether the body
-/// is rewritten or not.
+/// Removes the tools outside a caller's scope, and replaces the model. Removing tools again must change nothing, and
+/// the body must stay valid JSON, even if it cannot be read as a request.
 fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let odd = |names: &[&str]| names.iter().any(|name| name.len() % 2 == 1);
     let read = |body: Vec<u8>| Some(match Request::read_in_scope(api, target, body, &odd).ok()? {
@@ -138,7 +139,7 @@ fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     }
 }
 
-/// What else may be done to a body before it goes up.
+/// Checks the other changes that may be made to a body before it is sent to the upstream.
 fn check_rewritten(text: &str) {
     let bare = thinking::strip_thinking(text);
     assert_eq!(thinking::strip_thinking(&bare), bare);
@@ -149,7 +150,7 @@ fn check_rewritten(text: &str) {
     }
     if let Some(mut emulation) = DeferralEmulation::read(text) {
         assert!(client_reader::is_json(emulation.request()), "{}", emulation.request());
-        // Its own request is no response; it is JSON all the same.
+        // The text is a request and not a response, but it must stay JSON if it is JSON.
         assert_eq!(client_reader::is_json(&emulation.restore_response(text)), client_reader::is_json(text));
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", json::compact(text));
@@ -160,7 +161,7 @@ fn check_rewritten(text: &str) {
     }
 }
 
-/// What a store keeps of a turn with a search in it and a call beside another, by API.
+/// For each API, the record of a turn that contains a search alone and a search next to a call.
 static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| Api::ALL.map(record).to_vec());
 
 fn record(api: Api) -> Vec<u8> {

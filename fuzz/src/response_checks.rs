@@ -1,8 +1,9 @@
 //! Checks what the client gets for any response of an upstream.
 //!
-//! The first line of an input says how to run it; see [`Head`](crate::client::Head). The rest are bytes of a
-//! stream (`s`) or bodies (`w`), with a line of equal signs between the rounds, or choices from which
-//! both are generated (`g` and `h`). The last round is repeated for as long as the turn continues.
+//! The first line of an input says how to run it, as described at [`Head`](crate::client::Head). After `s`, the rest
+//! contains the bytes of streams, and after `w`, complete bodies, in both cases with a line of equal signs between the
+//! rounds. After `g` and `h`, streams and bodies are generated from the rest. The last round is repeated as long as the
+//! turn continues.
 
 use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
@@ -11,10 +12,10 @@ use crate::client::{self, head, history_key};
 use crate::driven_turn::{NextStep, DrivenTurn};
 use crate::{client_reader, generated_responses};
 
-/// Between two rounds.
+/// The line between two rounds.
 const GAP: &str = "=====\n";
 
-/// Plays an input to a client of this API, and checks what the client and the upstream get.
+/// Runs an input against a client of this API, and checks what the client and the upstream receive.
 pub fn check(api: Api, data: &[u8]) {
     let (head, rest) = head(api, data);
     let rounds = match head.kind {
@@ -36,7 +37,7 @@ pub fn check(api: Api, data: &[u8]) {
     check_size(api, &told, whole.len());
 }
 
-/// Rounds in one text.
+/// Splits an input into the responses of its rounds.
 pub fn parted(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut rounds = vec![Vec::new()];
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -48,7 +49,7 @@ pub fn parted(bytes: &[u8]) -> Vec<Vec<u8>> {
     rounds
 }
 
-/// All that the client gets, and the rounds that were told.
+/// Returns everything that the client receives, and the responses of the rounds that were played.
 fn stream(api: Api, mode: Mode, rounds: &[Vec<u8>], cut: usize) -> (Vec<u8>, Vec<&Vec<u8>>) {
     let mut turn = client::turn(api, mode, true);
     let mut out = Vec::new();
@@ -75,7 +76,7 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
         let round = &rounds[told.len().min(rounds.len() - 1)];
         told.push(round);
         match turn.complete_response(round) {
-            // It goes to the client as it came.
+            // The response passes to the client unchanged.
             None => return,
             Some(NextStep::Again) => sent = again(api, mode, &turn, &sent),
             Some(NextStep::Done(done)) => break done.body.expect("a body"),
@@ -86,7 +87,8 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
     check_size(api, &told, body.len());
 }
 
-/// The request of the next round. It begins with that of the round before, byte for byte.
+/// Returns the request of the next round. Checks that its history begins with that of the previous round, byte for
+/// byte.
 fn again(api: Api, mode: Mode, turn: &DrivenTurn, before: &str) -> String {
     let after = turn.request();
     let [old, new] = [before, &after].map(|body| Fields::read(body).expect("a request is JSON"));
@@ -103,7 +105,8 @@ fn again(api: Api, mode: Mode, turn: &DrivenTurn, before: &str) -> String {
     after
 }
 
-/// A client gets no more than its own tools and all that came, for each event and each call in it.
+/// Checks that the client receives a bounded amount: for each line and each name in the responses, at most the size of
+/// all responses and of its own tools.
 fn check_size(api: Api, told: &[&Vec<u8>], got: usize) {
     let bytes: usize = told.iter().map(|round| round.len()).sum();
     let lines = told.iter().flat_map(|round| round.iter()).filter(|byte| **byte == b'\n').count();

@@ -1,8 +1,9 @@
-//! Checks translation: clients of two APIs and a backend of a third, with any input from either side.
+//! Checks translation between the clients of two APIs and a backend of a third API, with any input from either side.
 //!
-//! The first line of an input says how; see [`Head`](crate::client::Head), where the mode counts the
-//! clients instead: `0` is Messages, `1` is Responses. The rest is a request (`r`), bytes of a backend's
-//! stream (`s`) or its whole answer (`w`), or choices from which such are made up (`a`, `g` and `h`).
+//! The first line of an input says how to run it, as described at [`Head`](crate::client::Head), except that the first
+//! digit selects the client: `0` is Messages, `1` is Responses. After `r`, the rest is a request. After `s`, it is a
+//! stream of the backend, and after `w`, a complete response. After `a`, `g` and `h`, a request, streams and complete
+//! responses are generated from the rest.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use toolcrib_dialect::{Api, Mode};
 use crate::client::{self, head};
 use crate::{client_reader, generated_requests, generated_responses, response_checks};
 
-/// Plays an input through the adapter of one of the clients.
+/// Runs an input through the adapter between one of the clients and the backend.
 pub fn check(data: &[u8]) {
     let (head, rest) = head(Api::Chat, data);
     let api =
@@ -48,7 +49,7 @@ fn check_whole(api: Api, body: &[u8]) {
         let mut adapter = begun(api, false);
         let answer = adapter.complete_response(status, body);
         assert!(serde_json::from_slice::<Value>(&answer.body).is_ok(), "{}", text(&answer.body));
-        // What is an answer to the client is one to the turn between them.
+        // If the translated response is a success, the exchange between client and adapter must be able to read it.
         let mut turn = client::turn(api, Mode::Bridge, false);
         let next = turn.complete_response(&answer.body);
         assert_eq!(next.is_some(), answer.status < 400, "{}", text(&answer.body));
@@ -86,7 +87,7 @@ fn stream(api: Api, bytes: &[u8], cut: usize) -> Vec<u8> {
     out
 }
 
-/// One message, or an error: blocks one after the other, each with a beginning and an end.
+/// Checks that the events form one message or end with an error, and that its blocks start and stop one after another.
 fn check_messages(events: &[Value]) {
     let (mut blocks, mut open) = (0_u64, false);
     for (at, event) in events.iter().enumerate() {
@@ -113,7 +114,8 @@ fn check_messages(events: &[Value]) {
     }
 }
 
-/// One response: events that are numbered, items that begin and end, and the same items at the end.
+/// Checks that the events form one response: they are numbered, items start and end in order, and the final event
+/// repeats the same items.
 fn check_responses(events: &[Value]) {
     let mut done: HashMap<u64, &Value> = HashMap::new();
     for (at, event) in events.iter().enumerate() {

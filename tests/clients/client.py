@@ -18,7 +18,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-# The SDK warns about the session protocol, which half of these checks use.
+# The SDK warns about the protocol version with sessions, which half of these checks use.
 warnings.simplefilter("ignore")
 
 report = {}
@@ -27,7 +27,7 @@ notifications = []
 
 
 def plain(model):
-    """A result as sent, without the fields that only the stateless protocol has."""
+    """Returns a result as it was sent, but without the fields that only the stateless protocol has."""
     value = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
     for key in ("resultType", "ttlMs", "cacheScope", "_meta"):
         value.pop(key, None)
@@ -51,7 +51,7 @@ async def on_message(message):
 
 
 async def until(poll):
-    """Polls until there is a result; the test that runs this has a deadline."""
+    """Polls until there is a result. There is no timeout here, because the test that runs this script has one."""
     while not (found := await poll()):
         await anyio.sleep(0.02)
     return found
@@ -106,7 +106,7 @@ async def main(client):
     report["with progress"] = await call(client, "fixture__test_tool_with_progress", {}, progress_callback=on_progress)
     report["progress"] = progress
 
-    # The call hangs in its server until this client cancels it.
+    # The server never answers this call, so it hangs until this client cancels it.
     async with anyio.create_task_group() as calls:
         calls.start_soon(call, client, "faulty__stuck", {})
         await until(lambda: logged("call stuck"))

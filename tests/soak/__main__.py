@@ -1,7 +1,7 @@
-"""Soak test: hostile servers, clients and providers around one `toolcrib serve`, for minutes.
+"""Soak test: attacks one `toolcrib serve` with hostile servers, clients and providers for several minutes.
 
-Passes if memory stays flat, no good client loses an answer, `/healthz` always answers and no process is
-left at the end. Run it with `scripts/soak`.
+Passes if memory stays flat, every good client gets its answers, `/healthz` always answers and no process is
+left running at the end. Run it with `scripts/soak`.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from process import GOOD, HERE, Program, config
 
 # Seconds between two samples of memory and health.
 SAMPLE = 2.0
-# Memory is flat if the last third's median is at most this much of the middle third's, plus a little for
-# what an allocator keeps.
+# Memory counts as flat if the median of the last third is at most `GROWTH` times the median of the middle third, plus
+# `SLACK_MB` for memory that the allocator keeps.
 GROWTH, SLACK_MB = 1.10, 16
 
 
 async def watched(program, address, samples, until):
-    """Samples memory and descriptors, and asks for the health each time."""
+    """Takes samples of the memory, the open file descriptors and the response to `/healthz`."""
     while not until():
         memory, peak = program.memory()
         began = time.monotonic()
@@ -38,7 +38,7 @@ async def watched(program, address, samples, until):
 
 
 async def faults(program, text, until):
-    """Kills a process every 3 s and edits the config every 20 s."""
+    """Kills a process every 3 s and edits the config every 21 s."""
     turn = 0
     while not until():
         await asyncio.sleep(3)
@@ -49,7 +49,7 @@ async def faults(program, text, until):
 
 
 def beside(name, *arguments):
-    """Starts another file of this folder as a process, so that it cannot slow down the good clients."""
+    """Runs another script of this folder in a separate process, so that it cannot slow down the good clients."""
     command = [sys.executable, str(HERE / name), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -74,13 +74,13 @@ async def soak(arguments, home):
     attacked = json.loads((await asyncio.to_thread(attackers.communicate))[0])
     tally.lost += attacked["lost"]
     crashed = not program.runs()
-    # Requests in flight have this long to finish.
+    # Give requests in flight time to finish before memory is measured.
     await asyncio.sleep(30)
     rest = 0.0 if crashed else program.memory()[0]
     program.terminate()
     while program.runs():
         await asyncio.sleep(0.1)
-    # Processes that were told to exit have a few seconds.
+    # Give processes that were told to exit up to 10 seconds.
     for _ in range(100):
         if not program.descendants():
             break
@@ -92,7 +92,7 @@ async def soak(arguments, home):
 
 
 def verdict(arguments, tally, samples, attacks, rest, crashed, orphans):
-    """Prints the figures, and says what failed."""
+    """Prints the figures and what failed. Returns the exit code."""
     third = max(len(samples) // 3, 1)
     median = lambda part: statistics.median(sample[0] for sample in part) if part else 0.0
     first, middle, last = (median(samples[at * third:(at + 1) * third]) for at in range(3))

@@ -1,7 +1,7 @@
-"""Hostile clients, and clients of hostile servers and providers, in a process of their own.
+"""Hostile clients, and clients of hostile servers and providers, in a separate process.
 
 `python3 attackers.py PORT SECONDS` attacks the program on that port. At the end it prints one JSON
-object: how many attacks there were, and which calls of hostile servers got no answer.
+object with the number of attacks, and the calls of hostile servers that got no answer.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from provider import ATTACKS
 
 
 async def attacked_by(address, model, count, until):
-    """An agent whose provider attacks. It must get an end: an error, a cut stream, or text that it leaves."""
+    """An agent whose provider attacks. It reads until the stream ends or breaks, or until it has read 64 MB."""
     headers = {"content-type": "application/json", "authorization": "Bearer sk-soak"}
     body = encoded({"model": model, "stream": model != "endless-body", "tools": TOOLS,
                   "messages": [{"role": "user", "content": "hello"}]})
@@ -30,7 +30,7 @@ async def attacked_by(address, model, count, until):
             lines += [f"content-length: {len(body)}", "", ""]
             writer.write("\r\n".join(lines).encode() + body)
             taken = 0
-            # Disconnects after 64 MB, like a user who presses stop.
+            # The agent disconnects after 64 MB, like a user who presses stop.
             while taken < 64 << 20 and not until():
                 part = await asyncio.wait_for(reader.read(1 << 16), 60)
                 if not part or part.endswith(b"0\r\n\r\n"):
@@ -45,7 +45,7 @@ async def attacked_by(address, model, count, until):
 
 
 async def caller_of(address, server, count, until, lost):
-    """Calls a hostile server. Whatever it does, the call must get an answer."""
+    """Calls a hostile server. The call must get an answer, whatever the server does."""
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream",
                "mcp-protocol-version": "2025-11-25"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {"sampling": {}},
@@ -67,7 +67,7 @@ async def caller_of(address, server, count, until, lost):
 
 
 async def half_requests(address, count, until):
-    """Connections that never finish their headers or their body, and idle ones."""
+    """Opens connections that stay idle, or that never finish sending their headers or their body."""
     starts = [
         b"",
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: local",
@@ -93,7 +93,7 @@ async def half_requests(address, count, until):
 
 
 async def large_bodies(address, count, until):
-    """Bodies of 40 MB, many at once."""
+    """Sends many bodies of 40 MB at the same time."""
     async def one():
         body = b'{"model": "refuse", "messages": [{"role": "user", "content": "' + b"x" * (40 << 20) + b'"}]}'
         try:

@@ -1,8 +1,8 @@
-"""Good clients of the gateway and the proxy, whose every answer is checked.
+"""Good clients of the gateway and the proxy. Every answer that they get is checked.
 
-Each request has one of three outcomes: right (the answer it must get), refused (a clear error, such as a
-server that was killed or a limit that was reached) or lost (no answer, or a wrong one). Only the last is
-a failure.
+Each request has one of three outcomes: right (the expected answer), refused (a clear error, for example
+because a server was killed or a limit was reached) or lost (no answer, or a wrong one). Only a lost request
+is a failure.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ TOOLS = [
 
 
 class Tally:
-    """What became of the requests of good clients."""
+    """Counts the outcomes of the requests of good clients."""
 
     def __init__(self):
         self.right = self.refused = 0
@@ -35,7 +35,7 @@ def encoded(value):
 
 
 async def gateway_client(address, tally, until, server):
-    """Sessions of a well-behaved MCP client: handshake, list, search, calls, end."""
+    """Runs sessions of a well-behaved MCP client: handshake, list, search, calls, end."""
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     while not until():
         try:
@@ -67,7 +67,8 @@ async def _session(address, headers, tally, until, server):
         text = f"{random.random()}"
         call = {"name": "tool_call", "arguments": {"name": f"{server}__echo", "arguments": {"text": text}}}
         response = await ask(number, "tools/call", call)
-        # 404: the session was evicted for another client's. 503: a limit was reached.
+        # 404 means that the session was evicted to make room for another client's session. 503 means that a limit was
+        # reached.
         if response.status in (404, 503):
             tally.refused += 1
             return
@@ -87,7 +88,7 @@ async def _session(address, headers, tally, until, server):
 
 
 async def proxy_client(address, tally, until):
-    """Conversations of a well-behaved agent whose forty tools are deferred."""
+    """Runs conversations of a well-behaved agent with forty deferred tools."""
     headers = {"content-type": "application/json", "authorization": "Bearer sk-soak"}
     while not until():
         goal = f"desk_{random.randrange(40)}"

@@ -1,6 +1,6 @@
-"""An MCP server on stdio that behaves badly in the way that its first argument names.
+"""An MCP server on stdio. Its first argument names the way in which it misbehaves.
 
-Each starts like a real server (handshake, one tool `echo`), so that the gateway takes it in.
+It always starts like a real server, with a handshake and one tool `echo`, so that the gateway accepts it.
 """
 
 import json
@@ -18,7 +18,7 @@ def send(message):
 
 
 def answer(message):
-    """What a well-behaved server answers: a result, or the error of a method that it does not know."""
+    """Returns what a well-behaved server answers: a result, or an error if it does not know the method."""
     result = _result(message)
     if result is None:
         return {"error": {"code": -32601, "message": "Method not found"}}
@@ -56,7 +56,7 @@ def reply(message):
 
 
 def flood(method, reads):
-    """Answers until it is called, then sends requests without end."""
+    """Behaves well until the first call, then sends requests forever."""
     for message in requests():
         reply(message)
         if message["method"] == "tools/call":
@@ -67,7 +67,7 @@ def flood(method, reads):
         params = {"messages": [], "maxTokens": 1} if method.startswith("sampling") else {}
         send({"jsonrpc": "2.0", "id": f"flood-{number}", "method": method, "params": params})
         if reads and number % 1000 == 0:
-            # The answers are discarded, so that the pipe does not fill up.
+            # The client's answers are read and discarded, so that the pipe does not fill up.
             os.set_blocking(sys.stdin.fileno(), False)
             sys.stdin.buffer.raw.read(1 << 20)
             os.set_blocking(sys.stdin.fileno(), True)
@@ -84,7 +84,7 @@ def huge():
 
 
 def garbage():
-    """Writes noise before every answer, to both of its outputs."""
+    """Writes invalid text to stdout and stderr before every answer."""
     for message in requests():
         sys.stdout.write("\x1b[2J\u202e not a message\n{\"unfinished\":\n[1,2\n")
         sys.stderr.write("\x1b[31m an error\r with \u200b hidden characters\n")
@@ -103,14 +103,14 @@ def crash():
 
 
 def hang():
-    """Answers the handshake and the list, and no call."""
+    """Answers the handshake and the list, but no call."""
     for message in requests():
         if message["method"] != "tools/call":
             reply(message)
 
 
 def family():
-    """Starts processes that leave its process group, then behaves well."""
+    """Starts processes outside its own process group, then behaves well."""
     for _ in range(3):
         subprocess.Popen(["sleep", "100000"], start_new_session=True)
     for message in requests():
@@ -118,7 +118,7 @@ def family():
 
 
 def changes():
-    """Announces changes of its lists without pause."""
+    """After each call, sends 20,000 notifications that the list of tools has changed."""
     for message in requests():
         reply(message)
         if message["method"] == "tools/call":

@@ -1,13 +1,13 @@
-"""A small HTTP/1.1 client: one request per connection, every byte accounted for.
+"""A small HTTP/1.1 client with one request per connection. It detects every incomplete response.
 
-The standard library's client blocks, and the soak test runs a hundred clients at once in one thread.
+The client of the standard library is not used, because it blocks, and the soak test runs a hundred clients in one thread.
 """
 
 import asyncio
 import json
 
-# No good client waits longer than this for one answer. It is far above every timeout of the product that
-# can delay an answer, so reaching it means that an answer was lost.
+# Maximum time that a good client waits for one answer, in seconds. This is far longer than every timeout of Toolcrib
+# that can delay an answer, so if it is reached, the answer was lost.
 LOST_AFTER = 120.0
 
 

@@ -1,4 +1,4 @@
-"""The program under test as a process: its config, its memory, its children, and faults from outside."""
+"""The process of the program under test: its config, its memory, its children, and faults that are injected."""
 
 import os
 import random
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Servers that answer every call of `echo`, and those that attack.
+# `GOOD` servers answer every call of `echo`. `HOSTILE` servers attack.
 GOOD = ["plain", "family", "garbage"]
 HOSTILE = ["ping", "ping-unread", "sampling", "huge", "crash", "hang", "changes", "remote-call", "remote-listen"]
 
@@ -26,13 +26,13 @@ def config(faulty_server, provider, remote):
     parts.append("[gateway.limits]\nsessions = 500\nsession_idle = 60\n")
     parts.append("[http]\nheader_timeout = 10\nidle_timeout = 10\nbody_timeout = 10\n")
     parts.append(f'[proxy]\nopenai = "http://127.0.0.1:{provider}"\n')
-    # Small, so that it is full long before the memory of the first third is compared with the rest.
+    # The store is small, so that it is full long before memory use in the later thirds of the test is compared.
     parts.append("[proxy.state]\nbytes = 8388608\n")
     return "\n".join(parts)
 
 
 class Program:
-    """`toolcrib serve` in a home folder of its own, by which all of its descendants are known."""
+    """`toolcrib serve` with its own home folder, by which all of its descendants are recognised."""
 
     def __init__(self, binary, home, text):
         self.home = Path(home)
@@ -44,7 +44,7 @@ class Program:
                                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def port(self):
-        """The port it listens on, once it says so."""
+        """The port that the program listens on. `None` until the log contains it."""
         text = (self.home / "log").read_text()
         found = text.partition("listening on http://127.0.0.1:")[2]
         return int(found.partition("/")[0]) if found else None
@@ -53,7 +53,7 @@ class Program:
         return self.child.poll() is None
 
     def memory(self):
-        """Resident memory in MB now, and the highest so far."""
+        """The current and the highest resident memory, in MB."""
         fields = dict(line.split(":", 1) for line in Path(f"/proc/{self.child.pid}/status").read_text().splitlines())
         return tuple(int(fields[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
 
@@ -61,7 +61,7 @@ class Program:
         return len(os.listdir(f"/proc/{self.child.pid}/fd"))
 
     def descendants(self):
-        """Processes with the same home folder, other than itself."""
+        """The ids of all other processes with the same home folder."""
         mark = f"HOME={self.home}".encode()
         found = []
         for name in os.listdir("/proc"):
@@ -75,7 +75,7 @@ class Program:
         return found
 
     def kill_one(self):
-        """Kills a descendant at random: a server, its warden or a grandchild."""
+        """Kills a random descendant, which may be a server, its warden or a grandchild."""
         pids = self.descendants()
         if pids:
             try:
@@ -84,7 +84,7 @@ class Program:
                 pass
 
     def edit_config(self, text):
-        """Replaces the config with the same one, one in which a server has another name, or a broken one."""
+        """Replaces the config at random: with the same text, with one server renamed, or with invalid text."""
         less = text.replace("[servers.changes]", "[servers.changed]")
         draft = self.home / "draft.toml"
         draft.write_text(random.choice([text, less, text + "\nbroken = [", text]))

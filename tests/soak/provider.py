@@ -1,7 +1,7 @@
-"""An LLM provider (Chat Completions) that behaves as the model's name says, well or badly.
+"""An LLM provider with the Chat Completions API. The name of the model selects its behaviour.
 
-`good` finds the requested tool through the search, calls it and reports its result. Every other model
-is an attack on the program that reads the response.
+The model `good` finds the requested tool through the search, calls it and reports its result. Every other
+model attacks the program that reads the response.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ PIECE = "x" * 4096
 
 
 async def main():
-    """Listens on a free port, prints it, and serves until it is killed."""
+    """Listens on a free port, prints the port, and serves until the process is killed."""
     server = await asyncio.start_server(_connected, "127.0.0.1", 0, limit=64 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -33,7 +33,8 @@ async def _answer(reader, writer):
     length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.startswith("content-length:")), 0)
     body = await reader.readexactly(length)
     if not body:
-        # A GET, or a body in chunks: one that the proxy forwards without reading it.
+        # Without a content length, the request is a GET or has a chunked body, which the proxy forwards without reading
+        # it.
         return await refuse(writer, None)
     message = json.loads(body)
     model = message.get("model", "good")
@@ -61,12 +62,12 @@ async def _delta(writer, delta, finish=None):
 async def _send(writer, data):
     writer.write(data)
     await writer.drain()
-    # Draining does not wait while there is room, and other connections must have their turn.
+    # `drain` returns immediately while the buffer has room, so yield here to let other connections run.
     await asyncio.sleep(0)
 
 
 async def good(writer, message):
-    """Calls the tool named in the first message as the proxy offers it, then repeats its result."""
+    """Calls the tool that the first message names, in the way that the proxy offers it. Then repeats the result."""
     messages = message["messages"]
     goal = next(m["content"] for m in messages if m["role"] == "user").split("goal: ")[1]
     offered = {tool["function"]["name"] for tool in message.get("tools", [])}
@@ -89,14 +90,14 @@ async def good(writer, message):
 
 
 async def endless_text(writer, _message):
-    """Text without end. Clients of this model leave after a while."""
+    """Sends text without end. Clients of this model disconnect after a while."""
     await _stream(writer)
     for _ in range(MOST // len(PIECE)):
         await _delta(writer, {"content": PIECE})
 
 
 async def endless_arguments(writer, _message):
-    """One call whose arguments never end."""
+    """Sends one call whose arguments never end."""
     await _stream(writer)
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "tool_search", "arguments": ""}}
     await _delta(writer, {"tool_calls": [call]})
@@ -105,7 +106,7 @@ async def endless_arguments(writer, _message):
 
 
 async def endless_calls(writer, _message):
-    """Calls without number."""
+    """Sends calls without end."""
     await _stream(writer)
     for index in range(MOST // 4096):
         call = {"index": index, "id": f"call_{index}", "type": "function",
@@ -114,7 +115,7 @@ async def endless_calls(writer, _message):
 
 
 async def endless_line(writer, _message):
-    """One event that never ends."""
+    """Sends one event that never ends."""
     await _stream(writer)
     writer.write(b"data: ")
     for _ in range(MOST // len(PIECE)):
@@ -122,28 +123,28 @@ async def endless_line(writer, _message):
 
 
 async def endless_body(writer, _message):
-    """One JSON body that never ends."""
+    """Sends one JSON body that never ends."""
     writer.write(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{"id": "')
     for _ in range(MOST // len(PIECE)):
         await _send(writer, PIECE.encode())
 
 
 async def cut(writer, _message):
-    """Ends in the middle of a call."""
+    """Ends the stream in the middle of a call."""
     await _stream(writer)
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "tool_search", "arguments": '{"qu'}}
     await _delta(writer, {"tool_calls": [call]})
 
 
 async def garbage(writer, _message):
-    """Bytes that are no events."""
+    """Sends bytes that are not valid events."""
     await _stream(writer)
     writer.write(b"data: {\n\n\xff\xfe\x00data\n\n: \ndata: [1,2\n\n" * 100)
     await writer.drain()
 
 
 async def refuse(writer, _message):
-    """An error of the provider."""
+    """Answers with an error of the provider."""
     await _whole(writer, {"error": {"message": "overloaded", "type": "server_error"}}, "503 Service Unavailable")
 
 

@@ -1,4 +1,4 @@
-"""MCP servers over HTTP that flood their clients: on the stream of a call, and on the GET stream."""
+"""MCP servers over HTTP that flood their clients, either on the stream of a call or on the GET stream."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ MOST = 2_000_000
 
 
 async def main():
-    """Listens on a free port and prints it; `/call` floods the streams of calls, `/listen` the GET stream."""
+    """Listens on a free port and prints the port. `/call` floods the streams of calls, and `/listen` the GET stream."""
     server = await asyncio.start_server(_connected, "127.0.0.1", 0, limit=16 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -66,7 +66,7 @@ async def _flood(writer, method, with_id):
             message["id"] = number
         writer.write(f"data: {json.dumps(message)}\n\n".encode())
         await writer.drain()
-        # Draining does not wait while there is room, and other connections must have their turn.
+        # `drain` returns immediately while the buffer has room, so yield here to let other connections run.
         await asyncio.sleep(0)
     return False
 

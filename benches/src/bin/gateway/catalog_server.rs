@@ -1,4 +1,4 @@
-//! An MCP server with the tools of a file, so that the searched text is real.
+//! An MCP server that serves the tools of a file, so that the benchmark searches real descriptions.
 
 use std::io::{BufRead as _, Write as _};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use toolcrib_bench::BenchError;
 
-/// The argument that makes this program run as that server.
+/// The command-line argument that makes this program run as the catalog server instead of as the benchmark.
 pub(crate) const ROLE: &str = "catalog-server";
 
-/// Serves the tools of a file, a JSON array, on standard input and output.
+/// Serves MCP on standard input and output, with the tools of a JSON array in `file`.
 pub(crate) fn serve(file: &str) -> Result<(), BenchError> {
     let tools: Value = serde_json::from_slice(&std::fs::read(file)?)?;
     let mut output = std::io::stdout().lock();

@@ -1,4 +1,5 @@
-//! The client side, independent of the transport: single requests, requests on a schedule, or as many as possible.
+//! The interface that the stdio and HTTP clients share: single requests, requests on a schedule, or as many requests as
+//! possible.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use toolcrib_bench::BenchError;
 
-/// A call of a tool, repeated unchanged.
+/// A tool call, which is sent many times without changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) name: String,
@@ -20,7 +21,7 @@ impl Call {
         Self { name: name.to_owned(), arguments }
     }
 
-    /// The same call through the bridge.
+    /// A call of the tool `name` through the gateway's `tool_call` tool.
     pub(crate) fn bridged(name: &str, arguments: &Value) -> Self {
         Self::new("tool_call", json!({"name": name, "arguments": arguments}))
     }
@@ -30,7 +31,7 @@ impl Call {
     }
 }
 
-/// When the calls of an open loop are due: at a fixed rate, independent of earlier calls.
+/// When calls are due: at a fixed rate, whether or not earlier calls have been answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rate: u32,
@@ -38,13 +39,11 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// When a call is due.
     pub(crate) fn due(self, begin: Instant, call: u32) -> Instant {
         begin + Duration::from_secs(1) * call / self.rate
     }
 }
 
-/// Sleeps until the given time.
 pub(crate) fn wait(until: Instant) {
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
 }
@@ -54,7 +53,7 @@ pub(crate) fn since(begin: Instant) -> f64 {
     begin.elapsed().as_secs_f64() * 1e3
 }
 
-/// A client of a server.
+/// A client of one MCP server.
 pub(crate) trait Client {
     /// Sends one request and returns its result.
     fn ask(&self, method: &str, params: &Value) -> Result<Value, BenchError>;
@@ -66,7 +65,7 @@ pub(crate) trait Client {
     /// Makes calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
     fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError>;
 
-    /// Repeats a call until it succeeds, which is when its server has connected.
+    /// Repeats a call until it succeeds. It fails as long as the gateway has not connected to the tool's server.
     fn retry_until_success(&self, call: &Call) -> Result<(), BenchError> {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(30) {
@@ -80,7 +79,7 @@ pub(crate) trait Client {
     }
 }
 
-/// The parts of a response that must be parsed.
+/// The only parts of a response that the benchmark parses.
 #[derive(Deserialize)]
 pub(crate) struct Answer<'a> {
     id: Option<u64>,
@@ -89,7 +88,8 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The id of the request that a message responds to; `None` if the message is not a response.
+    /// Returns the id of the request that a message responds to, or `None` if the message is not a response. A failed
+    /// call is an error.
     pub(crate) fn id(message: &[u8]) -> Result<Option<u64>, BenchError> {
         let answer: Answer = serde_json::from_slice(message)?;
         let Some(id) = answer.id else { return Ok(None) };

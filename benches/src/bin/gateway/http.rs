@@ -1,4 +1,4 @@
-//! An HTTP client, for both kinds of MCP clients: with a session after a handshake, or stateless.
+//! An HTTP client that can be either kind of MCP client: one with a session after a handshake, or a stateless one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -8,22 +8,21 @@ use serde_json::{Value, json};
 use crate::client::{Answer, Call, Client, Schedule, since, wait};
 use toolcrib_bench::{BenchError, Connection};
 
-/// Number of connections for scheduled calls and for saturating a server.
+/// Number of concurrent connections in [`Client::open_loop`] and [`Client::saturate`].
 const CONNECTIONS: u32 = 16;
 
 const PATH: &str = "/mcp";
 const ACCEPT: &str = "Accept: application/json, text/event-stream\r\n";
 
-/// How a client identifies itself.
+/// How the server learns which client sent a request.
 #[derive(Debug, Clone)]
 enum Identification {
-    /// With the session that its handshake opened.
+    /// The client sends the id of the session that its handshake opened.
     Session(String),
-    /// With every request.
+    /// The client describes itself in every request.
     Stateless,
 }
 
-/// A client of a server.
 pub(crate) struct HttpClient {
     address: String,
     era: Identification,
@@ -32,7 +31,7 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client that opens a session.
+    /// Performs the handshake, which opens a session.
     pub(crate) fn session(address: &str) -> Result<Self, BenchError> {
         let mut connection = Connection::open(address)?;
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -48,7 +47,6 @@ impl HttpClient {
         Ok(client)
     }
 
-    /// A stateless client.
     pub(crate) fn stateless(address: &str) -> Self {
         Self::new(address, Identification::Stateless)
     }
@@ -71,7 +69,7 @@ impl HttpClient {
         }
     }
 
-    /// A request and its headers.
+    /// The headers and the body of a request.
     fn request(&self, method: &str, params: &Value) -> (String, String) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut params = params.clone();
@@ -87,7 +85,7 @@ impl HttpClient {
         (headers, body.to_string())
     }
 
-    /// Runs one thread per connection and combines their results.
+    /// Opens all connections, runs `work` for each in its own thread, and collects the results.
     fn run_on_all_connections<T: Send>(
         &self,
         work: impl Fn(u32, Connection) -> Result<T, BenchError> + Sync,
@@ -149,7 +147,8 @@ impl Client for HttpClient {
     }
 }
 
-/// The JSON message of a body: the last event that has one, or the entire body.
+/// The JSON message of a response body: the data of the last event that has any, or the entire body if it is not an
+/// event stream.
 fn message(body: &[u8]) -> Result<&[u8], BenchError> {
     let events = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
     let last = events.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());

@@ -1,4 +1,4 @@
-//! Maximum load, and whether memory grows with it.
+//! Measures the maximum throughput, and whether memory grows with the number of calls.
 
 use std::process::{Command, Stdio};
 

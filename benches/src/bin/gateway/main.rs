@@ -1,8 +1,8 @@
 //! Measures speed and size of the gateway, as its clients see it.
 //!
-//! Both sides are real processes, without a library in between. The same minimal client talks to a server directly and
-//! through the gateway, alternating, so that other load on the machine affects both. Compare only figures of the same
-//! run.
+//! Client and server are separate processes, and the client uses no MCP library. It talks to a server directly and
+//! through the gateway, alternating, so that other load on the machine affects both measurements. Compare only figures
+//! of the same run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use toolcrib_bench::{BenchError, process};
 
-/// A section of the benchmark, by its name on the command line.
+/// The name of a section on the command line, and the function that measures it.
 type Section = (&'static str, fn() -> Result<(), BenchError>);
 
 const SECTIONS: [Section; 4] = [

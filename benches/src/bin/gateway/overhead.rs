@@ -1,4 +1,4 @@
-//! The overhead of the gateway, compared with the same call made directly.
+//! Measures how much longer a call takes through the gateway than directly to its server.
 
 use std::process::Command;
 
@@ -11,12 +11,11 @@ use crate::stdio::StdioClient;
 use toolcrib_bench::BenchError;
 use toolcrib_bench::process::{GatewaySetup, Process, program};
 
-/// Number of rounds for each route.
 const ROUNDS: usize = 10;
 /// One round: 500 calls in one second.
 const ROUND: Schedule = Schedule { rate: 500, calls: 500 };
 
-/// A route to a tool.
+/// A way to call a tool: directly, or through the gateway.
 struct Route<'a> {
     name: &'static str,
     client: &'a dyn Client,
@@ -89,7 +88,7 @@ fn http() -> Result<(), BenchError> {
     compare(&routes("HTTP stateless: direct", &direct, &through))
 }
 
-/// Measures all routes in alternation; the first is the baseline.
+/// Measures all routes in alternation and prints each in comparison with the first.
 fn compare(routes: &[Route<'_>]) -> Result<(), BenchError> {
     for way in routes {
         way.client.retry_until_success(&way.call)?;

@@ -1,4 +1,4 @@
-//! Searching five thousand tools, and the memory that they take.
+//! Measures searches among five thousand tools, and the memory that these tools take.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());
     drop(first);
-    // The servers' lists are saved by now, so they are available before the servers connect.
+    // The first run saved the servers' tool lists, so this run can search them before the servers connect.
     let again = pipe()?;
     search_times(&again, &queries)?;
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));
@@ -52,7 +52,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Distributes the tools over the servers.
+/// Writes a config in which the tools are distributed over several servers.
 fn setting(tools: &[Value]) -> Result<GatewaySetup, BenchError> {
     let mut setting = GatewaySetup::new()?;
     let ourselves = std::env::current_exe()?;
@@ -66,7 +66,7 @@ fn setting(tools: &[Value]) -> Result<GatewaySetup, BenchError> {
     Ok(setting)
 }
 
-/// A tool of the catalog as MCP lists it. The number makes the name unique within a server.
+/// Converts a tool of the catalog to an entry of `tools/list`. The suffix `i` makes the name unique within a server.
 fn mcp(i: usize, tool: &Value) -> Value {
     json!({
         "name": format!("{}_{i}", tool["name"].as_str().unwrap_or_default()),
@@ -89,7 +89,7 @@ fn row(client: &dyn Client, queries: &[String]) -> Result<String, BenchError> {
     ))
 }
 
-/// The time of each search, in milliseconds.
+/// Returns the time of each search, in milliseconds.
 fn search_times(client: &dyn Client, queries: &[String]) -> Result<Vec<f64>, BenchError> {
     let ask = |query: &str| {
         let call = Call::new("tool_search", json!({"query": query}));
@@ -97,7 +97,7 @@ fn search_times(client: &dyn Client, queries: &[String]) -> Result<Vec<f64>, Ben
         let result = client.ask("tools/call", &call.params())?;
         Ok::<_, BenchError>((since(begin), result))
     };
-    // When no server is reported as connecting, all have answered.
+    // Wait until all servers have connected.
     while ask(&queries[0])?.1["structuredContent"].get("connecting").is_some() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }

@@ -1,4 +1,4 @@
-//! Startup with twenty servers, one of which never answers.
+//! Measures the startup with twenty servers, one of which never answers.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ pub(crate) fn measure() -> Result<(), BenchError> {
 
 fn once(server: &std::path::Path) -> Result<[f64; 3], BenchError> {
     let mut setting = GatewaySetup::new()?;
-    // The silent server comes first by name. If anything waited for the servers in order, it would wait for this one
-    // first.
+    // The server that never answers comes first by name. If the gateway waited for its servers in order, it would wait
+    // for this one first.
     setting.command("a_silent", server, &["--never-answer"], "");
     for i in 0..HEALTHY_SERVERS {
         setting.command(&format!("s{i}"), server, &["--tools", "20"], "");

@@ -1,4 +1,4 @@
-//! A client of a stdio server.
+//! An MCP client that starts a server and talks to it over stdio.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
@@ -11,7 +11,7 @@ use crate::client::{Answer, Call, Client, Schedule, since, wait};
 use toolcrib_bench::BenchError;
 use toolcrib_bench::process::Process;
 
-/// Number of concurrent calls when a server is saturated.
+/// Number of concurrent calls in [`Client::saturate`].
 const AT_ONCE: u32 = 32;
 
 /// A server process and the pipes to it.
@@ -27,7 +27,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Reserves a block of unused ids.
+    /// Reserves `count` consecutive ids and returns the first.
     fn ids(&mut self, count: u32) -> u64 {
         self.next += u64::from(count);
         self.next - u64::from(count)

@@ -1,4 +1,4 @@
-//! Requests as the clients of the four APIs write them.
+//! Builds requests as the clients of the four APIs send them.
 
 use serde_json::{Value, json};
 use toolcrib_bench::{BenchError, lines, repeated};
@@ -7,11 +7,10 @@ use toolcrib_testkit::provider::Dialect;
 pub(crate) const APIS: [Dialect; 4] =
     [Dialect::Chat, Dialect::Responses, Dialect::Anthropic, Dialect::Gemini];
 
-/// A system prompt of about the length that agents send.
+/// Repeated 50 times, this is a system prompt of about the length that agents send.
 const SYSTEM: &str =
     "You are the office's assistant. Use tools where they help, and say what you did. ";
 
-/// A request that can be sent any number of times.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -19,7 +18,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// The name of an API in the tables.
+/// The name of an API, as printed in the tables.
 pub(crate) fn name(api: Dialect) -> &'static str {
     match api {
         Dialect::Chat => "Chat Completions",
@@ -29,12 +28,13 @@ pub(crate) fn name(api: Dialect) -> &'static str {
     }
 }
 
-/// Tools of the measured catalog, beginning at `from`, so that a later request can use other tools.
+/// Returns `count` tools of the measured catalog, skipping the first `from`. A different `from` gives different tools.
 pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, BenchError> {
     Ok(repeated(&lines()?, from + count).skip(from).collect())
 }
 
-/// A user message that makes the scripted model call a tool. The tool needs no arguments, so one search is enough.
+/// A user message that makes the scripted model call one of the tools. The chosen tool has no required arguments, so
+/// the model has to search only once.
 pub(crate) fn goal(tools: &[Value]) -> String {
     let bare =
         |tool: &&Value| tool["input_schema"]["required"].as_array().is_none_or(Vec::is_empty);
@@ -43,7 +43,7 @@ pub(crate) fn goal(tools: &[Value]) -> String {
 }
 
 impl Request {
-    /// A first request with these tools.
+    /// The first request of a conversation, with these tools.
     pub(crate) fn new(api: Dialect, tools: &[Value], says: &str, stream: bool) -> Self {
         let system = SYSTEM.repeat(50);
         let (name, text, schema) = ("name", "description", "input_schema");

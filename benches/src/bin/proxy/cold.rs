@@ -1,4 +1,5 @@
-//! Requests with tools that the proxy has not seen: they are parsed, indexed and counted before anything is sent.
+//! Measures the first request with tools that are new to the proxy. The proxy parses and indexes them and counts their
+//! tokens before it sends anything.
 
 use std::time::Instant;
 

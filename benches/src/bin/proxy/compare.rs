@@ -1,4 +1,4 @@
-//! The same request over several routes, in rotation.
+//! Sends the same request over several routes in rotation and compares the times.
 
 use std::time::Instant;
 
@@ -9,28 +9,28 @@ use crate::client::Request;
 use crate::recorded_exchange::RecordedExchange;
 use crate::upstream::UpstreamAndProxy;
 
-/// Number of rounds for each route, and number of sequential requests in one round.
+/// Number of rounds for each route. In each round, [`REQUESTS`] requests are sent one after another.
 const ROUNDS: usize = 20;
 const REQUESTS: usize = 100;
-/// Number of warm-up requests.
 const WARM_UP_REQUESTS: usize = 50;
 
-/// A route to a response.
+/// A connection to the upstream or to the proxy, with the request that is sent on it.
 struct Route<'a> {
     connection: Connection,
     request: &'a Request,
     answers: &'a [ExactResponse],
-    /// Times in milliseconds, sorted, by round.
+    /// Times in milliseconds: one vector per round, each sorted.
     turns: Vec<Vec<f64>>,
 }
 
-/// Times over three routes: directly, directly with the few tools that the proxy sends, and through the proxy.
-/// [`Times::measure`] waits for the text `content` or, without it, for the complete response.
+/// Response times over three routes: directly, directly with only the few tools that the proxy sends, and through the
+/// proxy. If [`Times::measure`] is given `content`, a time ends when this text arrives; otherwise it ends with the
+/// complete response.
 pub(crate) struct Times {
     direct: Vec<Vec<f64>>,
     small: Vec<Vec<f64>>,
     through: Vec<Vec<f64>>,
-    /// CPU time of the proxy for one request, in milliseconds.
+    /// CPU time of the proxy per request, in milliseconds.
     cpu: f64,
 }
 
@@ -81,7 +81,7 @@ impl Times {
         Ok(Self { direct, small, through, cpu })
     }
 
-    /// Prints the row of a table.
+    /// Prints these times as one row of the table.
     pub(crate) fn print(&self, name: &str) {
         let p = |turns: &[Vec<f64>], share| {
             let mut all = turns.concat();

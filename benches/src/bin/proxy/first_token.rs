@@ -1,4 +1,4 @@
-//! How much later the first token of a stream reaches a client.
+//! Measures how much later the first token of a stream reaches a client through the proxy.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::upstream::UpstreamAndProxy;
 
 /// The first text of the scripted model.
 const WORD: &str = "Hello.";
-/// Pause after the first text, so that it is sent alone.
+/// Pause after the first text, so that it is not sent in one packet with the next text.
 const PAUSE_AFTER_FIRST: Duration = Duration::from_millis(2);
 
 pub(crate) fn measure() -> Result<(), BenchError> {

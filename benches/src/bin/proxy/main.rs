@@ -1,8 +1,8 @@
 //! Measures the overhead of the LLM proxy, as its clients see it.
 //!
-//! The proxy runs as a process between a minimal client and a scripted upstream. The same client also sends requests
-//! directly to the same upstream, alternating, so that other load on the machine affects both. Compare only figures of
-//! the same run.
+//! The proxy runs as a process between a minimal client and a scripted upstream. The client also sends requests
+//! directly to the upstream, in rotation with those through the proxy, so that other load on the machine affects both
+//! measurements. Compare only figures of the same run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin proxy -- [overhead|first-token|streams|cold|all]...`
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use toolcrib_bench::{BenchError, process};
 
-/// A section of the benchmark, by its name on the command line.
+/// The name of a section on the command line, and the function that measures it.
 type Section = (&'static str, fn() -> Result<(), BenchError>);
 
 const SECTIONS: [Section; 4] = [

@@ -1,4 +1,4 @@
-//! The overhead of the proxy for a request with 200 tools and a response that is not streamed.
+//! Measures the overhead of the proxy for a request with 200 tools and a response that is not streamed.
 
 use toolcrib_bench::BenchError;
 

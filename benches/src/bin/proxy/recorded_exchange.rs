@@ -1,4 +1,4 @@
-//! A request and the upstream's responses to it, directly and through the proxy.
+//! A client's request with the recorded responses of the upstream, both without and with the proxy in between.
 
 use serde_json::Value;
 use toolcrib_bench::BenchError;
@@ -7,15 +7,14 @@ use toolcrib_testkit::provider::{BodyPart, Dialect, ExactResponse};
 use crate::client::Request;
 use crate::upstream::UpstreamAndProxy;
 
-/// A recorded request.
 #[derive(Debug)]
 pub(crate) struct RecordedExchange {
     pub(crate) api: Dialect,
-    /// What the client sends.
+    /// The client's request.
     pub(crate) request: Request,
-    /// The upstream's response to it.
+    /// The upstream's response to `request` without the proxy.
     pub(crate) direct: ExactResponse,
-    /// What the proxy sends first: the same request with few tools.
+    /// The first request that the proxy sends to the upstream: `request` with only a few tools.
     pub(crate) small: Request,
     /// The upstream's responses to the proxy, one per round.
     pub(crate) through: Vec<ExactResponse>,
@@ -36,7 +35,7 @@ impl RecordedExchange {
         Ok(Self { api, direct: from.answer(&request)?, request, small, through })
     }
 
-    /// Changes all responses.
+    /// Replaces the parts of every recorded response.
     pub(crate) fn with_parts(mut self, change: impl Fn(Vec<BodyPart>) -> Vec<BodyPart>) -> Self {
         for answer in self.through.iter_mut().chain([&mut self.direct]) {
             answer.parts = change(std::mem::take(&mut answer.parts));

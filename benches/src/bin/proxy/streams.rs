@@ -1,4 +1,4 @@
-//! Five hundred concurrent streams.
+//! Measures five hundred concurrent streams.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use crate::recorded_exchange::RecordedExchange;
 use crate::upstream::UpstreamAndProxy;
 
 const STREAMS: usize = 500;
-/// Number of deltas of one stream, and the time between them.
+/// Number of deltas in one stream. [`PAUSE`] is the time between them.
 const DELTAS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
-/// How many times all streams run, on the same connections.
+/// How many times all streams are run. All passes use the same connections.
 const PASSES: usize = 3;
-/// How the streams of a pass begin: all at once, or one after another while the earlier ones continue.
+/// How the streams start: all at once, or each 2 ms after the previous one, while the earlier ones are still running.
 const SPREADS: [(&str, Duration); 2] =
     [("at once", Duration::ZERO), ("within a second", Duration::from_millis(2))];
 /// The text of each delta.
@@ -26,11 +26,10 @@ const WORD: &str = "token by ";
 /// Stack size of a reader thread, in bytes. 500 default stacks would reserve a gigabyte of address space.
 const STACK: usize = 256 << 10;
 
-/// The results of all streams.
 struct Run {
     errors: usize,
     seconds: f64,
-    /// Milliseconds to the first delta, sorted.
+    /// Milliseconds to the first delta of each stream, sorted.
     first: Vec<f64>,
 }
 
@@ -55,7 +54,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
 }
 
 fn row(name: &str, scene: &RecordedExchange, gap: Duration) -> Result<(), BenchError> {
-    // Each row has a new proxy, because peak memory never decreases.
+    // Each row of the table is measured with a new proxy, because the peak memory of a process never decreases.
     let play = UpstreamAndProxy::play()?;
     let id = play.proxy.id();
     let direct = run(&play, &play.direct, scene, std::slice::from_ref(&scene.direct), gap)?;
@@ -128,7 +127,7 @@ fn run(
     })
 }
 
-/// Reads one stream. Returns when its first delta arrived, and the number of deltas.
+/// Reads one stream. Returns the milliseconds until its first delta arrived, and the number of deltas.
 fn read_stream(
     connection: &mut Connection,
     scene: &RecordedExchange,
@@ -136,7 +135,7 @@ fn read_stream(
     let request = &scene.request;
     let (mut first, mut words, begin) = (f64::NAN, 0, Instant::now());
     connection.stream(&request.path, &request.headers, &request.body, &mut |chunk| {
-        // Summary events contain all text at once.
+        // A delta contains the word once. Summary events repeat the text of all deltas, so they are not counted.
         let text = String::from_utf8_lossy(chunk);
         let came = text.lines().filter(|line| line.matches(WORD).count() == 1).count();
         if words == 0 && came > 0 {
@@ -148,7 +147,6 @@ fn read_stream(
 }
 
 fn fail(errors: &AtomicUsize, why: &str) {
-    // Only the first error is printed.
     if errors.fetch_add(1, Ordering::Relaxed) == 0 {
         println!("a stream failed: {why}");
     }

@@ -1,8 +1,8 @@
 //! The upstream, and the proxy in front of it.
 //!
 //! A scripted provider takes longer to parse 200 tools than the proxy does, and through the proxy it would have only a
-//! few to parse, so the benchmark would measure the provider. Therefore each response is recorded once and played back
-//! without parsing the request.
+//! few tools to parse. The benchmark would then mostly measure the provider. Therefore each response is recorded once
+//! and played back without parsing the request.
 
 use toolcrib_bench::process::{GatewaySetup, Process};
 use toolcrib_bench::{BenchError, Connection};
@@ -15,7 +15,7 @@ use crate::client::Request;
 /// An upstream, and a proxy that uses it as its only upstream.
 pub(crate) struct UpstreamAndProxy {
     pub(crate) upstream: Provider,
-    /// Host and port: `direct` is the upstream's, `through` is the proxy's.
+    /// Host and port of the upstream. `through` has those of the proxy.
     pub(crate) direct: String,
     pub(crate) through: String,
     pub(crate) proxy: Process,
@@ -38,12 +38,12 @@ impl UpstreamAndProxy {
         Self::start(Options { keep_requests: false, ..Options::default() })
     }
 
-    /// An upstream to record from; `pace` makes it send a fixed number of deltas.
+    /// An upstream whose responses can be recorded. With `pace`, it sends a fixed number of deltas.
     pub(crate) fn record(pace: Option<Pace>) -> Result<Self, BenchError> {
         Self::start(Options { pace, ..Options::default() })
     }
 
-    /// The upstream's response to a request.
+    /// Sends a request directly to the upstream and returns the response.
     pub(crate) fn answer(&self, request: &Request) -> Result<ExactResponse, BenchError> {
         let mut parts = Vec::new();
         let response = Connection::open(&self.direct)?.stream(
@@ -56,7 +56,7 @@ impl UpstreamAndProxy {
         Ok(ExactResponse { status: 200, headers: vec![("content-type".into(), kind)], parts })
     }
 
-    /// The requests that the proxy sends to the upstream to answer one request of a client.
+    /// Sends a client's request through the proxy and returns the requests that the proxy then sent to the upstream.
     pub(crate) fn rounds(&self, request: &Request) -> Result<Vec<Request>, BenchError> {
         self.upstream.clear();
         let response = Connection::open(&self.through)?.post(
