@@ -1,8 +1,8 @@
-//! Which client subscribes to which resource.
+//! Records which client subscribes to which resource.
 //!
-//! A subscription lasts until its client ends it or disconnects, and its URI is stored several times. So there are
-//! maximums for the length of a URI, for the subscriptions of each client, and for the memory of the subscriptions of
-//! all clients.
+//! A subscription lasts until its client ends it or disconnects, and its URI is stored several times. Therefore there
+//! are maximums for the length of a URI, for the subscriptions of each client, and for the memory of the subscriptions
+//! of all clients.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -22,17 +22,17 @@ const MAX_LAG: usize = 256;
 /// Maximum number of resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// Maximum memory for the subscriptions of all clients together, in bytes: enough for some 200,000 subscriptions to
-/// URIs of ordinary length.
+/// Maximum memory for the subscriptions of all clients together, in bytes. This is enough for about 200,000
+/// subscriptions to URIs of ordinary length.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 
 /// Memory that a subscription takes in addition to its URIs, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// A server, and the URI of a resource there.
+/// The name of a server, and the URI of a resource on that server.
 pub(super) type ResourceKey = (Arc<str>, String);
 
-/// The resources that any client subscribes to.
+/// The resources that at least one client subscribes to.
 pub(super) struct SubscriptionRegistry {
     updates: broadcast::Sender<ResourceKey>,
     counts: Mutex<HashMap<ResourceKey, usize>>,
@@ -54,11 +54,11 @@ impl SubscriptionRegistry {
 
     /// Notifies all clients that a resource changed.
     pub(super) fn notify(&self, resource: ResourceKey) {
-        // An error means that no client listens.
+        // An error means only that no client listens.
         let _ = self.updates.send(resource);
     }
 
-    /// Receives the resources that change from now on.
+    /// Returns a receiver of the resources that change from now on.
     pub(super) fn updates(&self) -> broadcast::Receiver<ResourceKey> {
         self.updates.subscribe()
     }
@@ -107,9 +107,9 @@ struct Subscription {
     share: MemoryShare,
     /// Distinguishes this entry from earlier subscriptions of the same client to the same resource.
     serial: u64,
-    /// Requests of this client that wait for the server.
+    /// The number of this client's subscribe requests that wait for the server.
     pending: usize,
-    /// Whether one of those requests has succeeded.
+    /// Whether the server has confirmed the subscription.
     is_confirmed: bool,
 }
 
@@ -122,7 +122,8 @@ impl ClientSubscriptions {
         self.by_resource.lock()
     }
 
-    /// Subscribes to a resource, unless the request is `abandoned` before the server has confirmed it.
+    /// Subscribes to a resource, unless the client abandons the request before the server has confirmed the
+    /// subscription.
     pub(super) async fn add(
         &self,
         upstream: &Upstream,
@@ -140,7 +141,7 @@ impl ClientSubscriptions {
         if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
             && matches!(outcome, Err(UpstreamError::Cancelled))
         {
-            // The server may already have received the request.
+            // The server may already have received the request, so the subscription is ended there too.
             self.end_at_server(resource, subscription);
         }
         outcome
@@ -189,15 +190,19 @@ impl ClientSubscriptions {
         subscription.pending -= 1;
         match outcome {
             Ok(()) => subscription.is_confirmed = true,
-            // The cancellation changes nothing, since an earlier request may have succeeded.
+            // A cancelled request does not change whether the subscription is confirmed, because an earlier request may
+            // have succeeded.
             Err(UpstreamError::Cancelled) => {}
             Err(_) => subscription.is_confirmed = false,
         }
         if subscription.is_confirmed || subscription.pending > 0 {
             return None;
         }
-        drop(entries);
-        self.take(resource)
+        // The lock is held until the entry is removed. Otherwise a second request for the same resource could add itself
+        // to the entry in between, and its subscription would be removed as well.
+        let subscription = entries.remove(resource)?;
+        self.gateway.subscriptions.release(resource);
+        Some(subscription)
     }
 
     /// Unsubscribes from a resource.
@@ -225,7 +230,7 @@ impl ClientSubscriptions {
     }
 
     /// Ends a subscription at the server, in the background, unless another client still subscribes to the resource.
-    /// The subscription's memory counts until that is done.
+    /// The subscription's memory stays reserved until the server has answered.
     fn end_at_server(&self, resource: ResourceKey, subscription: Subscription) {
         let (upstream, gateway) =
             (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));
@@ -267,7 +272,7 @@ pub(super) fn check_uri(uri: &str) -> Result<(), ErrorData> {
     Err(ErrorData::invalid_params(problem, None))
 }
 
-/// Rejects a newer client's subscription with too many URIs, or with one that is too long.
+/// Rejects a subscription of the newer protocol if it has too many URIs or if one of them is too long.
 pub(super) fn check_uris(uris: &[String]) -> Result<(), ErrorData> {
     if uris.len() > MAX_SUBSCRIPTIONS {
         let problem = format!(
