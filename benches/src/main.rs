@@ -1,9 +1,9 @@
-//! Measures speed and size of the engine at growing catalog sizes, on real text.
+//! Measures speed and size of the engine at growing catalog sizes, on real tool descriptions.
 //!
-//! The catalog is the one named by `TOOLCRIB_BENCH_CATALOG`, or the sample, repeated under varied names until it is
-//! large enough. Queries are first sentences of its descriptions, similar to what a model writes when it knows what it
-//! wants. Times are medians and percentiles over all queries, so that a single interruption does not matter. Compare
-//! only numbers of the same run.
+//! The catalog is the file named by `TOOLCRIB_BENCH_CATALOG`, or else the sample catalog, repeated under varied names
+//! until it is large enough. Queries are first sentences of its descriptions, similar to what a model writes when it
+//! knows what it wants. Times are medians and percentiles over all queries, so that a single interruption does not
+//! matter. Compare only numbers of the same run.
 //!
 //! `cargo run --release -p toolcrib-bench -- [TOOLS]...`
 
@@ -13,10 +13,10 @@ use std::time::Instant;
 
 use toolcrib_bench::{lines, median, quantile, repeated, resident_mb, sentence};
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, TurnContext, Words, ingest,
+    Catalog, Conversation, Crib, Limits, Preset, Scope, Settings, TurnContext, WordQuery, ingest,
 };
 
-/// Number of queries per size.
+/// Number of queries per catalog size.
 const QUERIES: usize = 2_000;
 
 fn main() {
@@ -59,7 +59,7 @@ fn measure(lines: &[String], size: usize) {
     let scope = Scope::all(words.catalog());
     let queries = queries(&words);
     let [mut by_words, mut by_both] = [Vec::new(), Vec::new()];
-    // The first pass is a warm-up. Both rankers alternate, so that they see the same state of the machine.
+    // The first pass is a warm-up. The two rankers alternate, so that changes in the load of the machine affect both.
     for _ in 0..2 {
         for (crib, times) in [(&words, &mut by_words), (&hybrid, &mut by_both)] {
             times.clear();
@@ -84,7 +84,7 @@ fn measure(lines: &[String], size: usize) {
     );
 }
 
-fn queries(crib: &Crib) -> Vec<Words> {
+fn queries(crib: &Crib) -> Vec<WordQuery> {
     let tools = crib.catalog().tools();
     let step = (tools.len() / QUERIES).max(1);
     tools
@@ -92,11 +92,11 @@ fn queries(crib: &Crib) -> Vec<Words> {
         .step_by(step)
         .map(|tool| sentence(tool.description()))
         .filter(|text| !text.is_empty())
-        .map(|text| Words::plain(&text, &Limits::default()))
+        .map(|text| WordQuery::plain(&text, &Limits::default()))
         .collect()
 }
 
-/// Time of a disclosure if nothing has changed since the last one, in microseconds.
+/// Time in microseconds of a disclosure when nothing has changed since the previous one.
 fn same_disclosure(crib: &Crib, scope: &Scope) -> f64 {
     let turn = TurnContext::new(scope);
     let mut conversation = Conversation::new();

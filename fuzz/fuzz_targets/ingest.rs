@@ -1,8 +1,8 @@
-//! Any bytes as a catalog from a stranger.
+//! Reads any bytes as a catalog from an untrusted source.
 //!
-//! Whatever comes in, the catalog made of it keeps its promises: one name is one tool, none is ours,
-//! nothing in it is hidden from a reader, and every definition and schema is JSON that others can
-//! read. What is said about the rest goes to a terminal and must be fit for one.
+//! The resulting catalog must keep these guarantees: every name belongs to one tool, no name is reserved for Toolcrib,
+//! no text contains hidden characters, and every definition and schema is valid JSON. Errors and findings are printed
+//! to a terminal, so they must not contain hidden characters either.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
 fn check_tool(tool: &Tool) {
     let name = tool.name();
     assert!(!wire_name::is_reserved(name), "{name:?} is reserved");
-    assert!(wire_name::is_valid(&wire_name::of_full(name)), "{name:?} has no valid wire name");
+    assert!(wire_name::is_valid(&wire_name::for_full_name(name)), "{name:?} has no valid wire name");
     check_clean("a name", name);
     check_clean("a description", tool.description());
     for text in tool.server().into_iter().chain(tool.title()) {
@@ -55,7 +55,7 @@ fn check_tool(tool: &Tool) {
     tool.fingerprint();
 }
 
-/// The definition is shown to the model too, and its strings are decoded there.
+/// Checks every string of a definition. The definition is also shown to the model, which sees the strings decoded.
 fn check_strings(value: &Value) {
     match value {
         Value::String(text) => check_clean("a definition", text),

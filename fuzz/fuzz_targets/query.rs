@@ -1,9 +1,9 @@
-//! Any query over any catalog, with every ranker.
+//! Searches any catalog with any query and every ranker.
 //!
-//! The first line is the query, the rest the catalog; where that has no tools, a fixed one stands
-//! in. The reply may tell of tools in scope only, must be the same if the query is repeated, and the
-//! same as if the tools out of scope did not exist and the others came in another order. The parts
-//! of an explanation must add up to the score that was given.
+//! The first line of the input is the query, and the rest is the catalog. If the catalog has no tools, a fixed catalog
+//! is used. The reply may contain only tools in scope. It must be the same if the query is repeated, and also if the
+//! tools outside the scope are removed and the others are in a different order. The parts of an explanation must add up
+//! to the score of the hit.
 
 #![no_main]
 
@@ -13,14 +13,14 @@ use libfuzzer_sys::fuzz_target;
 use toolcrib_core::rank::{Explanation, Fit};
 use toolcrib_core::reply::ReplyFormat;
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, TurnContext, Words,
+    Catalog, Conversation, Crib, Preset, Query, Reply, Scope, SearchRequest, TurnContext, WordQuery,
 };
 use toolcrib_fuzz::{PRESETS, check_reply, every_second, without_the_hidden};
 
 struct Pair {
     whole: Crib,
     scope: Scope,
-    /// The same without what is out of scope.
+    /// The crib `whole` without the tools outside the scope.
     bare: Crib,
 }
 
@@ -63,7 +63,7 @@ fn check(pair: &Pair, query: &str) {
     check_fit(&reply);
 }
 
-/// What does not fit is not given, and how sure a hit is lies between 0 and 1.
+/// Checks that there are no hits if nothing fits, and that every confidence is between 0 and 1.
 fn check_fit(reply: &Reply) {
     assert!(reply.fit != Some(Fit::None) || reply.hits.is_empty(), "none fits, and some are given");
     let sure = reply.hits.iter().filter_map(|hit| hit.confidence);
@@ -83,15 +83,15 @@ fn check_score(crib: &Crib, scope: &Scope, query: &str, reply: &Reply) {
     assert!((sum - hit.score).abs() <= most, "{sum} against {}: {explanation:?}", hit.score);
 }
 
-/// The query as the search reads it; `None` where it does not rank.
-fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<Words> {
+/// The query as the search parses it. `None` if the query selects or lists tools without ranking them.
+fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<WordQuery> {
     match crib.parse(query, scope) {
         Query::Words(words) => Some(words),
         Query::Select(_) | Query::Browse => None,
     }
 }
 
-/// Adds up the parts of a score. The presets use no custom ranker.
+/// Adds up the parts of a score. None of the presets uses a custom ranker, so there are no other parts.
 fn sum(explanation: &Explanation) -> f32 {
     let Explanation {
         name: _,

@@ -1,7 +1,7 @@
 //! The immutable, ordered set of tools that everything else works on.
 //!
-//! A catalog never changes; a new one with the next generation replaces it. Building it makes names unique, independently of
-//! the order in which servers connected.
+//! A catalog never changes; a new catalog with the next generation number replaces it. Building a catalog makes the
+//! names unique, and the result does not depend on the order in which servers connected.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::tool::Tool;
 use crate::wire_name;
 
-/// A tool of a catalog, identified by its position.
+/// Identifies a tool by its position in a catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId(u32);
 
@@ -23,13 +23,13 @@ impl ToolId {
         Self(index as u32)
     }
 
-    /// The position in the catalog.
+    /// The tool's position in the catalog.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Tools, their servers, and findings about them.
+/// The tools, their servers, and the findings about them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     tools: Vec<Tool>,
@@ -53,7 +53,7 @@ impl Catalog {
         CatalogBuilder { generation: self.generation + 1, ..CatalogBuilder::default() }
     }
 
-    /// Reads a catalog from one document, with the default limits.
+    /// Reads a catalog from one JSON document, with the default limits.
     pub fn from_json(bytes: &[u8]) -> Result<Self, Error> {
         let mut builder = Self::builder();
         builder.add(ingest(bytes, None, &Limits::default())?);
@@ -70,7 +70,7 @@ impl Catalog {
         self.tools.is_empty()
     }
 
-    /// The generation, which increases with each replacement.
+    /// The generation number, which increases each time a catalog is replaced.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -79,7 +79,7 @@ impl Catalog {
         self.identity
     }
 
-    /// The ids of all tools, in order.
+    /// The ids of all tools, in catalog order.
     pub fn ids(&self) -> impl Iterator<Item = ToolId> + use<> {
         (0..self.tools.len()).map(ToolId::at)
     }
@@ -89,7 +89,7 @@ impl Catalog {
         &self.tools[id.index()]
     }
 
-    /// All tools, in order.
+    /// All tools, in catalog order.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
@@ -99,12 +99,12 @@ impl Catalog {
         self.by_name.get(name).copied()
     }
 
-    /// The servers with their tools, sorted by name.
+    /// The servers, sorted by name, each with its tools.
     pub fn servers(&self) -> &[(Arc<str>, Vec<ToolId>)] {
         &self.servers
     }
 
-    /// A server's instructions.
+    /// The instructions that a server gave for using its tools.
     pub fn instructions(&self, server: &str) -> Option<&str> {
         self.instructions.get(server).map(AsRef::as_ref)
     }
@@ -133,9 +133,9 @@ impl CatalogBuilder {
 
     /// Makes names unique and builds the catalog.
     ///
-    /// If two servers use the same name, both tools get their wire names. If one server declares a name twice, equal
-    /// definitions count once, and different ones are all withheld, because nothing but chance could decide which of them a
-    /// call runs.
+    /// If two servers use the same name, each of the two tools gets its wire name, which includes the server. If one
+    /// server declares a name several times, equal definitions count once. Different definitions are all withheld,
+    /// because the choice of which one to call would be arbitrary.
     pub fn build(self) -> Catalog {
         let IngestedTools { tools, mut findings, instructions } = self.ingested;
         let mut conflicts = NameConflicts::of(&tools);
@@ -185,7 +185,8 @@ fn by_server(tools: &[Tool]) -> Vec<(Arc<str>, Vec<ToolId>)> {
     servers
 }
 
-/// What happens to each tool that shares its name with another. Other tools have no entry.
+/// What is done with each tool whose name another tool also has, by the tool's index. Tools without a conflict have no
+/// entry.
 struct NameConflicts(FxHashMap<usize, Problem>);
 
 impl NameConflicts {
@@ -212,10 +213,11 @@ impl NameConflicts {
                 } else if repeats {
                     problems.insert(i, Problem::Duplicate);
                 } else if several && let Some(server) = tools[i].server() {
-                    let to = wire_name::of(server, name);
-                    // A tool that declares another tool's wire name as its own must not cause that tool to be withheld.
+                    let to = wire_name::for_tool(server, name);
+                    // Some other tool may already be declared under this wire name. It must not cause this tool to be
+                    // withheld, so a distinct name is used instead.
                     let taken = first.contains_key(to.as_str());
-                    let to = if taken { wire_name::distinct(server, name) } else { to };
+                    let to = if taken { wire_name::with_hash(server, name) } else { to };
                     problems.insert(i, Problem::Renamed { to });
                 }
             }

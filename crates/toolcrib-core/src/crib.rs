@@ -14,7 +14,7 @@ use crate::argument_validation::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, Ledger};
 use crate::query::Query;
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::rank::{
     self, CheckedRanker, CustomRanker, EmbeddingWork, Explanation, FitDecision, Hit, RankInputs,
     Ranker, RankerKind, Ranking, Vectors,
@@ -39,22 +39,22 @@ pub struct Crib {
     /// The empty scope, used instead of a scope that belongs to another catalog.
     empty_scope: Scope,
     policies: Vec<DeferPolicy>,
-    /// The validator of each tool, compiled when the tool is first called.
+    /// The argument validator of each tool, compiled when the tool is first called.
     validators: Vec<OnceLock<Validator>>,
-    /// Tokens of each definition, counted on first use.
+    /// The number of tokens in each definition, counted on first use.
     definition_tokens: OnceLock<Vec<usize>>,
     fingerprint: u64,
 }
 
-/// The counter and the ranker that the user of the library plugs in. They are kept when a crib is built for another
-/// catalog or with other settings.
+/// The token counter and the ranker that the user of the library provides. They are kept when a crib is built for
+/// another catalog or with other settings.
 #[derive(Debug, Clone)]
 struct Plugins {
     counter: Arc<dyn TokenCounter>,
     ranker: Option<Arc<dyn CustomRanker>>,
 }
 
-/// The indices of a catalog. Cribs with different settings can share them.
+/// The indices over a catalog. Cribs with different settings can share them.
 struct Indices {
     ranker: Arc<dyn Ranker>,
     vectors: Arc<Vectors>,
@@ -62,15 +62,15 @@ struct Indices {
 }
 
 impl Crib {
-    /// Indexes a catalog. Tokens are estimated; [`with_counter`](Self::with_counter) sets an exact counter.
+    /// Indexes a catalog. Token counts are estimates; [`with_counter`](Self::with_counter) sets an exact counter.
     pub fn new(catalog: Catalog, settings: Settings) -> Self {
         let vectors = Vectors::of(&settings.vector_table);
         let plugins = Plugins { counter: Arc::new(FourCharsPerToken), ranker: None };
         Self::index(catalog, vectors, settings, plugins)
     }
 
-    /// A crib for the catalog that replaces this one, with the same counter and ranker. Tools that did not
-    /// change keep their vectors.
+    /// A crib for a new catalog that replaces the current one. The counter and the ranker stay the same, and tools that
+    /// did not change keep their vectors.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
         let vectors = if self.vectors.are_of(&settings.vector_table) {
@@ -90,8 +90,8 @@ impl Crib {
         Self::assemble(Arc::new(catalog), indices, settings, plugins)
     }
 
-    /// The same catalog with other settings. It is indexed and embedded again only if the ranker or the limits
-    /// differ.
+    /// A crib with the same catalog and other settings. The catalog is indexed and embedded again only if the ranker,
+    /// the vector table or the limits differ.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         let same_limits = settings.limits == self.settings.limits;
@@ -110,7 +110,7 @@ impl Crib {
         let indices = Indices { ranker, vectors, spellings: Arc::clone(&self.spellings) };
         let catalog = Arc::clone(&self.catalog);
         let crib = Self::assemble(catalog, indices, settings, self.plugins.clone());
-        // Token counts do not depend on settings, and counting is slow.
+        // The token counts are copied, because they do not depend on the settings and counting is slow.
         Self { definition_tokens: self.definition_tokens.clone(), ..crib }
     }
 
@@ -141,7 +141,7 @@ impl Crib {
         }
     }
 
-    /// The same crib with another token counter.
+    /// This crib, but with another token counter.
     #[must_use]
     pub fn with_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.plugins.counter = counter;
@@ -149,7 +149,7 @@ impl Crib {
         self
     }
 
-    /// The same crib with a ranker of your own in place of the one that the settings choose.
+    /// This crib, but with a ranker that you provide instead of the one that the settings choose.
     #[must_use]
     pub fn with_ranker(mut self, ranker: Arc<dyn CustomRanker>) -> Self {
         self.ranker = Arc::new(CheckedRanker(Arc::clone(&ranker)));
@@ -157,8 +157,8 @@ impl Crib {
         self
     }
 
-    /// Embeds the tools now instead of in the first search, and returns how much work that was: none if they
-    /// are embedded already or the ranker uses no vectors.
+    /// Embeds the tools now instead of in the first search, and returns how much work that was. There is no work if the
+    /// tools are already embedded or the ranker uses no vectors.
     pub fn prepare(&self) -> EmbeddingWork {
         if self.uses_vectors() {
             self.vectors.prepare(&self.catalog, &self.settings.limits)
@@ -183,20 +183,20 @@ impl Crib {
         &self.settings
     }
 
-    /// Records that a tool was loaded.
+    /// Records that a tool's schema was shown to the model.
     pub(crate) fn record(&self, conversation: &mut Conversation, tool: &Tool) {
         self.reveal(&mut conversation.ledger, &[tool.name()]);
     }
 
-    /// Records that one reply loaded these tools, best first, for a caller that keeps a ledger of its own.
-    /// Names that the catalog does not have are ignored.
+    /// Records in `ledger` that one reply loaded these tools, best first. This is for callers that keep their own
+    /// ledger. Names that are not in the catalog are ignored.
     pub fn reveal<N: AsRef<str>>(&self, ledger: &mut Ledger, names: &[N]) {
         let ids = names.iter().filter_map(|name| self.catalog.find(name.as_ref()));
         let mut tools: Vec<&Tool> = ids.map(|id| self.catalog.tool(id)).collect();
         if !self.settings.limits_revealed() {
             return tools.into_iter().for_each(|tool| ledger.reveal(tool));
         }
-        // If the number of shown tools is limited, the newest are shown, so the best is recorded last.
+        // If the number of shown tools is limited, the newest ones are shown, so the best tool is recorded last.
         tools.reverse();
         for tool in tools {
             ledger.renew(tool);
@@ -208,14 +208,15 @@ impl Crib {
         &*self.plugins.counter
     }
 
-    /// Tokens of each tool's definition, by position in the catalog. White space between JSON values does not
-    /// count, because clients do not send it.
+    /// The number of tokens in each tool's definition, by position in the catalog. White space between JSON values does
+    /// not count, because clients do not send it.
     pub fn definition_tokens(&self) -> &[usize] {
         let count = |tool: &Tool| self.counter().count(&compact(tool.definition()));
         self.definition_tokens.get_or_init(|| self.catalog.tools().iter().map(count).collect())
     }
 
-    /// Parses a query for this crib's ranker. A word names a server only if the server has tools in scope.
+    /// Parses a query for this crib's ranker. A word is taken as the name of a server only if that server has tools in
+    /// scope.
     pub fn parse(&self, text: &str, scope: &Scope) -> Query {
         let limits = &self.settings.limits;
         if !self.knows_operators() {
@@ -236,7 +237,7 @@ impl Crib {
         }
     }
 
-    /// Whether hits have a confidence, and replies a fit.
+    /// Whether the ranker provides a confidence for each hit, from which a reply's fit is decided.
     pub(crate) fn has_confidence(&self) -> bool {
         match &self.plugins.ranker {
             Some(ranker) => ranker.has_confidence(),
@@ -244,13 +245,13 @@ impl Crib {
         }
     }
 
-    /// The tools that match the words best. Every search starts from this list and may then drop tools; `eval`
-    /// measures the list itself.
-    pub fn rank(&self, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
+    /// The tools that match the words best. Every search starts from this list and may then drop tools from it. The
+    /// `eval` command measures the complete list.
+    pub fn rank(&self, words: &WordQuery, scope: &Scope, limit: usize) -> Vec<Hit> {
         self.ranking(words, scope, limit).hits
     }
 
-    pub(crate) fn ranking(&self, words: &Words, scope: &Scope, limit: usize) -> Ranking {
+    pub(crate) fn ranking(&self, words: &WordQuery, scope: &Scope, limit: usize) -> Ranking {
         let limit = match self.settings.rank.cap {
             0 => limit,
             cap => limit.min(cap),
@@ -270,14 +271,15 @@ impl Crib {
         }
     }
 
-    /// Decides whether these hits, sorted as [`rank`](Self::rank) returns them, answer the query, and why.
-    /// `None` if the ranker gives no confidence: the scores of other systems' rankers have not been calibrated.
+    /// Decides whether these hits, sorted as [`rank`](Self::rank) returns them, answer the query, and gives the reason.
+    /// Returns `None` if the ranker provides no confidence. The rankers of other systems provide none, because their
+    /// scores have not been calibrated.
     pub fn decide_fit(&self, ranked: &[Hit]) -> Option<FitDecision> {
         self.has_confidence().then(|| rank::decide_fit(ranked, self.settings.search.refuse))
     }
 
-    /// Every number behind a tool's rank; `None` for a tool that is not searched.
-    pub fn explain(&self, words: &Words, scope: &Scope, id: ToolId) -> Option<Explanation> {
+    /// Every number from which a tool's rank is computed, or `None` if searches do not cover the tool.
+    pub fn explain(&self, words: &WordQuery, scope: &Scope, id: ToolId) -> Option<Explanation> {
         let scope = self.searched(self.checked_scope(scope));
         scope.contains(id).then(|| {
             let explanation = self.ranker.explain(&self.rank_inputs(), words, &scope, id);
@@ -304,12 +306,14 @@ impl Crib {
         self.ranker.bytes() + self.vectors.bytes()
     }
 
-    /// The scope if it belongs to this catalog, else the empty scope: ids of another catalog mean other tools.
+    /// Returns the scope if it belongs to this catalog, and otherwise the empty scope, because the ids of another
+    /// catalog refer to different tools.
     pub(crate) fn checked_scope<'a>(&'a self, scope: &'a Scope) -> &'a Scope {
         if scope.is_of(&self.catalog) { scope } else { &self.empty_scope }
     }
 
-    /// The turn with a scope of this catalog, and with the context window if it is known.
+    /// The turn with two changes: a scope of another catalog is replaced by the empty scope, and a missing context
+    /// window is taken from the settings or derived from the model's name, if possible.
     pub(crate) fn checked_turn<'a>(&'a self, turn: &TurnContext<'a>) -> TurnContext<'a> {
         let context_window =
             turn.context_window.or_else(|| self.settings.context_window_for(turn.model));
@@ -327,7 +331,8 @@ impl Crib {
         })
     }
 
-    /// Changes whenever something changes that could affect what the model sees: catalog, settings or counter.
+    /// A value that changes whenever the catalog, the settings or the counter change, because each can affect what the
+    /// model sees.
     pub(crate) fn fingerprint(&self) -> (u64, &str) {
         (self.fingerprint, self.counter().label())
     }

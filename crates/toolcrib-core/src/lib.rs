@@ -1,8 +1,9 @@
 //! Tool search for agents, as a library.
 //!
-//! An agent with hundreds of tools pays for every schema on every turn. A [`Crib`] shows the model a short listing of the tools
-//! instead, finds tools that the model searches for, and provides their schemas then. This crate is pure: no I/O, no clock, no
-//! randomness. An agent loop needs two calls, [`Crib::disclose`] before the model and [`Crib::handle`] after it:
+//! An agent with hundreds of tools pays for every schema on every turn. A [`Crib`] shows the model a short listing of
+//! the tools instead. When the model searches for a tool, the crib finds it and provides its schema. This crate is
+//! pure: no I/O, no clock, no randomness. An agent loop needs two calls: [`Crib::disclose`] before each request to the
+//! model, and [`Crib::handle`] for each call that the model makes.
 //!
 //! ```
 #![doc = include_str!("../examples/agent.rs")]
@@ -21,7 +22,7 @@
 //!   [`rank::Explanation::vectors_missing`] says so.
 //! - `presets`: the presets of other systems, and reading those systems' configuration.
 
-// Pure: see clippy.toml.
+// This crate is pure, so it may not use the methods and types that clippy.toml disallows.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -64,10 +65,10 @@ pub use crib::Crib;
 pub use description_weakness::Weakness;
 pub use disclosure::Disclosure;
 pub use error::Error;
-pub use ingest::{Finding, IngestedTools, Origin, Problem, ingest, ingest_with_own_names};
+pub use ingest::{Finding, IngestedTools, ListSource, Problem, ingest, ingest_with_own_names};
 pub use limits::Limits;
 pub use preset::Preset;
-pub use query::{Query, Words};
+pub use query::{Query, WordQuery};
 pub use reply::Reply;
 pub use scope::Scope;
 pub use search::SearchRequest;
@@ -79,12 +80,12 @@ pub use tool::{DeferPolicy, DefinitionFormat, Fingerprint, Tool, ToolAnnotations
 pub use toolcrib_embed::EmbeddingModel;
 pub use turn_context::TurnContext;
 
-/// The page for harness authors, compiled and run with the tests.
+/// Compiles and runs the examples of the page for harness authors.
 #[cfg(all(doctest, feature = "vectors", feature = "presets"))]
 #[doc = include_str!("../../../docs/harness.md")]
 struct HarnessPage;
 
-/// The README of the package, compiled and run with the tests.
+/// Compiles and runs the examples of this package's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

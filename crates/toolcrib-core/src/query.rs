@@ -1,8 +1,9 @@
 //! Parses a query.
 //!
-//! `select:a,b` loads tools by name. Anything else is a query in words: `+word` is required, `-word` is excluded (only
-//! before a letter: `-85.9` is a number), `server:` restricts to a server that is in scope (`12:30` and `key:value` are
-//! words), and tools that contain a "quoted phrase" rank higher. An empty query browses.
+//! `select:a,b` loads tools by name. Anything else is a query in words. `+word` is required and `-word` is excluded;
+//! these operators apply only before a letter, so `-85.9` is a number. `server:github` or `github:word` restricts the
+//! search to a server that is in scope; otherwise text with a colon, such as `12:30` or `key:value`, is ordinary words.
+//! Tools that contain a "quoted phrase" rank higher. An empty query lists what is available.
 
 use crate::limits::Limits;
 use crate::text::words;
@@ -13,30 +14,30 @@ pub enum Query {
     /// Load the tools with these names.
     Select(Vec<String>),
     /// Rank tools by these words.
-    Words(Words),
+    Words(WordQuery),
     /// List what is available, without loading anything.
     Browse,
 }
 
 /// A query in words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct WordQuery {
     /// The text to rank by, without operators.
     pub text: String,
     /// Words that a tool must contain.
     pub must: Vec<String>,
     /// Words that a tool must not contain.
     pub must_not: Vec<String>,
-    /// Servers to search; empty for all.
+    /// Servers to search. If empty, all servers are searched.
     pub servers: Vec<String>,
-    /// Quoted phrases. A tool that contains one ranks higher; no tool is excluded for not containing one.
+    /// Quoted phrases. A tool that contains one ranks higher, but tools without it are not excluded.
     pub phrases: Vec<String>,
     /// Whether the query was too long and was truncated.
     pub cut: bool,
 }
 
-impl Words {
-    /// Plain words without operators, as `eval` uses them.
+impl WordQuery {
+    /// A query of plain words without operators, as `eval` uses it.
     pub fn plain(text: &str, limits: &Limits) -> Self {
         let kept = &text[..text.floor_char_boundary(limits.query_bytes)];
         Self { text: kept.to_owned(), cut: kept.len() < text.len(), ..Self::default() }
@@ -44,13 +45,14 @@ impl Words {
 }
 
 impl Query {
-    /// Parses a query without operators, only `select:` and words, for rankers that support no others.
+    /// Parses a query without operators, for rankers that do not support them. Only `select:` and plain words are
+    /// recognised.
     pub fn plain(text: &str, limits: &Limits) -> Self {
         let text = text.trim();
         if let Some(names) = selected(text) {
             return Self::Select(names);
         }
-        let words = Words::plain(text, limits);
+        let words = WordQuery::plain(text, limits);
         let says = words.text.contains(char::is_alphanumeric);
         if says { Self::Words(words) } else { Self::Browse }
     }
@@ -61,8 +63,8 @@ impl Query {
         if let Some(names) = selected(text) {
             return Self::Select(names);
         }
-        let plain = Words::plain(text, limits);
-        let mut words = Words { cut: plain.cut, ..Words::default() };
+        let plain = WordQuery::plain(text, limits);
+        let mut words = WordQuery { cut: plain.cut, ..WordQuery::default() };
         for token in tokens(&plain.text) {
             words.take(token, &is_server);
         }
@@ -73,7 +75,7 @@ impl Query {
     }
 }
 
-impl Words {
+impl WordQuery {
     fn take(&mut self, token: Token<'_>, is_server: &impl Fn(&str) -> bool) {
         match token {
             Token::Quoted(phrase) => {
@@ -150,7 +152,7 @@ mod tests {
         Query::parse(text, &Limits::default(), |name| name == "github")
     }
 
-    fn words(text: &str) -> Words {
+    fn words(text: &str) -> WordQuery {
         match parse(text) {
             Query::Words(words) => words,
             other => panic!("{text}: {other:?}"),
@@ -170,12 +172,12 @@ mod tests {
         let got = words("+issue create -gitlab at -85.9 and 12:30 key:value github:labels");
         assert_eq!(
             got,
-            Words {
+            WordQuery {
                 text: "issue create at -85.9 and 12:30 key:value labels".into(),
                 must: vec!["issue".into()],
                 must_not: vec!["gitlab".into()],
                 servers: vec!["github".into()],
-                ..Words::default()
+                ..WordQuery::default()
             }
         );
         assert_eq!(words("server:github list").servers, ["github"]);
@@ -200,8 +202,8 @@ mod tests {
     fn a_query_over_the_length_limit_is_truncated_and_marked() {
         let limits = Limits { query_bytes: 5, ..Limits::default() };
         for (text, cut) in [("abcd", false), ("abcde", false), ("abcdef", true)] {
-            assert_eq!(Words::plain(text, &limits).cut, cut);
-            assert!(Words::plain(text, &limits).text.len() <= 5);
+            assert_eq!(WordQuery::plain(text, &limits).cut, cut);
+            assert!(WordQuery::plain(text, &limits).text.len() <= 5);
         }
     }
 }

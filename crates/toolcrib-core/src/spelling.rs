@@ -1,12 +1,13 @@
-//! Resolves any spelling of a tool name to the tool.
+//! Resolves any spelling of a tool's name to the tool.
 //!
-//! Models write names as they last saw them: the wire name, `server/tool`, `server.tool`, quoted, in backticks,
-//! without the prefix, with `-` for `_`, in another case. A spelling is folded to its letters and digits and looked
-//! up. It resolves if exactly one tool in scope matches.
+//! Models write names as they last saw them: the wire name, `server/tool`, `server.tool`, quoted, in backticks, without
+//! the prefix, with `-` for `_`, or in another case. A spelling is reduced to its letters and digits and looked up. It
+//! resolves if exactly one tool in scope matches.
 //!
-//! Servers choose the names of their tools, so a loose spelling must not resolve to a server that it does not name:
-//! the boundary between server and tool must be a boundary between two words of the spelling (`files_read` is not
-//! `file__s_read`), and a spelling that begins with the name of a server matches only tools of that server.
+//! Servers choose the names of their tools, so an inexact spelling must not resolve to a tool of a server that it does
+//! not name. There are two rules. First, the boundary between server and tool must be a boundary between two words of
+//! the spelling, so `files_read` does not resolve to `file__s_read`. Second, a spelling that begins with the name of a
+//! server matches only tools of that server.
 
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -24,7 +25,7 @@ use crate::wire_name;
 pub(crate) enum Resolution {
     /// Exactly one tool.
     One(ToolId, SpellingMatch),
-    /// Several tools that match equally well, sorted by id.
+    /// Several tools, which match equally well, sorted by id.
     Several(Vec<ToolId>),
     /// No tool.
     Nothing,
@@ -33,15 +34,15 @@ pub(crate) enum Resolution {
 /// How a spelling matches the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpellingMatch {
-    /// It is exactly the name.
+    /// The spelling is exactly the name.
     Exact,
-    /// It is the full name in another spelling.
+    /// The spelling is another way to write the full name.
     FullName,
-    /// It is the name without its prefix.
+    /// The spelling is the name without its prefix.
     WithoutPrefix,
 }
 
-/// Hashes of folded names, sorted, so that a lookup is a binary search. Takes 16 bytes per name.
+/// Sorted hashes of folded names, so that a lookup is a binary search. Each name takes 16 bytes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spellings {
     whole: Vec<(u64, ToolId)>,
@@ -55,7 +56,7 @@ impl Spellings {
             let tool = catalog.tool(id);
             let folded = fold_to_alphanumeric(tool.name());
             if let Some(server) = tool.server() {
-                // `server/tool`, also for a name that has no server prefix.
+                // The tool can also be called `server/tool`, even if its name has no server prefix.
                 spellings
                     .whole
                     .push((hash(&format!("{}{folded}", fold_to_alphanumeric(server))), id));
@@ -65,7 +66,7 @@ impl Spellings {
                         .push((hash(&fold_to_alphanumeric(tool.name_without_server())), id));
                 }
             }
-            let wire = wire_name::of_full(tool.name());
+            let wire = wire_name::for_full_name(tool.name());
             if wire != tool.name() {
                 spellings.whole.push((hash(&fold_to_alphanumeric(&wire)), id));
             }
@@ -81,7 +82,7 @@ impl Spellings {
         spellings
     }
 
-    /// Resolves a spelling within the scope. `unlisted` are servers whose tools are not known yet.
+    /// Resolves a spelling to a tool in scope. `unlisted` has the names of servers whose tools are not known yet.
     pub(crate) fn resolve(
         &self,
         catalog: &Catalog,
@@ -100,7 +101,7 @@ impl Spellings {
         if spelled.folded.is_empty() {
             return Resolution::Nothing;
         }
-        // Clients add prefixes, as in `mcp__github__create_issue`; they are ignored.
+        // Some clients add the prefix `mcp`, as in `mcp__github__create_issue`. It is ignored.
         let bare = spelled.without("mcp");
         let mut named = spelled.servers(catalog, scope, unlisted);
         named.extend(bare.iter().flat_map(|bare| bare.servers(catalog, scope, unlisted)));
@@ -112,7 +113,7 @@ impl Spellings {
         {
             let find = |spelled: &FoldedSpelling| {
                 let mut found = lookup(list, hash(&spelled.folded), scope);
-                // Hashes may collide, even intentionally, so the names are compared too.
+                // Hashes may collide, even intentionally, so the names themselves are also compared.
                 found.retain(|id| {
                     let tool = catalog.tool(*id);
                     meant(tool) && matches_name(tool, spelled, how)
@@ -146,7 +147,7 @@ fn lookup(list: &[(u64, ToolId)], key: u64, scope: &Scope) -> Vec<ToolId> {
         .collect()
 }
 
-/// The letters and digits of a spelling, and where its words end.
+/// The letters and digits of a spelling, and the positions where its words end.
 struct FoldedSpelling {
     folded: String,
     ends: Vec<usize>,
@@ -162,20 +163,20 @@ impl FoldedSpelling {
         Self { folded, ends }
     }
 
-    /// The spelling without its first word, if that is `first`.
+    /// The spelling without `first` at its beginning. Returns `None` if it does not begin with `first`.
     fn without(&self, first: &str) -> Option<Self> {
         let rest = self.folded.strip_prefix(first)?;
         let ends = self.ends.iter().filter_map(|end| end.checked_sub(first.len()));
         Some(Self { folded: rest.to_owned(), ends: ends.filter(|end| *end > 0).collect() })
     }
 
-    /// Whether server and tool name may be separated at `at`: only between two words. A spelling without separators may
-    /// be split anywhere.
+    /// Whether the boundary between server and tool may be at position `at`. It must be between two words. A spelling
+    /// without separators may be split anywhere.
     fn may_split_at(&self, at: usize) -> bool {
         at == 0 || self.ends.len() <= 1 || self.ends.contains(&at)
     }
 
-    /// Whether it begins with `name` as entire words, and continues after it.
+    /// Whether the spelling begins with `name`, ending at a word boundary, and has more text after it.
     fn begins_with(&self, name: &str) -> bool {
         !name.is_empty()
             && name.len() < self.folded.len()
@@ -183,7 +184,8 @@ impl FoldedSpelling {
             && self.ends.contains(&name.len())
     }
 
-    /// The servers in scope for which the spelling begins with the server's name or with the prefix of its tools.
+    /// The servers in scope that the spelling names, because it begins with the server's name or with the prefix of its
+    /// tools.
     fn servers<'c>(
         &self,
         catalog: &'c Catalog,
@@ -205,7 +207,7 @@ impl FoldedSpelling {
     }
 }
 
-/// Whether the tool's name really matches the spelling.
+/// Whether the tool's name really matches the spelling, and not only its hash.
 fn matches_name(tool: &Tool, spelled: &FoldedSpelling, how: SpellingMatch) -> bool {
     let (name, folded) = (fold_to_alphanumeric(tool.name()), &*spelled.folded);
     if how == SpellingMatch::WithoutPrefix {
@@ -221,11 +223,11 @@ fn matches_name(tool: &Tool, spelled: &FoldedSpelling, how: SpellingMatch) -> bo
         || server.is_some_and(|server| {
             spelled.may_split_at(server.len()) && spelled.may_split_at(server.len() + prefix)
         })
-        || matches!(wire_name::of_full(tool.name()), Cow::Owned(wire) if fold_to_alphanumeric(&wire) == folded)
+        || matches!(wire_name::for_full_name(tool.name()), Cow::Owned(wire) if fold_to_alphanumeric(&wire) == folded)
 }
 
-/// Folds a name to its letters and digits. Word boundaries are dropped, because names such as `GitHub` are spelled both
-/// ways.
+/// Reduces a name to its letters and digits in lower case. Word boundaries are dropped, because names such as `GitHub`
+/// may be written as one word or as two.
 pub(crate) fn fold_to_alphanumeric(name: &str) -> String {
     let mut squashed = String::new();
     words::each(name, &mut |word| squashed.push_str(word));
@@ -238,7 +240,7 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// What remains of a name after each `__`, `.`, `/` and `:`.
+/// The rest of a name after each `__`, `.`, `/` and `:`.
 fn tails(name: &str) -> impl Iterator<Item = &str> {
     ["__", ".", "/", ":"]
         .into_iter()
@@ -274,8 +276,8 @@ pub(crate) fn trim_quotes(spelling: &str) -> &str {
     })
 }
 
-/// Minimum similarity, from 0 to 100, of a name that is suggested in place of a missing one. The minimum is high enough
-/// that a model may try the suggestion.
+/// Minimum similarity, from 0 to 100, of a name that is suggested in place of a missing one. It is high enough that it
+/// makes sense for a model to try the suggestion.
 pub(crate) const SUGGESTION_SIMILARITY: u32 = 35;
 
 /// Maximum number of names that are suggested in place of a missing one.
@@ -301,7 +303,8 @@ pub(crate) fn similar_names<'a>(
         })
         .collect();
     scored.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
-    // Names far behind the best are dropped: a common prefix alone makes any two names somewhat similar.
+    // Names that are much less similar than the best one are dropped, because a common prefix alone makes any two names
+    // somewhat similar.
     let best = scored.first().map_or(0, |(similarity, _)| *similarity);
     scored.retain(|(similarity, _)| 10 * similarity >= 6 * best);
     scored.truncate(MAX_SUGGESTIONS);
@@ -310,8 +313,8 @@ pub(crate) fn similar_names<'a>(
 
 /// The Dice coefficient of the letter pairs of two names, from 0 to 100. It tolerates typos and reordered words.
 ///
-/// Rejected: `strsim::sorensen_dice`, the same measure. It counts pairs in a hash map and took 2.1 to 2.9 times as long
-/// over 6,066 names.
+/// Rejected: `strsim::sorensen_dice`, which computes the same measure. It counts pairs in a hash map and took 2.1 to
+/// 2.9 times as long on 6,066 names.
 pub(crate) fn bigram_similarity(a: &str, b: &str) -> u32 {
     let pairs = |text: &str| {
         let mut pairs: Vec<[u8; 2]> =

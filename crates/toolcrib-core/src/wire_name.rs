@@ -1,9 +1,12 @@
-//! How the wire name of a tool is made: a name that every provider accepts, unique for each pair of server and tool.
+//! How the wire name of a tool is made. It is a name that every provider accepts, unique for each pair of server and
+//! tool.
 //!
-//! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. A pair that fits becomes `server__tool`;
-//! any other becomes a readable slug with 80 bits of a hash, `slug_h<16 chars>`. Rejected: joining with a separator
-//! alone, which is not injective (`a_`+`b` and `a`+`_b`), and numbering collisions, which depends on which server
-//! connected first. A wire name depends only on the pair.
+//! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. If a pair fits this form, its wire name
+//! is `server__tool`. Otherwise it is a readable slug with 80 bits of a hash, `slug_h<16 chars>`. A wire name depends
+//! only on the pair.
+//!
+//! Two alternatives were rejected. Joining with a separator alone is not injective (`a_`+`b` and `a`+`_b`). If
+//! collisions were numbered, the names would depend on which server connected first.
 
 use std::borrow::Cow;
 
@@ -13,11 +16,12 @@ use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 /// Maximum length of a name that every provider accepts, in bytes.
 pub const MAX_WIRE_NAME: usize = 64;
 
-/// The default names of our own tools, and the names of providers' built-in tools. No other tool may have one of them.
+/// The default names of our own tools, and the names of providers' built-in tools. No other tool may have one of these
+/// names.
 pub const RESERVED: [&str; 6] =
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
 
-/// Whether no tool may have this name, compared case-insensitively. If our own tools do not have their default names,
+/// Whether this name is in [`RESERVED`], compared case-insensitively. If our own tools do not have their default names,
 /// use [`OwnNames::is_reserved`](crate::disclosure::OwnNames::is_reserved) instead.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name))
@@ -30,16 +34,16 @@ pub fn is_valid(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
-/// Returns the wire name of a server's tool. The function is deterministic and injective over pairs.
+/// Returns the wire name of a server's tool. It depends only on the pair, and different pairs have different names.
 ///
 /// ```
 /// use toolcrib_core::wire_name;
-/// assert_eq!(wire_name::of("github", "create_issue"), "github__create_issue");
-/// assert_ne!(wire_name::of("a_", "b"), wire_name::of("a", "_b"));
+/// assert_eq!(wire_name::for_tool("github", "create_issue"), "github__create_issue");
+/// assert_ne!(wire_name::for_tool("a_", "b"), wire_name::for_tool("a", "_b"));
 /// ```
-pub fn of(server: &str, tool: &str) -> String {
+pub fn for_tool(server: &str, tool: &str) -> String {
     let joined = if server.is_empty() { tool.to_owned() } else { format!("{server}__{tool}") };
-    // The first `__` must be the separator; otherwise two pairs could have the same name.
+    // The first `__` in the name must be the separator. Otherwise two different pairs could have the same name.
     let splits_once = if server.is_empty() {
         !tool.contains("__")
     } else {
@@ -48,15 +52,15 @@ pub fn of(server: &str, tool: &str) -> String {
     if splits_once && is_plain(&joined) { joined } else { hashed(&joined, &[server, tool]) }
 }
 
-/// Returns the wire name of a tool whose server has no prefix: the tool's own name, unless a tool of a server with one
-/// of these prefixes could have that name. In that case the wire name has a hash, whether or not such a tool exists.
+/// Returns the wire name of a tool whose server has no prefix. It is the tool's own name, unless a tool of a server with
+/// one of these prefixes could have the same name. In that case the wire name has a hash, even if no such tool exists.
 ///
 /// ```
 /// use toolcrib_core::wire_name;
-/// assert_eq!(wire_name::unprefixed("read", ["github"]), "read");
-/// assert_ne!(wire_name::unprefixed("github__read", ["github"]), "github__read");
+/// assert_eq!(wire_name::for_unprefixed_tool("read", ["github"]), "read");
+/// assert_ne!(wire_name::for_unprefixed_tool("github__read", ["github"]), "github__read");
 /// ```
-pub fn unprefixed<'n, 'p>(
+pub fn for_unprefixed_tool<'n, 'p>(
     tool: &'n str,
     prefixes: impl IntoIterator<Item = &'p str>,
 ) -> Cow<'n, str> {
@@ -69,17 +73,19 @@ pub fn unprefixed<'n, 'p>(
     }
 }
 
-/// Returns the wire name with a hash, even for a pair that would not need one. Used if another tool has the plain name.
-pub fn distinct(server: &str, tool: &str) -> String {
+/// Returns the wire name with a hash, even for a pair that would not need one. This is used if another tool already has
+/// the plain name.
+pub fn with_hash(server: &str, tool: &str) -> String {
     hashed(&format!("{server}__{tool}"), &[server, tool])
 }
 
-/// Returns the wire name of a tool whose full name is fixed: the name itself if it is valid.
-pub fn of_full(name: &str) -> Cow<'_, str> {
+/// Returns the wire name of a tool whose full name is already fixed. It is the name itself, unless that is invalid,
+/// reserved or looks like a hashed name.
+pub fn for_full_name(name: &str) -> Cow<'_, str> {
     if is_plain(name) { Cow::Borrowed(name) } else { Cow::Owned(hashed(name, &[name])) }
 }
 
-/// Whether a name is valid, not reserved, and not of the form that only [`hashed`] may produce.
+/// Whether a name is valid, not reserved, and not of the form that only [`hashed`] may return.
 fn is_plain(name: &str) -> bool {
     is_valid(name) && !is_reserved(name) && !looks_hashed(name)
 }
@@ -98,7 +104,7 @@ fn looks_hashed(name: &str) -> bool {
 fn hashed(readable: &str, parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
-        // The length distinguishes ("ab", "c") from ("a", "bc").
+        // The length is hashed as well, to distinguish ("ab", "c") from ("a", "bc").
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -110,7 +116,7 @@ fn hashed(readable: &str, parts: &[&str]) -> String {
     let slug = slug.trim_matches('_');
     let first = if slug.starts_with(|c: char| c.is_ascii_alphabetic()) { "" } else { "t" };
     let mut name = format!("{first}{slug}_h");
-    // Five bits per character: RFC 4648 base 32 in lower case.
+    // The hash is written in the base 32 of RFC 4648, in lower case, with five bits per character.
     let bits = hasher.finalize();
     let bits = bits.as_bytes()[..10].iter().fold(0u128, |acc, byte| (acc << 8) | u128::from(*byte));
     for i in (0..HASH_CHARS).rev() {
@@ -126,28 +132,32 @@ mod tests {
 
     #[test]
     fn valid_pairs_stay_readable() {
-        assert_eq!(of("github", "create_issue"), "github__create_issue");
-        assert_eq!(of("", "read_file"), "read_file");
-        assert_eq!(of("a", "_b"), "a___b");
+        assert_eq!(for_tool("github", "create_issue"), "github__create_issue");
+        assert_eq!(for_tool("", "read_file"), "read_file");
+        assert_eq!(for_tool("a", "_b"), "a___b");
     }
 
     #[test]
     fn names_that_providers_reject_become_a_slug_with_a_hash() {
-        let name = of("TheClique", "Songkick concert");
+        let name = for_tool("TheClique", "Songkick concert");
         assert!(name.starts_with("TheClique__Songkick_concert_h"), "{name}");
         assert!(is_valid(&name));
-        let long = of("server", &"x".repeat(500));
+        let long = for_tool("server", &"x".repeat(500));
         assert_eq!(long.len(), MAX_WIRE_NAME - 1);
-        assert!(is_valid(&of("1password", "get")) && is_valid(&of("名前", "検索")));
+        assert!(is_valid(&for_tool("1password", "get")) && is_valid(&for_tool("名前", "検索")));
     }
 
     #[test]
     fn no_tool_can_get_a_reserved_or_a_hashed_name() {
         for reserved in RESERVED {
-            assert_ne!(of("", reserved), reserved);
-            assert_ne!(of_full(reserved), reserved);
+            assert_ne!(for_tool("", reserved), reserved);
+            assert_ne!(for_full_name(reserved), reserved);
         }
-        let forged = of("a", "b c");
-        assert_ne!(of("", &forged), forged, "a stranger cannot pick another tool's hashed name");
+        let forged = for_tool("a", "b c");
+        assert_ne!(
+            for_tool("", &forged),
+            forged,
+            "a stranger cannot pick another tool's hashed name"
+        );
     }
 }

@@ -16,7 +16,7 @@ use toolcrib_core::{CallOutcome, Conversation, Ledger, Reply};
 
 use crate::budget::ResponseBudget;
 use crate::call_ids::{CallIdGenerator, GeneratedId};
-use crate::fingerprint::{Fingerprint, FingerprintBuilder};
+use crate::fingerprint::{FingerprintBuilder, SegmentFingerprint};
 use crate::hidden_rounds::{HiddenAnswer, ReferencedTool};
 use crate::limits::{PART_BYTES, ResponseLimits};
 use crate::mode::{MAX_REFERENCES, Mode, ReferenceKind};
@@ -34,7 +34,7 @@ pub(crate) enum CallRoute {
 /// The decision about a call that was held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResolvedCall {
-    /// The client gets this call.
+    /// The call is forwarded to the client with this name and these arguments.
     Forward {
         /// The tool's real name.
         name: String,
@@ -50,28 +50,27 @@ pub(crate) enum ResolvedCall {
 pub(crate) struct CallRouter {
     toolset: Arc<Toolset>,
     conversation: Conversation,
-    /// Tools that were shown before this turn.
+    /// Tools whose definitions the model was shown before this turn.
     revealed_before: Vec<String>,
-    /// Tools that were shown in this turn.
+    /// Tools whose definitions the model was shown in this turn.
     revealed: Vec<String>,
     /// Tools whose calls were forwarded although their schemas had not been shown.
     unseen_calls: Vec<String>,
-    /// Answers of this round.
+    /// Answers to the hidden calls of this round.
     answers: Vec<HiddenAnswer>,
-    /// A fingerprint of what the client saw.
+    /// The fingerprint of the text and calls that the client received in this turn.
     fingerprint: Box<FingerprintBuilder>,
     /// The number of calls in this round so far.
     calls: usize,
     /// The ids of the calls that were forwarded.
     forwarded_ids: Vec<Option<String>>,
-    /// For each forwarded call without an id, the one that was generated for it.
+    /// For each call in `forwarded_ids`, the id that was generated for it, if it needed one.
     generated_ids: Vec<Option<String>>,
-    /// Generates ids for calls without one; `None` if the API needs no ids.
+    /// Generates ids for calls that have none. `None` if the API does not require ids.
     id_generator: Option<CallIdGenerator>,
     /// Whether what the client saw differs from what the upstream sent.
     is_altered: bool,
     searches: usize,
-    /// Counts the memory that the turn takes.
     pub(crate) budget: ResponseBudget,
 }
 
@@ -138,7 +137,7 @@ impl CallRouter {
         self.forward(id, generated, name, arguments);
     }
 
-    /// Generates an id for a call that needs one and has none.
+    /// Generates an id for a call that arrived without one, if the API requires ids.
     fn generate_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
         let generator = self.id_generator.as_mut().filter(|_| given.is_none())?;
         Some(generator.generate(name))
@@ -158,8 +157,9 @@ impl CallRouter {
         self.note_unseen_call(name);
     }
 
-    /// Records a call of a tool whose schema had not been shown. Without this, it would look in the next request as if
-    /// a record had been lost, and the tool would be loaded again, which changes the prefix of the prompt.
+    /// Records a call of a tool whose schema the model had not been shown. Without this entry, the next request would
+    /// look as if a record had been lost. The tool would then be loaded again, which would change the prefix of the
+    /// prompt.
     fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
         let shown =
@@ -171,7 +171,7 @@ impl CallRouter {
         }
     }
 
-    /// Records text that the client got.
+    /// Adds text that was forwarded to the client to the fingerprint.
     pub(crate) fn note_text(&mut self, text: &str) {
         self.fingerprint.text(text);
     }
@@ -195,7 +195,7 @@ impl CallRouter {
         self.revealed_before.contains(name) || self.revealed.contains(name)
     }
 
-    /// Whether the provider runs the search, and not Toolcrib.
+    /// Whether the provider runs the searches, instead of Toolcrib.
     pub(crate) fn is_hosted_search(&self) -> bool {
         matches!(self.toolset.mode(), Mode::Hosted(_))
     }
@@ -228,7 +228,8 @@ impl CallRouter {
                 let answer = HiddenAnswer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().limits_revealed() {
-                    // The tool that was loaded last is kept longest, so the best hit must be the last.
+                    // The number of loaded tools is limited, and the tool that was loaded last is kept longest. So the
+                    // best hit must come last.
                     loaded.reverse();
                 }
                 self.note_found_tools(loaded);
@@ -243,7 +244,8 @@ impl CallRouter {
                     refused: true,
                     references: Vec::new(),
                 };
-                // The refusal shows the schema, so the next `tools` must include the tool.
+                // The refusal shows the model the tool's schema, so the `tools` of the next request must include this
+                // tool.
                 let shows = refusal.input_schema.is_some() && toolset.mode().grows();
                 self.note_found_tools(refusal.tool.filter(|_| shows).into_iter().collect());
                 answer
@@ -264,7 +266,7 @@ impl CallRouter {
                     .is_deferred(name)
                     .then(|| ReferencedTool { name: name.clone(), definition })
             };
-            // A second `additional_tools` item with the same tool would be rejected.
+            // The provider rejects an `additional_tools` item with a tool that was already loaded.
             let fresh =
                 |name: &&String| kind != ReferenceKind::AdditionalTools || !self.was_revealed(name);
             references
@@ -307,7 +309,7 @@ impl CallRouter {
         self.is_altered
     }
 
-    pub(crate) fn fingerprint(&self) -> Fingerprint {
+    pub(crate) fn fingerprint(&self) -> SegmentFingerprint {
         self.fingerprint.finish()
     }
 

@@ -1,9 +1,11 @@
 //! Fingerprints, by which a turn of the model is recognised in the client's next request.
 //!
-//! Clients change white space, cache markers and the formatting of arguments between requests, so none of that is
-//! part of a fingerprint. A fingerprint has two hashes, because some clients change ids as well. The strict hash
-//! includes the ids of calls; it includes arguments, in canonical form, only if a call has no unique id. The loose hash
-//! includes names and arguments but no ids, for clients that invent or rewrite ids.
+//! Clients change white space, cache markers and the formatting of arguments between requests, so none of that is part
+//! of a fingerprint.
+//!
+//! Some clients change ids as well, so a fingerprint has two hashes. The strict hash includes the ids of calls. It also
+//! includes the arguments of calls that have no unique id, in canonical form. The loose hash includes names and
+//! arguments but no ids. It is for clients that invent or rewrite ids.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,15 +13,16 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// Minimum length of a unique id. Some servers only number their calls: `call_0`.
+/// Minimum length of an id that counts as unique. Shorter ids, such as `call_0`, may only number the calls of one
+/// response.
 const MIN_UNIQUE_ID_LENGTH: usize = 12;
 
-/// The fingerprint of a segment of the history, independent of its formatting.
+/// The fingerprint of a segment of the history. It does not depend on the segment's formatting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+pub(crate) struct SegmentFingerprint {
     /// The hash with ids.
     pub(crate) strict: [u8; 32],
-    /// The hash without ids. Equal to the strict one if there are no ids.
+    /// The hash without ids. Equal to the strict hash if there are no ids.
     pub(crate) loose: [u8; 32],
     pub(crate) has_unique_id: bool,
 }
@@ -34,7 +37,7 @@ pub(crate) struct FingerprintBuilder {
 }
 
 impl FingerprintBuilder {
-    /// Adds text. White space, and how the text is divided into parts, make no difference.
+    /// Adds text. White space is ignored, and so is how the text is divided into parts.
     pub(crate) fn text(&mut self, text: &str) {
         for word in text.split_whitespace() {
             self.text.update(word.as_bytes());
@@ -46,7 +49,7 @@ impl FingerprintBuilder {
         let id = id.unwrap_or_default();
         let is_unique = is_unique(id, name);
         self.has_unique_id |= is_unique;
-        // A result has no arguments.
+        // Tool results are added without arguments.
         let arguments = if arguments.is_empty() { [0; 32] } else { hash_canonical(arguments) };
         add(&mut self.calls, &[id, name]);
         if !is_unique {
@@ -57,8 +60,8 @@ impl FingerprintBuilder {
     }
 
     /// Returns the fingerprint of what was added so far.
-    pub(crate) fn finish(&self) -> Fingerprint {
-        Fingerprint {
+    pub(crate) fn finish(&self) -> SegmentFingerprint {
+        SegmentFingerprint {
             strict: self.with_calls(&self.calls),
             loose: self.with_calls(&self.calls_without_ids),
             has_unique_id: self.has_unique_id,
@@ -80,8 +83,8 @@ fn add(hasher: &mut blake3::Hasher, parts: &[&str]) {
     }
 }
 
-/// Whether an id is probably unique, judging by its length. If an id ends with a running number, neither the number
-/// nor the tool's name counts towards the length: `functions.bash:0` is not unique.
+/// Whether an id is probably unique, judging by its length. If an id ends with a running number, neither the number nor
+/// the tool's name counts towards the length. So `functions.bash:0` is not unique.
 fn is_unique(id: &str, name: &str) -> bool {
     let bare = id.trim_end_matches(|c: char| c.is_ascii_digit());
     if bare.len() == id.len() || !bare.ends_with([':', '_', '-', '.', '#']) {
@@ -91,10 +94,10 @@ fn is_unique(id: &str, name: &str) -> bool {
     bare.len() - name >= MIN_UNIQUE_ID_LENGTH
 }
 
-/// Hashes JSON so that white space, the order of keys and the notation of strings and numbers make no difference.
-/// Numbers are parsed as floats, as in JavaScript. Text that is not JSON is hashed unchanged.
+/// Hashes JSON in a canonical form: white space, the order of keys and the notation of strings and numbers make no
+/// difference. Numbers are parsed as floats, as in JavaScript. Text that is not JSON is hashed unchanged.
 ///
-/// This is done for every call in the history of every request, so no tree of owned values is built.
+/// This is done for every call in the history of every request. To be fast, it does not build a tree of owned values.
 fn hash_canonical(text: &str) -> [u8; 32] {
     // Hashing one buffer is faster than hashing many small pieces.
     let mut out = Vec::with_capacity(text.len() + text.len() / 2);
@@ -127,14 +130,14 @@ enum JsonNode<'a> {
 }
 
 impl JsonNode<'_> {
-    /// Writes the value, preceded by its kind and, if it has one, its length, so that different values never give the
-    /// same bytes.
+    /// Writes the value after its kind and, for values that have a length, its length. So different values never give
+    /// the same bytes.
     fn write(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.push(b'n'),
             Self::Bool(value) => out.push(if *value { b't' } else { b'f' }),
             Self::Number(number) => {
-                // JavaScript clients write `-0` as `0`.
+                // JavaScript clients write `-0` as `0`, so the two must give the same hash.
                 let number = if *number == 0.0 { 0.0 } else { *number };
                 put(out, b'0', &number.to_le_bytes());
             }
@@ -146,7 +149,7 @@ impl JsonNode<'_> {
                 }
             }
             Self::Object(fields) => {
-                // If a key occurs twice, the last one counts, as in JavaScript.
+                // If a key occurs twice, the last occurrence counts, as in JavaScript.
                 fields.reverse();
                 fields.sort_by(|(one, _), (other, _)| one.cmp(other));
                 fields.dedup_by(|(later, _), (kept, _)| later == kept);

@@ -1,27 +1,26 @@
 //! The history of a request, divided into segments by speaker.
 //!
-//! Each API's reader adds the entries of a history in order. Consecutive entries of one speaker form a segment, so a
-//! segment of the model is one of its turns as the client sends it back.
+//! Each API's reader adds the entries of a history in order. Consecutive entries of one speaker form a segment. So each
+//! segment of the model is one turn of the model, in the version that the client sends back.
 
 use std::ops::Range;
 
-use crate::fingerprint::{Fingerprint, FingerprintBuilder};
+use crate::fingerprint::{FingerprintBuilder, SegmentFingerprint};
 
 /// Who wrote an entry of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
-    /// The client: user messages, tool results, system messages.
+    /// The client, which sends user messages, tool results and system messages.
     Client,
-    /// The model.
     Model,
 }
 
 /// One entry of the history: a message, or an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HistoryEntry {
-    /// The entry is this range of the body.
+    /// The entry is this byte range of the body.
     InBody(Range<usize>),
-    /// The full form of an entry that the body contains in a short form.
+    /// The entry has a short form in the body. This is its full form, as JSON text.
     Expanded(String),
 }
 
@@ -31,15 +30,15 @@ pub(crate) struct Segment {
     pub(crate) speaker: Speaker,
     pub(crate) entries: Vec<HistoryEntry>,
     /// A fingerprint of the content, independent of its formatting.
-    pub(crate) fingerprint: Fingerprint,
-    /// The names of the tools that are called.
+    pub(crate) fingerprint: SegmentFingerprint,
+    /// The names of the tools that are called in this segment.
     pub(crate) calls: Vec<String>,
-    /// The ids of these calls.
+    /// The ids of the calls, in the order of `calls`.
     pub(crate) call_ids: Vec<Option<String>>,
 }
 
 impl Segment {
-    /// The memory that the segment takes in addition to the text of the body, in bytes.
+    /// Returns the memory that the segment takes in addition to the text of the body, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let names = self.calls.iter().map(|name| size_of::<String>() + name.len());
         let ids = self.call_ids.iter().flatten().map(|id| size_of::<String>() + id.len());
@@ -64,7 +63,7 @@ impl SegmentBuilder {
         Self { speaker, entries: Vec::new(), fingerprint, calls: Vec::new(), call_ids: Vec::new() }
     }
 
-    /// Adds a call.
+    /// Adds a call of the model.
     pub(crate) fn call(&mut self, id: Option<String>, name: String, arguments: &str) {
         let id = id.filter(|id| !id.is_empty());
         self.fingerprint.call(id.as_deref(), &name, arguments);
@@ -74,13 +73,13 @@ impl SegmentBuilder {
 
     fn finish(self) -> Segment {
         let Self { speaker, mut entries, fingerprint, calls, call_ids } = self;
-        // Most segments have one entry, and a conversation may have many segments.
+        // This saves memory: a conversation may have many segments, and most of them have only one entry.
         entries.shrink_to_fit();
         Segment { speaker, entries, fingerprint: fingerprint.finish(), calls, call_ids }
     }
 }
 
-/// The history of a request after it was read.
+/// The parsed history of a request.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedHistory {
     pub(crate) segments: Vec<Segment>,

@@ -1,7 +1,8 @@
 //! Reads the body of a request.
 //!
-//! A body is parsed only once: parsing a hundred kilobytes of tools is most of the work before a request is sent. The
-//! same pass removes the tools that the caller may not see. All later steps use the positions that were found here.
+//! A body is parsed only once, because parsing a hundred kilobytes of tools is most of the work before a request is
+//! sent. The same pass removes the tools that the caller may not see. All later steps use the positions that were found
+//! here.
 
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use crate::dialects;
 use crate::limits::MAX_VALUES;
 use crate::passthrough::{PassthroughReason, RequestFacts, Unreadable, decide_passthrough};
 use crate::request::{ClientDeferral, PreviousResponse, Request, model_in_path};
-use crate::scope::{self, Changes, ScopeViolation, ToolFilter};
+use crate::scope::{self, BodyChanges, ScopeViolation, ToolFilter};
 use crate::splice::{Edits, range_of};
 use crate::tool_list;
 
@@ -23,18 +24,18 @@ pub type ReadResult = Result<Request, PassthroughBody>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassthroughBody {
-    /// Why it is not rewritten.
+    /// Why the body is not rewritten.
     pub reason: PassthroughReason,
-    /// The body.
+    /// The body to send.
     pub body: Vec<u8>,
     /// The requested model, if it could be read.
     pub model: Option<String>,
-    /// The range of the model's name.
+    /// The range of the model's name in the body.
     pub(crate) model_range: Option<Range<usize>>,
 }
 
 impl PassthroughBody {
-    /// Replaces the model's name, if the body has it.
+    /// Replaces the model's name, if the body contains one.
     pub fn set_model(&mut self, model: &str) {
         let Some(range) = self.model_range.take() else { return };
         let new = json::quote(model).into_bytes();
@@ -44,8 +45,8 @@ impl PassthroughBody {
 }
 
 impl Request {
-    /// Reads a body. `target` is the path and query of the request: in some APIs, it names the model and the kind of
-    /// response.
+    /// Reads a body. `target` is the path and query of the request. In some APIs, the path names the model and the kind
+    /// of response.
     pub fn read(api: Api, target: &str, body: Vec<u8>) -> ReadResult {
         let text = match String::from_utf8(body) {
             Ok(text) => text,
@@ -63,7 +64,7 @@ impl Request {
     }
 
     /// Reads a body and removes the tools that are outside the caller's scope, according to `visible`. Returns an error
-    /// if the body could carry a tool past the scope, or if its response could not be checked.
+    /// if the body could contain a tool that this does not remove, or if the response could not be checked.
     pub fn read_in_scope(
         api: Api,
         target: &str,
@@ -75,10 +76,10 @@ impl Request {
             return Err(ScopeViolation::TooManyValues);
         }
         let body = parse(&text).ok_or(ScopeViolation::NotAnObject)?;
-        let Changes { tools, others } = scope::narrow(api, &text, &body, visible)?;
+        let BodyChanges { tools, others } = scope::narrow(api, &text, &body, visible)?;
         scope::check_form(api, &body)?;
         if !others.is_empty() {
-            // Rare: fields other than the tools change as well, so the new body is parsed again.
+            // In rare cases, fields other than the tools change as well. The new body is then parsed again.
             let tools = tools.into_iter().map(|(key, new)| (key, Some(new)));
             let all: Vec<(&str, Option<String>)> = others.into_iter().chain(tools).collect();
             let reading = Self::read(api, target, body.with(&all).into_bytes());
@@ -93,7 +94,7 @@ impl Request {
     }
 }
 
-/// Rejects a request whose response could not be checked for a caller with a limited scope.
+/// Returns an error for a request whose response could not be checked. This is used for callers with a limited scope.
 fn require_checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeViolation> {
     match reading.as_ref().map_err(|unread| unread.reason) {
         Err(PassthroughReason::JsonArrayStream) => Err(ScopeViolation::JsonArrayStream),
@@ -106,7 +107,7 @@ fn require_checkable(api: Api, reading: ReadResult) -> Result<ReadResult, ScopeV
     }
 }
 
-/// The parts that were read from a text. All ranges refer to that text.
+/// The parts that were read from a body's text. All ranges refer to that text.
 struct ParsedBody {
     request: Result<Request, PassthroughReason>,
     model: Option<String>,
@@ -114,7 +115,7 @@ struct ParsedBody {
 }
 
 impl ParsedBody {
-    /// Applies changes to the text, and moves the ranges accordingly.
+    /// Applies changes to the text, and adjusts the ranges to the changed text.
     fn with(self, text: String, changes: Vec<(Range<usize>, String)>) -> ReadResult {
         let edits = Edits::new(changes);
         let Self { request, model, model_range } = self;
@@ -146,7 +147,7 @@ fn read(
     ParsedBody { request: request(api, target, text, body, hidden), model, model_range }
 }
 
-/// Reads a request, but does not set its text yet. All ranges refer to the original text.
+/// Reads a request. Its `text` is not set yet, and all its ranges refer to the original text.
 fn request(
     api: Api,
     target: &str,
@@ -158,12 +159,13 @@ fn request(
     let outline = dialect.read_outline(body, target);
     let original = body.get("tools").unwrap_or("null");
     let at = body.get("tools").map(|raw| range_of(text, raw));
-    // The tools after narrowing, if any were removed.
+    // The tools that the caller may see, if any tools were removed.
     let narrowed = hidden.iter().find(|(range, _)| Some(range) == at.as_ref());
     let tools = narrowed.map_or(original, |(_, left)| left);
     let count = tool_list::count_if_many(tools);
     match decide_passthrough(RequestFacts::Outline { outline: &outline, tools, count }) {
-        // A model may call a tool that it was not sent, so calls are checked even if no tool is left.
+        // The request is read even if no tool is left, so that its calls are checked: a model may call a tool that it
+        // was not sent.
         Some(PassthroughReason::NoTools) if narrowed.is_some() => {}
         Some(why) => return Err(why),
         None => {}
@@ -216,9 +218,9 @@ fn unread(api: Api, target: &str, body: Vec<u8>, why: PassthroughReason) -> Pass
     PassthroughBody { reason: why, body, model, model_range: None }
 }
 
-/// Whether a body would take too much memory if it were parsed.
+/// Whether a body has too many values, so that parsing it would take too much memory.
 fn has_too_many_values(text: &str) -> bool {
-    // Each value takes at least two bytes of text.
+    // Each value takes at least two bytes of text, so the values of short bodies need not be counted.
     text.len() / 2 > MAX_VALUES && json::count_values(text) > MAX_VALUES
 }
 
@@ -226,7 +228,7 @@ fn not_this_api() -> PassthroughReason {
     decide_passthrough(RequestFacts::NotThisApi).unwrap_or(PassthroughReason::Malformed)
 }
 
-/// Parses a body. No other function does.
+/// Parses a body. This is the only function that does so, which allows a test to count how often bodies are parsed.
 fn parse(text: &str) -> Option<Fields<'_>> {
     #[cfg(test)]
     tests::PARSES.with(|parses| parses.set(parses.get() + 1));
@@ -324,10 +326,11 @@ mod tests {
             r#"{"n":2,"tools":[{"name":"b"}],"functions":[], "model" : "long name","messages":[]}"#;
         assert_eq!(String::from_utf8(unread.body).unwrap(), expected);
         assert_eq!(PARSES.get(), 1);
-        // Another program might read a body that is not UTF-8.
+        // A body that is not UTF-8 is rejected, because another program might be able to read it and see tools that
+        // were not removed.
         assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), ScopeViolation::NotAnObject);
         assert_eq!(read(b"[NaN]").unwrap_err(), ScopeViolation::NotAnObject);
-        // If a field other than the tools changes, the body is parsed again.
+        // If a field other than the tools changes, the body is parsed a second time.
         let body = r#"{"model":"m","web_search_options":{},"tools":[{"name":"a"},{"name":"b"}],"messages":[]}"#;
         let only_b = |names: &[&str]| names == ["b"];
         PARSES.set(0);

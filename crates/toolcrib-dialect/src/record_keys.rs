@@ -1,17 +1,20 @@
 //! The keys under which the records of a conversation are stored.
 //!
-//! A key is a hash over the caller, the start of the conversation, what the model said in each turn up to this one, and
-//! the question that the turn answers. All of it is taken from what the client sends back, without the parts that
-//! clients are known to change: white space, cache markers, the formatting of arguments.
+//! A key is a hash over the caller, the start of the conversation, the model's output in each turn up to this one, and
+//! the question that this turn answers. All of this is taken from the history that the client sends back, without the
+//! parts that clients are known to change: white space, cache markers, and the formatting of arguments.
 //!
-//! Each record has two keys. The strict key includes the ids of calls. A turn with a unique id is found by its own
-//! text and ids alone, so that a client that shortens its history still finds it; any other turn is found by the whole
-//! chain. The loose key is the chain without ids, for clients that add ids to calls that had none, extend them, or
-//! replace them. Two conversations that differ only in their ids share the loose key, so a record that is found by it
-//! is used only under a condition (see `has_rewritten_ids` in `hidden_rounds`).
+//! Each record has two keys:
+//!
+//! - The strict key includes the ids of calls. If a turn has a unique id, the key is a hash of only this turn's text
+//!   and ids, so that the record is still found if the client shortens its history. Otherwise the key is a hash of the
+//!   complete chain of turns.
+//! - The loose key is a hash of the chain without ids. It is for clients that add ids to calls that had none, extend
+//!   ids, or replace them. Two conversations that differ only in their ids share the loose key, so a record that is
+//!   found by this key is used only under a condition (see `has_rewritten_ids` in `hidden_rounds`).
 
 use crate::api::Api;
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::SegmentFingerprint;
 use crate::history_segments::Speaker;
 use crate::request::Request;
 
@@ -26,20 +29,20 @@ pub(crate) struct RecordKeys {
     api: Api,
     /// The strict and the loose key of each turn of the model, in order.
     turns: Vec<[RecordKey; 2]>,
-    /// The key of the stored response that the request continues.
+    /// The key of the stored response from which the request continues, if it continues from one.
     previous: Option<RecordKey>,
-    /// The chain with ids.
+    /// The hashes for strict keys, which include ids.
     strict: Chain,
-    /// The chain without ids.
+    /// The hashes for loose keys, which do not include ids.
     loose: Chain,
 }
 
 /// Hashes of a conversation up to the turn that is about to start.
 #[derive(Debug, Clone, Copy, Default)]
 struct Chain {
-    /// The start of the conversation and all turns of the model.
+    /// A hash of the start of the conversation and of all turns of the model.
     turns: [u8; 32],
-    /// The question that the next turn answers.
+    /// A hash of the question that the next turn answers.
     question: [u8; 32],
 }
 
@@ -80,23 +83,23 @@ impl RecordKeys {
         keys
     }
 
-    /// Returns every key to look up.
+    /// Returns all keys to look up in the store: two for each turn, then that of the previous response.
     pub(crate) fn to_load(&self) -> Vec<RecordKey> {
         self.turns.iter().flatten().copied().chain(self.previous).collect()
     }
 
-    /// The number of turns of the model that have keys.
+    /// Returns the number of turns of the model that have keys.
     pub(crate) fn turn_count(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether the request continues a stored response.
+    /// Whether the request continues from a stored response.
     pub(crate) fn has_previous(&self) -> bool {
         self.previous.is_some()
     }
 
-    /// Returns the strict and the loose key of the next turn, given what the model said in it.
-    pub(crate) fn of_next_turn(&self, turn: &Fingerprint) -> [RecordKey; 2] {
+    /// Returns the strict and the loose key of the next turn, whose content has this fingerprint.
+    pub(crate) fn of_next_turn(&self, turn: &SegmentFingerprint) -> [RecordKey; 2] {
         let chained = |chain: &Chain, hash: [u8; 32]| {
             self.key(b"turn", &[&chain.turns, &chain.question, &hash])
         };
@@ -108,12 +111,13 @@ impl RecordKeys {
         [strict, chained(&self.loose, turn.loose)]
     }
 
-    /// Returns the key of a response that the API stores.
+    /// Returns the key for the id of a response that the API stores.
     pub(crate) fn of_response(&self, id: &str) -> RecordKey {
         self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
     }
 
-    /// Returns a hash of the conversation up to the next turn. It does not depend on the ids that the client uses.
+    /// Returns a hash of the conversation up to the next turn, from which call ids are generated. It does not depend on
+    /// the ids that the client uses.
     pub(crate) fn call_id_seed(&self) -> [u8; 32] {
         let previous = self.previous.map(|key| key.0).unwrap_or_default();
         self.key(b"ids", &[&self.loose.turns, &self.loose.question, &previous]).0

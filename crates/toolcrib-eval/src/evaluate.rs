@@ -5,26 +5,26 @@ use std::time::Instant;
 use serde::Serialize;
 use toolcrib_core::policy::Rules;
 use toolcrib_core::rank::Fit;
-use toolcrib_core::{Crib, Limits, Scope, Settings, Words};
+use toolcrib_core::{Crib, Limits, Scope, Settings, WordQuery};
 
 use crate::dataset::Dataset;
-use crate::metrics::Metrics;
+use crate::metrics::RetrievalMetrics;
 
 /// The number of results that are requested for each query.
 pub const RESULTS_PER_QUERY: usize = 10;
 
-/// The scores of one dataset, or the means over several.
+/// The scores of one dataset, or their means over several datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EvalScore {
     /// The quality of the ranking.
     #[serde(flatten)]
-    pub metrics: Metrics,
-    /// Share of the servable queries (those with relevant tools) that were answered, instead of rejected with
-    /// "no tool fits". `None` if the ranker has no confidence.
+    pub metrics: RetrievalMetrics,
+    /// Share of the servable queries that were answered. A query is servable if it has relevant tools, and the
+    /// alternative to an answer is "no tool fits". `None` if the ranker has no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<f64>,
-    /// Share of the unservable queries that were answered; lower is better. `None` if the ranker has no
-    /// confidence or there are no such queries.
+    /// Share of the unservable queries that were answered; lower is better. `None` if the ranker has no confidence or
+    /// if there are no unservable queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unservable_answered: Option<f64>,
     /// Time to index the catalog, in milliseconds.
@@ -65,10 +65,10 @@ pub struct RunLine {
     pub confidence: Vec<f32>,
 }
 
-/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each.
+/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each query.
 ///
-/// Only the ranking is timed, from the words to the ordered tools. A query without relevant tools is
-/// unservable: it has no recall, and rejecting it is correct.
+/// Only the ranking is timed, from the words to the ordered tools. A query without relevant tools is unservable: it has
+/// no recall, and the correct answer is that no tool fits.
 pub fn evaluate(
     dataset: Dataset,
     settings: &Settings,
@@ -86,7 +86,7 @@ pub fn evaluate(
     let limits = Limits::default();
     let (mut results, mut run) = (QueryResults::default(), Vec::new());
     for judged in dataset.queries.iter().take(limit) {
-        let words = Words::plain(&judged.query, &limits);
+        let words = WordQuery::plain(&judged.query, &limits);
         let begin = Instant::now();
         let hits = crib.rank(&words, &scope, RESULTS_PER_QUERY);
         results.times.push(begin.elapsed().as_secs_f64() * 1e6);
@@ -96,7 +96,7 @@ pub fn evaluate(
         if judged.gold.is_empty() {
             results.unservable_answered.push(answered);
         } else {
-            results.metrics.push(Metrics::of(judged, &ranked));
+            results.metrics.push(RetrievalMetrics::of(judged, &ranked));
             results.answered.push(answered);
         }
         let confidence = hits.iter().filter_map(|hit| hit.confidence).collect();
@@ -114,14 +114,14 @@ pub fn evaluate(
     (report, run)
 }
 
-/// The results of each query.
+/// The results of all queries, in lists with one entry per query.
 #[derive(Default)]
 struct QueryResults {
     /// The metrics of each servable query.
-    metrics: Vec<Metrics>,
+    metrics: Vec<RetrievalMetrics>,
     /// Whether each servable query was answered; `None` if the ranker has no confidence.
     answered: Vec<Option<bool>>,
-    /// The same for each unservable query.
+    /// Whether each unservable query was answered; `None` if the ranker has no confidence.
     unservable_answered: Vec<Option<bool>>,
     /// The time of each search, in microseconds.
     times: Vec<f64>,
@@ -131,7 +131,7 @@ impl QueryResults {
     fn score(mut self, build_ms: f64) -> EvalScore {
         self.times.sort_by(f64::total_cmp);
         EvalScore {
-            metrics: Metrics::mean(&self.metrics),
+            metrics: RetrievalMetrics::mean(&self.metrics),
             answered: share(&self.answered),
             unservable_answered: share(&self.unservable_answered),
             build_ms,
@@ -141,12 +141,12 @@ impl QueryResults {
     }
 }
 
-/// The mean over datasets. Each value is averaged over the datasets that have it, all with equal weight.
+/// The mean over datasets. Each value is averaged over the datasets that have this value, all with equal weight.
 pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     let n = reports.len().max(1) as f64;
-    // A dataset without servable queries has no retrieval metrics.
+    // A dataset without servable queries has no retrieval metrics, so it is left out of their mean.
     let servable = reports.iter().filter(|report| report.queries > 0);
-    let metrics: Vec<Metrics> = servable.map(|report| report.score.metrics).collect();
+    let metrics: Vec<RetrievalMetrics> = servable.map(|report| report.score.metrics).collect();
     let mean = |get: fn(&EvalScore) -> f64| {
         reports.iter().map(|report| get(&report.score)).sum::<f64>() / n
     };
@@ -155,7 +155,7 @@ pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
         (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
     };
     EvalScore {
-        metrics: Metrics::mean(&metrics),
+        metrics: RetrievalMetrics::mean(&metrics),
         answered: mean_of_present(|score| score.answered),
         unservable_answered: mean_of_present(|score| score.unservable_answered),
         build_ms: mean(|score| score.build_ms),

@@ -1,8 +1,8 @@
 //! Measures the quality of a ranking on retrieval datasets.
 //!
-//! A dataset is a folder with a catalog and judged queries. [`Dataset`] reads one. [`evaluate`] ranks ten
-//! results for every query, as plain words without operators, and scores them. [`files`] reads catalog files;
-//! the rest of the program uses it too.
+//! A dataset is a folder with a catalog and judged queries. [`Dataset`] reads one. [`evaluate`] ranks ten results for
+//! every query, as plain words without operators, and scores them. [`files`] reads catalog files, and other parts of
+//! the program use it, too.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -13,4 +13,4 @@ mod metrics;
 
 pub use dataset::{Dataset, JudgedQuery};
 pub use evaluate::{DatasetReport, EvalScore, RESULTS_PER_QUERY, RunLine, evaluate, mean_score};
-pub use metrics::Metrics;
+pub use metrics::RetrievalMetrics;

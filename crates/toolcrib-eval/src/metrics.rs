@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset::JudgedQuery;
 
-/// The reported metrics, each from 0 to 1. For a dataset, the means over its queries.
+/// The reported metrics, each from 0 to 1. For a dataset, they are the means over its queries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Metrics {
+pub struct RetrievalMetrics {
     /// Normalised discounted cumulative gain of the first ten results.
     #[serde(rename = "ndcg@10")]
     pub ndcg10: f64,
@@ -21,13 +21,14 @@ pub struct Metrics {
     pub recall10: f64,
     /// Reciprocal rank of the first relevant tool.
     pub mrr: f64,
-    /// 1 if the first five results contain all relevant tools, or any one if that is sufficient; otherwise 0.
+    /// 1 if the first five results contain all relevant tools, otherwise 0. If any one relevant tool is sufficient, one
+    /// is enough.
     #[serde(rename = "complete@5")]
     pub complete5: f64,
 }
 
-impl Metrics {
-    /// Computes the metrics of one ranking, given best first.
+impl RetrievalMetrics {
+    /// Computes the metrics of one ranking. `ranked` lists the best tool first.
     pub fn of<S: AsRef<str>>(judged: &JudgedQuery, ranked: &[S]) -> Self {
         let gain = |name: &str| {
             let gold = judged.gold.iter().any(|gold| gold == name);
@@ -41,7 +42,7 @@ impl Metrics {
         let discounted = |(rank, gain): (usize, &f64)| gain * discount(rank);
         let ideal_dcg: f64 = ideal.iter().enumerate().map(discounted).sum();
         let gained = gains.iter().take(10).enumerate().map(discounted);
-        // If any one tool is sufficient, only the best one counts.
+        // If any one tool is sufficient, only the result with the highest discounted gain counts.
         let dcg: f64 = if judged.any { gained.fold(0.0, f64::max) } else { gained.sum() };
         let found = |k: usize| gains.iter().take(k).filter(|gain| **gain > 0.0).count() as f64;
         let recall = |k: usize| {
@@ -61,7 +62,7 @@ impl Metrics {
     /// The mean of each metric.
     pub fn mean(all: &[Self]) -> Self {
         let n = all.len().max(1) as f64;
-        // The empty sum of floats is -0.0; adding 0.0 makes it 0.0.
+        // The sum of no floats is -0.0. Adding 0.0 makes it 0.0.
         let mean = |get: fn(&Self) -> f64| (all.iter().map(get).sum::<f64>() + 0.0) / n;
         Self {
             ndcg10: mean(|m| m.ndcg10),
@@ -92,16 +93,22 @@ mod tests {
 
     #[test]
     fn one_relevant_tool_on_rank_two() {
-        let got = Metrics::of(&judged(&["b"]), &["a", "b", "c"]);
+        let got = RetrievalMetrics::of(&judged(&["b"]), &["a", "b", "c"]);
         let ndcg10 = 1.0 / 3f64.log2();
-        let want =
-            Metrics { ndcg10, recall1: 0.0, recall5: 1.0, recall10: 1.0, mrr: 0.5, complete5: 1.0 };
+        let want = RetrievalMetrics {
+            ndcg10,
+            recall1: 0.0,
+            recall5: 1.0,
+            recall10: 1.0,
+            mrr: 0.5,
+            complete5: 1.0,
+        };
         assert_eq!(got, want);
     }
 
     #[test]
     fn one_of_two_relevant_tools_is_half_the_recall() {
-        let got = Metrics::of(&judged(&["a", "z"]), &["a", "b"]);
+        let got = RetrievalMetrics::of(&judged(&["a", "z"]), &["a", "b"]);
         assert_eq!((got.recall5, got.complete5, got.mrr), (0.5, 0.0, 1.0));
         assert!((got.ndcg10 - 1.0 / (1.0 + 1.0 / 3f64.log2())).abs() < 1e-12);
     }
@@ -109,7 +116,7 @@ mod tests {
     #[test]
     fn one_tool_is_full_recall_if_any_is_sufficient() {
         let judged = JudgedQuery { any: true, ..judged(&["a", "b", "c"]) };
-        let got = Metrics::of(&judged, &["x", "c", "a"]);
+        let got = RetrievalMetrics::of(&judged, &["x", "c", "a"]);
         assert_eq!((got.recall1, got.recall5, got.complete5), (0.0, 1.0, 1.0));
         assert!((got.ndcg10 - 1.0 / 3f64.log2()).abs() < 1e-12);
     }
@@ -118,8 +125,8 @@ mod tests {
     fn graded_relevance_prefers_the_better_tool_first() {
         let mut judged = judged(&["a", "b"]);
         judged.rel = [("a".to_owned(), 2.0), ("b".to_owned(), 1.0)].into();
-        let best = Metrics::of(&judged, &["a", "b"]).ndcg10;
-        let other = Metrics::of(&judged, &["b", "a"]).ndcg10;
+        let best = RetrievalMetrics::of(&judged, &["a", "b"]).ndcg10;
+        let other = RetrievalMetrics::of(&judged, &["b", "a"]).ndcg10;
         assert!((best - 1.0).abs() < 1e-12 && other < 1.0);
     }
 }

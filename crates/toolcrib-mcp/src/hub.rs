@@ -1,7 +1,7 @@
-//! All servers together: started concurrently, and combined into one snapshot.
+//! Starts all servers concurrently, and combines them into one snapshot.
 //!
-//! Nothing here waits for a server. When a server answers, changes or disconnects, a new snapshot replaces the
-//! current one. Readers keep the snapshot that they took.
+//! Nothing here waits for a server. When a server answers, changes or disconnects, a new snapshot replaces the current
+//! one. Readers keep the snapshot that they took.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_core::TokenCounter;
 
-use crate::config::Config;
+use crate::config::GatewayConfig;
 use crate::metrics::GatewayMetrics;
 use crate::saved_lists::SavedLists;
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
@@ -30,7 +30,7 @@ const MAX_PENDING_UPDATES: usize = 1_024;
 /// All servers, and the current snapshot of them.
 pub(crate) struct Hub {
     upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
-    config: Mutex<Arc<Config>>,
+    config: Mutex<Arc<GatewayConfig>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
     shared: Arc<SharedState>,
     saved_lists: SavedLists,
@@ -46,9 +46,9 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Starts every server of a config. The receiver yields the resources that changed.
+    /// Starts every server of a config. The returned receiver yields the resources that changed.
     pub(crate) fn start(
-        config: Config,
+        config: GatewayConfig,
         environment: HostEnvironment,
         counter: Arc<dyn TokenCounter>,
     ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
@@ -141,12 +141,12 @@ impl Hub {
     }
 
     /// Returns the current config.
-    pub(crate) fn config(&self) -> Arc<Config> {
+    pub(crate) fn config(&self) -> Arc<GatewayConfig> {
         Arc::clone(&self.config.lock())
     }
 
-    /// Replaces the config. Servers that it does not change keep running.
-    pub(crate) fn reload(&self, config: Config) {
+    /// Replaces the config. Servers whose config stays the same keep running.
+    pub(crate) fn reload(&self, config: GatewayConfig) {
         let before = self.config();
         if *before == config {
             return;
@@ -160,7 +160,7 @@ impl Hub {
         self.shared.view_changed.notify_one();
     }
 
-    fn apply(&self, config: Arc<Config>) {
+    fn apply(&self, config: Arc<GatewayConfig>) {
         self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
         let mut replaced = BTreeMap::new();
         let added: Vec<_> = {
@@ -178,7 +178,7 @@ impl Hub {
         };
         for (name, server) in added {
             let name: Arc<str> = Arc::from(&**name);
-            // Until a reconfigured server has answered, its previous lists are used.
+            // Until a reconfigured server has answered, its saved or previous lists are used.
             let before = replaced.get(&name);
             let lists = self.saved_lists.load(&name, server).map(Arc::new);
             let lists = lists.or_else(|| before?.lists());
@@ -193,8 +193,9 @@ impl Hub {
         *self.config.lock() = config;
     }
 
-    /// Logs which configured disclosures the gateway replaces. Without servers, they do not matter.
-    fn log_disclosure_warnings(config: &Config) {
+    /// Logs which configured disclosures the gateway replaces. Logs nothing if there are no servers, because
+    /// disclosures do not matter then.
+    fn log_disclosure_warnings(config: &GatewayConfig) {
         if config.servers.is_empty() {
             return;
         }
@@ -220,7 +221,7 @@ impl Hub {
             // Indexing thousands of tools takes CPU time, so it must not run on the threads that answer requests.
             let rebuild_snapshot = move || {
                 hub.rebuild_snapshot();
-                // Without this, the first search would wait until the vectors are computed.
+                // Prepares the vectors now. Otherwise the first search would wait until they are computed.
                 hub.snapshot().crib.prepare()
             };
             let _ = tokio::task::spawn_blocking(rebuild_snapshot).await;
@@ -272,7 +273,7 @@ impl Hub {
         lists.map_or(0, |lists| self.saved_lists.save(&upstream.name, &upstream.config(), &lists))
     }
 
-    /// Stops all servers. Their wardens end the processes, even if `within` passes first.
+    /// Stops all servers. This waits at most `within`, but the servers' wardens end the processes even after that.
     pub(crate) async fn stop(&self, within: Duration) {
         self.stop.cancel();
         for upstream in self.upstreams() {

@@ -1,13 +1,13 @@
 //! Many MCP servers behind one short tool list.
 //!
-//! [`Gateway`] keeps every server of a [`Config`] connected and lists three tools to clients instead of hundreds: one
-//! to search, one to describe, one to call. Toward clients and servers it supports both generations of the protocol,
-//! over stdio and HTTP: the *older* or *legacy* versions with a handshake and sessions, and the *newer* or *modern* one
-//! (2026-07-28), in which every request is independent.
+//! [`Gateway`] keeps every server of a [`GatewayConfig`] connected and lists three tools to clients instead of
+//! hundreds: one to search, one to describe, one to call. Toward clients and servers it supports both generations of
+//! the protocol, over stdio and HTTP: the *older* or *legacy* versions with a handshake and sessions, and the *newer*
+//! or *modern* one (2026-07-28), in which every request is independent.
 //!
 //! Reading order: [`config`] (what users can configure), `upstream` (one server, kept connected), `snapshot`
-//! (everything that clients can see at one moment), `gateway` (how a client's requests are answered), [`serve`]
-//! (stdio for one client, routes for an HTTP server). No other crate depends on the MCP SDK.
+//! (everything that clients can see at one moment), `gateway` (how a client's requests are answered), [`serve`] (stdio
+//! for one client, routes for an HTTP server). No other crate depends on the MCP SDK.
 
 #![cfg(unix)]
 // The SDK marks the older protocol as deprecated, but the gateway must support it.
@@ -39,7 +39,7 @@ pub mod fuzzing {
     pub use crate::upstream::messages_in;
 }
 
-pub use config::Config;
+pub use config::GatewayConfig;
 pub use doctor::ServerHealth;
 pub use gateway::Gateway;
 pub use toolcrib_server::Secret;

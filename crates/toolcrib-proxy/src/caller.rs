@@ -14,14 +14,14 @@ use toolcrib_server::admin::{ADMIN_HINT, AdminAccess};
 use crate::Secret;
 use crate::allowed_paths::{AllowedPaths, InvalidPathEntry};
 use crate::caller_scope::{CallerScope, ScopeRule};
-use crate::config::{self, Config, ProviderKeys};
+use crate::config::{self, ProviderKeys, ProxyConfig};
 use crate::credentials;
 use crate::misplaced_keys::{self, KeyLocation};
 use crate::path::NormalizedPath;
 use crate::revocation::Revocation;
 use crate::toolcrib_headers::{InvalidHeader, ToolcribHeaders};
 
-/// The sender of a request.
+/// The sender of a request, and what the sender may do.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Identifies the caller in the keys of stored records.
@@ -85,7 +85,7 @@ struct ConfiguredCaller {
     name: String,
     key: Secret,
     rule: Arc<ScopeRule>,
-    /// The paths of this caller and those of all callers.
+    /// The paths that are open to this caller: its own, and those that are open to all callers.
     paths: Arc<AllowedPaths>,
     upstream_keys: ProviderKeys,
     /// The revocation of the caller's key. It stays the same as long as the caller has this key, even if the config is
@@ -111,9 +111,9 @@ pub struct Callers {
 /// Which statistics a client may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StatsView {
-    /// Those of all callers.
+    /// The statistics of all callers.
     All,
-    /// Those of the caller with this name.
+    /// The statistics of the caller with this name.
     OneCaller(String),
 }
 
@@ -134,7 +134,7 @@ pub enum IdentifyError {
     /// The request contains the keys of two callers.
     #[error("the request contains the keys of two callers: send one")]
     TwoCallers,
-    /// The client is neither a configured caller nor the admin, and requests statistics.
+    /// The client requests statistics, but it is neither a configured caller nor the admin.
     #[error(
         "the statistics require a caller's key, or the admin token to see all callers: {ADMIN_HINT}"
     )]
@@ -145,7 +145,7 @@ impl Callers {
     /// Creates the callers of a config. `shared_key` is the key for callers without a key of their own, and `before`
     /// are the callers of the previous config.
     pub fn new(
-        config: &Config,
+        config: &ProxyConfig,
         shared_key: impl Into<AccessControl>,
         admin: Arc<AdminAccess>,
         before: Option<&Self>,
@@ -184,7 +184,8 @@ impl Callers {
         self.configured.iter().find(|caller| caller.name == name && caller.key == *key)
     }
 
-    /// Revokes the keys that are missing from `now`, which ends the requests of their callers.
+    /// Revokes the keys that are missing from `now`, the callers of the reloaded config. This ends the requests that
+    /// use these keys.
     pub(crate) fn revoke_missing(&self, now: &Self) {
         for caller in
             self.configured.iter().filter(|caller| now.find(&caller.name, &caller.key).is_none())
@@ -276,7 +277,7 @@ impl Callers {
                 || self.admin.matches(given)
         };
         let is_revoked = |given: &Cow<'_, str>| {
-            // A secret that was revoked as one kind of key may now be valid as another.
+            // A secret that was revoked as one kind of key may now be valid as another kind.
             self.is_revoked(given) && find_caller(given).is_none() && !is_token(given)
         };
         if !is_admitted || providers.iter().any(is_revoked) {

@@ -36,7 +36,7 @@ impl CallerScope {
             .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))
     }
 
-    /// Adds the patterns to a hash, so that equal hashes mean equal scopes.
+    /// Adds the patterns to a hash, so that different scopes have different hashes.
     pub(crate) fn hash_into(&self, hasher: &mut blake3::Hasher) {
         for rule in &self.rules {
             for (kind, globs) in [("only", &rule.only), ("hidden", &rule.hidden)] {
@@ -58,10 +58,10 @@ impl CallerScope {
 /// Why a list of names and patterns in a header is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidScopeRule {
-    /// It contains no name, or a `-` without a name.
-    #[error("names no tool: leave it out for all tools, or send `-*` for none")]
+    /// The list contains no name, or a `-` without a name.
+    #[error("names no tool: omit it to get all tools, or send `-*` for none")]
     Empty,
-    /// It is too long.
+    /// The list is too long.
     #[error(
         "has more than {MAX_PATTERNS} names and patterns or {MAX_HEADER_BYTES} bytes: use patterns such as `github__*`, or `tools` of a caller in the config"
     )]
@@ -82,7 +82,7 @@ impl ScopeRule {
         Self { only: globs(only), hidden: globs(hidden) }
     }
 
-    /// Parses a header: `a__*, -*delete*`.
+    /// Parses a header such as `a__*, -*delete*`. A `-` hides the tools that match.
     pub(crate) fn read(text: &str) -> Result<Self, InvalidScopeRule> {
         if text.len() > MAX_HEADER_BYTES {
             return Err(InvalidScopeRule::TooLong);

@@ -12,7 +12,7 @@ use crate::Secret;
 /// The proxy's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a map")]
-pub struct Config {
+pub struct ProxyConfig {
     /// The upstream for Chat Completions and Responses.
     pub openai: String,
     /// The upstream for Messages.
@@ -46,7 +46,7 @@ pub struct Config {
     pub paths: Vec<String>,
 }
 
-impl Default for Config {
+impl Default for ProxyConfig {
     fn default() -> Self {
         let limits = ResponseLimits::default();
         Self {
@@ -69,7 +69,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl ProxyConfig {
     /// The name of the section.
     pub const SECTION: &str = "proxy";
 
@@ -150,10 +150,10 @@ pub struct RouteConfig {
     pub api: Option<Api>,
     /// The URL of the upstream.
     pub url: String,
-    /// The API of the upstream. Default: the client's.
+    /// The API of the upstream. Default: the client's API.
     #[serde(default)]
     pub speaks: Option<Api>,
-    /// The upstream's name for the model, if clients use another.
+    /// The upstream's name for the model, if it differs from the name that clients use.
     #[serde(default)]
     pub model: Option<String>,
     /// How tools are deferred.
@@ -162,7 +162,8 @@ pub struct RouteConfig {
     /// The model's context window, in tokens.
     #[serde(default)]
     pub context: Option<usize>,
-    /// The credential to send. Default: none, because the client's own credential is for the three providers above.
+    /// The credential to send to the upstream. By default none is sent, because the client's own credential is meant
+    /// for OpenAI, Anthropic or Google.
     #[serde(default)]
     pub key: Option<Secret>,
     /// Whether the client's own credential is sent if `key` is not set.
@@ -177,9 +178,9 @@ pub struct RouteConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallerConfig {
-    /// Its name, in logs and statistics.
+    /// The caller's name in logs and statistics.
     pub name: String,
-    /// Its key, sent in `x-toolcrib-key` or in place of the provider's credential.
+    /// The caller's key. The caller sends it in `x-toolcrib-key` or in place of the provider's credential.
     pub key: Secret,
     /// Names or patterns of the tools that the caller may know of. If empty, all tools.
     #[serde(default)]
@@ -190,7 +191,7 @@ pub struct CallerConfig {
     /// Paths that are open to the caller, in addition to those of `[proxy]`.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The credentials that are sent to providers if the caller sends its key in place of one.
+    /// The credentials that are sent to providers if the caller sends its Toolcrib key in place of a credential.
     #[serde(default)]
     pub upstream_keys: ProviderKeys,
 }

@@ -28,7 +28,7 @@ use crate::ownership_recorder::OwnershipRecorder;
 use crate::request_log::RequestLog;
 use crate::revocation::{REVOKED_MESSAGE, Revocation};
 use crate::upstream_request::{
-    BodyChunks, UpstreamError, UpstreamRequest, UpstreamResponse, is_event_stream,
+    BodyChunks, UpstreamFailure, UpstreamRequest, UpstreamResponse, is_event_stream,
 };
 
 /// Time without data after which a keep-alive is sent to the client. Clients and the reverse proxies in front of us
@@ -39,7 +39,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 enum UpstreamState {
     Idle,
     /// A request was sent, and its response has not started.
-    AwaitingResponse(BoxFuture<'static, Result<UpstreamResponse, UpstreamError>>),
+    AwaitingResponse(BoxFuture<'static, Result<UpstreamResponse, UpstreamFailure>>),
     /// The body of the response is being received.
     ReceivingBody(BodyChunks),
 }
@@ -65,17 +65,17 @@ pub(crate) struct ExchangeLoop {
     /// The headers of the upstream's latest response.
     headers: HeaderMap,
     /// Why the request to the upstream failed.
-    upstream_error: Option<UpstreamError>,
+    upstream_error: Option<UpstreamFailure>,
     started: Instant,
     /// Whether the response to the client has trailers.
     has_trailers: bool,
     /// The caller that owns the ids in the response, if other callers use the same account.
     owner: Option<[u8; 32]>,
     recorder: Option<OwnershipRecorder>,
-    /// Whether the request was reported when its response started.
+    /// Whether the request was already reported when its response started. It is then not reported again at the end.
     is_reported: bool,
     /// Frames that are ready for the client.
-    ready: VecDeque<Result<Frame<Bytes>, UpstreamError>>,
+    ready: VecDeque<Result<Frame<Bytes>, UpstreamFailure>>,
     is_finished: bool,
 }
 
@@ -228,7 +228,8 @@ impl ExchangeLoop {
                     Err(_) => self.keep_alive(),
                 }
             }
-            // An exchange waits only after it has sent a request. This arm ends an exchange that waits without one.
+            // An exchange waits only after it has sent a request, so this is not expected. If it happens, the exchange
+            // ends with an error.
             UpstreamState::Idle => Some(LoopOutput::Done(ExchangeOutcome {
                 ending: Ending::Unreachable,
                 status: 502,
@@ -237,19 +238,19 @@ impl ExchangeLoop {
         }
     }
 
-    /// Counts the memory that the exchange currently holds. Ends the exchange if the budget for responses has too
-    /// little left.
+    /// Counts the memory that the exchange currently holds. Ends the exchange if too little of the budget for responses
+    /// is left.
     fn count_memory(&mut self) {
         if !self.memory.resize_fairly(self.exchange.held_bytes()) {
             let exceeded = LimitExceeded::Total(self.log.proxy.responses.limit());
             (self.upstream_state, self.upstream_error) =
-                (UpstreamState::Idle, Some(UpstreamError::new(exceeded.to_string())));
+                (UpstreamState::Idle, Some(UpstreamFailure::new(exceeded.to_string())));
             self.exchange.limit_exceeded(exceeded);
         }
     }
 
-    /// Returns a keep-alive. Returns none if the exchange is past its deadline: from then on, the client's own timeout
-    /// applies.
+    /// Returns a keep-alive for the client, or `None` if the exchange is past its deadline. From then on, the client's
+    /// own timeout applies.
     fn keep_alive(&self) -> Option<LoopOutput> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
         (!bytes.is_empty()).then(|| LoopOutput::Bytes(Bytes::from_static(bytes)))

@@ -7,7 +7,7 @@ use toolcrib_dialect::exchange::action::DecisionReport;
 use crate::Secret;
 use crate::credentials;
 use crate::endpoint::Vendor;
-use crate::route::Credential;
+use crate::route::UpstreamCredential;
 use crate::toolcrib_headers::PREFIX;
 
 /// Headers that apply to one connection and not to the request.
@@ -99,7 +99,7 @@ pub(crate) fn declare_json(headers: &mut HeaderMap) {
 pub(crate) fn for_upstream(
     headers: &HeaderMap,
     vendor: Vendor,
-    credential: &Credential,
+    credential: &UpstreamCredential,
     is_limited: bool,
 ) -> HeaderMap {
     let mut out = HeaderMap::with_capacity(headers.len());
@@ -114,7 +114,7 @@ pub(crate) fn for_upstream(
         let own = matches!(*name, header::HOST | header::CONTENT_LENGTH | header::EXPECT);
         let text = name.as_str();
         let is_open = if is_credential(text) {
-            *credential == Credential::FromClient
+            *credential == UpstreamCredential::FromClient
         } else {
             !is_limited || ALLOWED_FOR_LIMITED.contains(&text) || text.starts_with(SDK_PREFIX)
         };
@@ -122,7 +122,7 @@ pub(crate) fn for_upstream(
             out.append(name.clone(), value.clone());
         }
     }
-    if let Credential::Key(key) = credential {
+    if let UpstreamCredential::Key(key) = credential {
         insert_credential(&mut out, vendor, key);
     }
     out
@@ -197,7 +197,7 @@ pub(crate) const SUMMARY_TRAILERS: &str = "x-toolcrib-rounds, x-toolcrib-searche
 /// Writes the decisions about a request into the headers of its response.
 pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
     put(out, "x-toolcrib-mode", report.mode);
-    // A header can only hold ASCII, and reasons are ASCII.
+    // A header can contain only ASCII, and all reasons are ASCII.
     put(out, "x-toolcrib-why", &report.reason);
     if report.tools > 0 {
         put(out, "x-toolcrib-tools", &report.tools.to_string());
@@ -212,7 +212,8 @@ pub(crate) fn write_report(report: &DecisionReport, out: &mut HeaderMap) {
 pub(crate) fn write_summary(summary: &TurnSummary, out: &mut HeaderMap) {
     put(out, "x-toolcrib-rounds", &summary.rounds.to_string());
     put(out, "x-toolcrib-searches", &summary.searches.to_string());
-    // Some upstreams report no token counts unless the client requests them.
+    // Zero means that the upstream reported no token counts. Some upstreams report them only if the client requests
+    // them.
     if summary.last.input > 0 {
         put(out, "x-toolcrib-last-input-tokens", &summary.last.input.to_string());
         put(out, "x-toolcrib-last-output-tokens", &summary.last.output.to_string());

@@ -47,7 +47,7 @@ pub mod totals;
 mod unsupported_modes;
 mod upstream_request;
 
-pub use config::Config;
+pub use config::ProxyConfig;
 #[cfg(feature = "fuzzing")]
 pub use object_references::referenced_ids;
 pub use proxy::{Proxy, ProxyConfigError};

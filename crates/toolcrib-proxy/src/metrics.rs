@@ -16,7 +16,7 @@ struct RequestLabels {
 
 /// The metrics of the proxy.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
+pub(crate) struct ProxyMetrics {
     requests: Family<RequestLabels, Counter>,
     rounds: Family<RequestLabels, Counter>,
     searches: Family<RequestLabels, Counter>,
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
     open: Gauge,
 }
 
-impl Metrics {
+impl ProxyMetrics {
     /// Adds the metrics to a registry, with names that begin with `proxy_`.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("proxy");
@@ -82,17 +82,17 @@ impl Metrics {
     }
 
     /// Counts a request as open until the returned value is dropped.
-    pub(crate) fn open(&self) -> OpenRequest {
+    pub(crate) fn open(&self) -> OpenRequestGuard {
         self.open.inc();
-        OpenRequest(self.open.clone())
+        OpenRequestGuard(self.open.clone())
     }
 }
 
 /// A request that is counted as open.
 #[derive(Debug)]
-pub(crate) struct OpenRequest(Gauge);
+pub(crate) struct OpenRequestGuard(Gauge);
 
-impl Drop for OpenRequest {
+impl Drop for OpenRequestGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -19,7 +19,7 @@ use crate::blocking;
 use crate::caller::Caller;
 use crate::object_references::ObjectReferences;
 use crate::proxy::Proxy;
-use crate::route::{Credential, Upstream};
+use crate::route::{LlmUpstream, UpstreamCredential};
 
 /// Whether requests to an API can refer to stored objects whose owner is recorded.
 pub(crate) fn has_stored_objects(api: Api) -> bool {
@@ -27,8 +27,9 @@ pub(crate) fn has_stored_objects(api: Api) -> bool {
 }
 
 /// Whether a caller uses an account of the upstream that other callers use, too.
-pub(crate) fn shares_account(caller: &Caller, upstream: &Upstream) -> bool {
-    let is_own = upstream.credential == Credential::FromClient && caller.substitute_keys.is_none();
+pub(crate) fn shares_account(caller: &Caller, upstream: &LlmUpstream) -> bool {
+    let is_own =
+        upstream.credential == UpstreamCredential::FromClient && caller.substitute_keys.is_none();
     caller.name().is_some() && !is_own
 }
 
@@ -59,7 +60,6 @@ pub(crate) async fn check_body(
     Ok(reading)
 }
 
-/// The body of a request.
 fn body_of(reading: &ReadResult) -> &[u8] {
     match reading {
         Ok(request) => request.text.as_bytes(),
@@ -98,7 +98,7 @@ async fn check_ids(
     let keys: Vec<RecordKey> = ids.iter().map(|id| ownership_key(caller.id, id)).collect();
     let mut found = proxy.load(&keys).await.into_iter();
     for id in ids {
-        // If the store is unavailable, no record is found.
+        // If the store is unavailable, no record is found, so the request is rejected.
         if found.next().flatten().is_none() {
             let id: String = id.chars().filter(char::is_ascii_graphic).take(64).collect();
             let hint = match api {
@@ -118,7 +118,7 @@ async fn check_ids(
     Ok(())
 }
 
-/// The key of the record that a caller owns an id.
+/// The key of the record which says that a caller owns an id.
 pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> RecordKey {
     let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy stored by caller");
     RecordKey(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())

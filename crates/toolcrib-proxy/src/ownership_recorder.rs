@@ -17,8 +17,8 @@ use crate::upstream_request::BodyChunks;
 const MAX_ID_LENGTH: usize = 256;
 /// Maximum number of ids that are recorded for one response.
 const MAX_IDS: usize = 4_096;
-/// Maximum size of a response without streaming that is searched for ids, in bytes. The ids in a larger one are not
-/// recorded, so the caller cannot continue it.
+/// Maximum size of a non-streamed response that is searched for ids, in bytes. The ids in a larger response are not
+/// recorded, so the caller cannot continue that response in a later request.
 const MAX_COMPLETE_BYTES: usize = 32 << 20;
 
 /// Records the ids in a response for the caller that receives it. They are recorded before the client receives the
@@ -30,7 +30,7 @@ pub(crate) struct OwnershipRecorder {
     scan: ResponseScan,
     /// The memory taken by the part of the response that is held for the search.
     memory: MemoryShare,
-    /// Ids that are already recorded; events repeat them.
+    /// Ids that are already recorded. They are remembered because several events of a stream repeat the same id.
     seen: HashSet<String>,
 }
 
@@ -40,7 +40,7 @@ enum ResponseScan {
     Events(sse::Decoder),
     /// The bytes so far, and the memory that they take once parsed.
     Complete(Vec<u8>, usize),
-    /// The response is larger than a limit.
+    /// The response exceeds a limit, so it is no longer searched.
     Stopped,
 }
 
@@ -155,7 +155,7 @@ impl OwnershipRecorder {
         }
     }
 
-    /// Returns the same body, and records its ids as it passes.
+    /// Returns the body unchanged, and records the ids in it while it is forwarded.
     pub(crate) fn watch(self, proxy: Arc<Proxy>, body: BodyChunks) -> BodyChunks {
         let state = (self, proxy, body.fuse(), None, VecDeque::new());
         Box::pin(stream::unfold(
@@ -170,7 +170,8 @@ impl OwnershipRecorder {
                             recorder.push(&proxy, &bytes).await;
                             ready.extend(held.take());
                             if recorder.is_complete_body() {
-                                // The last chunk is held until the end of the body has been searched.
+                                // This may be the last chunk. It is held back, because the client must not receive the
+                                // last chunk before the complete body has been searched.
                                 held = Some(bytes);
                             } else {
                                 ready.push_back(bytes);
@@ -199,20 +200,21 @@ mod tests {
     use toolcrib_server::admin::AdminAccess;
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::ProxyConfig;
 
     fn proxy() -> Arc<Proxy> {
         let settings = toolcrib_core::Settings::default();
         Arc::new(
-            Proxy::new(Config::default(), settings, None, Arc::<AdminAccess>::default()).unwrap(),
+            Proxy::new(ProxyConfig::default(), settings, None, Arc::<AdminAccess>::default())
+                .unwrap(),
         )
     }
 
-    /// Returns the body after it has passed through a recorder with this much memory.
+    /// Returns the body after it has passed through a recorder with a memory budget of `memory` bytes.
     async fn watched(pieces: &[Bytes], memory: usize) -> Vec<u8> {
         let share = MemoryBudget::new(memory).share();
         let recorder = OwnershipRecorder::new(Api::Responses, [0; 32], false, share);
-        let body: Vec<Result<Bytes, crate::upstream_request::UpstreamError>> =
+        let body: Vec<Result<Bytes, crate::upstream_request::UpstreamFailure>> =
             pieces.iter().cloned().map(Ok).collect();
         let mut out = Vec::new();
         let mut passed = recorder.watch(proxy(), Box::pin(stream::iter(body)));

@@ -1,4 +1,4 @@
-//! The proxy: what all requests share.
+//! The proxy, and the state that all requests share.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use toolcrib_store::{
 
 use crate::allowed_paths::InvalidPathEntry;
 use crate::caller::Callers;
-use crate::config::{self, Config};
-use crate::metrics::Metrics;
+use crate::config::{self, ProxyConfig};
+use crate::metrics::ProxyMetrics;
 use crate::route::{InvalidUpstreamUrl, Routes};
 use crate::toolset_cache::ToolsetCache;
 use crate::totals::RunningTotals;
@@ -35,7 +35,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// The LLM proxy.
 #[derive(Debug)]
 pub struct Proxy {
-    pub(crate) config: Config,
+    pub(crate) config: ProxyConfig,
     pub(crate) settings: Arc<Settings>,
     pub(crate) routes: Routes,
     callers: ArcSwap<Callers>,
@@ -46,7 +46,7 @@ pub struct Proxy {
     /// The memory budget for the responses of all requests.
     pub(crate) responses: MemoryBudget,
     learned: Mutex<LearnedUnsupported>,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: ProxyMetrics,
     pub(crate) running_totals: RunningTotals,
     started: Instant,
 }
@@ -60,7 +60,7 @@ pub enum ProxyConfigError {
     /// The URL of Redis is invalid.
     #[error(transparent)]
     Redis(#[from] toolcrib_store::InvalidRedisUrl),
-    /// No other API's requests can be translated to the API of a route.
+    /// Requests of other APIs cannot be translated to the API in `speaks` of a route.
     #[error("`speaks = \"{0}\"`: requests of no other API can be translated to it")]
     Speaks(Api),
     /// Two callers cannot be distinguished.
@@ -75,7 +75,7 @@ pub enum ProxyConfigError {
 }
 
 impl ProxyConfigError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Url(_) => {
@@ -99,7 +99,7 @@ impl Proxy {
     /// `shared_key`, which may change while the proxy runs; no key is required if only this machine can reach the proxy.
     /// `admin` may see the statistics of all callers.
     pub fn new(
-        config: Config,
+        config: ProxyConfig,
         settings: Settings,
         shared_key: impl Into<AccessControl>,
         admin: Arc<AdminAccess>,
@@ -152,7 +152,7 @@ impl Proxy {
             client,
             toolsets: ToolsetCache::default(),
             learned: Mutex::default(),
-            metrics: Metrics::default(),
+            metrics: ProxyMetrics::default(),
             running_totals: RunningTotals::default(),
             started: Instant::now(),
         })
@@ -163,9 +163,10 @@ impl Proxy {
         self.callers.load()
     }
 
-    /// Applies the callers of a reloaded config, with their keys, scopes and paths. Open requests of a caller that was
-    /// removed or has another key end. Returns the other changed keys of the section, which need a restart.
-    pub fn reload(&self, config: &Config) -> Result<Vec<&'static str>, ProxyConfigError> {
+    /// Applies the callers of a reloaded config, with their keys, scopes and paths. If a caller was removed or its key
+    /// was changed, its open requests end. Returns the names of the other settings that were changed, which take effect
+    /// only after a restart.
+    pub fn reload(&self, config: &ProxyConfig) -> Result<Vec<&'static str>, ProxyConfigError> {
         check_callers(config)?;
         let before = self.callers.load_full();
         let admin = Arc::clone(&self.admin);
@@ -221,7 +222,7 @@ impl Proxy {
 }
 
 /// Checks that callers can be distinguished.
-fn check_callers(config: &Config) -> Result<(), ProxyConfigError> {
+fn check_callers(config: &ProxyConfig) -> Result<(), ProxyConfigError> {
     for (at, caller) in config.callers.iter().enumerate() {
         let same =
             |other: &config::CallerConfig| other.name == caller.name || other.key == caller.key;

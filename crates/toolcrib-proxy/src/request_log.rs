@@ -13,13 +13,13 @@ use toolcrib_server::error_response::RETRY_AFTER;
 use crate::admission::AdmittedRequest;
 use crate::api_error::error_response;
 use crate::endpoint::EndpointKind;
-use crate::metrics::OpenRequest;
+use crate::metrics::OpenRequestGuard;
 use crate::proxy::Proxy;
 use crate::totals::{TotalsEntry, printable_name};
-use crate::upstream_request::UpstreamError;
+use crate::upstream_request::UpstreamFailure;
 
-/// What is reported about a request. Each request that was sent to an upstream gets one line in the log, even if its
-/// client disconnects before the end.
+/// The data that is reported about a request. Each request that was sent to an upstream gets one line in the log, even
+/// if its client disconnects before the end.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     pub(crate) proxy: Arc<Proxy>,
@@ -34,8 +34,8 @@ pub(crate) struct RequestLog {
     path: String,
     is_sent: AtomicBool,
     is_reported: AtomicBool,
-    /// Counts the request as open.
-    _open: OpenRequest,
+    /// Counts the request as open until this is dropped.
+    _open: OpenRequestGuard,
     /// Counts the memory of the request's body, which the exchange keeps until it ends.
     _body: Option<Arc<BodyPermit>>,
 }
@@ -111,7 +111,7 @@ impl RequestLog {
     }
 
     /// Reports that the upstream's response was cut off before anything was sent to the client.
-    pub(crate) fn upstream_cut_off(&self, error: &UpstreamError) -> Response {
+    pub(crate) fn upstream_cut_off(&self, error: &UpstreamFailure) -> Response {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %error, "the upstream's response was cut off");
         error_response(
@@ -122,7 +122,7 @@ impl RequestLog {
     }
 
     /// Reports that there is not enough memory for a response, before anything was sent to the client.
-    pub(crate) fn out_of_memory(&self, error: &UpstreamError) -> Response {
+    pub(crate) fn out_of_memory(&self, error: &UpstreamFailure) -> Response {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %error, "there is not enough memory for the response");
         let mut response =
@@ -149,8 +149,8 @@ impl Drop for RequestLog {
     }
 }
 
-/// What is reported about a request that is forwarded unread. The line is written when this is dropped, so that every
-/// such request gets a line.
+/// The data that is reported about a request that is forwarded unread. The line in the log is written when this is
+/// dropped, so that every such request gets a line.
 #[derive(Debug)]
 pub(crate) struct ForwardLog {
     pub(crate) host: String,
@@ -198,7 +198,7 @@ pub(crate) fn upstream_unreachable(
     proxy: &Proxy,
     api: Api,
     host: &str,
-    error: &UpstreamError,
+    error: &UpstreamFailure,
 ) -> Response {
     proxy.metrics.failure();
     tracing::warn!(%host, %error, "the upstream cannot be reached");

@@ -1,21 +1,22 @@
 //! Ends requests whose key is revoked.
 //!
-//! When a caller is removed from the config or gets another key, its open requests must end: a stream may last for an
-//! hour. The same applies to clients that use the listener's token.
+//! When a caller is removed from the config or gets another key, its open requests must end, because a stream may last
+//! for an hour. The same applies to clients that use the listener's token.
 
 use tokio_util::sync::CancellationToken;
-use toolcrib_server::access::Credential;
+use toolcrib_server::access::AcceptedCredential;
 
 /// The error message for a client whose key was revoked.
 pub(crate) const REVOKED_MESSAGE: &str = "the access of this client was revoked";
 
-/// The revocation of a client's key or token.
+/// Says when a client's key or token is revoked.
 #[derive(Debug, Clone)]
 pub(crate) enum Revocation {
-    /// For the key of a caller in the config.
+    /// The client uses the key of a caller in the config.
     Key(CancellationToken),
-    /// For the listener's token. Also for access without a token, which ends when the listener starts to require one.
-    Listener(Credential),
+    /// The client uses the listener's token, or no token if none is required. Access without a token ends when the
+    /// listener starts to require one.
+    Listener(AcceptedCredential),
 }
 
 impl Revocation {

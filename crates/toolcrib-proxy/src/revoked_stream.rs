@@ -8,10 +8,10 @@ use toolcrib_dialect::Api;
 
 use crate::api_error::error_event;
 use crate::revocation::{REVOKED_MESSAGE, Revocation};
-use crate::upstream_request::{BodyChunks, UpstreamError};
+use crate::upstream_request::{BodyChunks, UpstreamFailure};
 
-/// Returns the same body, but ends it when the key is revoked: with an error event if it is an event stream of
-/// `events_of`, otherwise by cutting it off.
+/// Returns the same body, but ends it when the key is revoked. If the body is an event stream of the API `events_of`,
+/// it ends with an error event; otherwise it is cut off.
 pub(crate) fn end_when_revoked(
     body: BodyChunks,
     revocation: Revocation,
@@ -21,7 +21,7 @@ pub(crate) fn end_when_revoked(
     let last = stream::once(ready(())).filter_map(move |()| {
         ready(is_revoked.is_revoked().then(|| {
             match events_of {
-                // The stream may have stopped inside an event, which the blank line ends.
+                // The stream may have stopped in the middle of an event. The blank line ends that event.
                 Some(api) => Ok(Bytes::from(
                     [
                         b"\n\n",
@@ -29,7 +29,7 @@ pub(crate) fn end_when_revoked(
                     ]
                     .concat(),
                 )),
-                None => Err(UpstreamError::new(REVOKED_MESSAGE)),
+                None => Err(UpstreamFailure::new(REVOKED_MESSAGE)),
             }
         }))
     });

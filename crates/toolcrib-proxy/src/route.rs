@@ -1,4 +1,5 @@
-//! Chooses the upstream for a request: the one of its API's vendor, or the one of a route for its model.
+//! Chooses the upstream for a request: the upstream of a route for the request's model, or otherwise that of the vendor
+//! of the request's API.
 
 use toolcrib_core::policy::Glob;
 use toolcrib_dialect::Api;
@@ -9,13 +10,13 @@ use url::Url;
 
 use crate::Secret;
 use crate::caller::Caller;
-use crate::config::{Config, RouteConfig};
+use crate::config::{ProxyConfig, RouteConfig};
 use crate::endpoint::{Endpoint, Vendor};
 
 /// The credential that is sent to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Credential {
-    /// The client's own.
+pub enum UpstreamCredential {
+    /// The client's own credential.
     FromClient,
     /// No credential.
     None,
@@ -25,27 +26,27 @@ pub enum Credential {
 
 /// A server that requests are sent to.
 #[derive(Debug, Clone)]
-pub struct Upstream {
+pub struct LlmUpstream {
     /// The URL without the version segment.
     pub url: Url,
-    /// Its API, if that may differ from the client's.
+    /// The upstream's API. `None` means that it is always the client's API.
     pub speaks: Option<Api>,
-    /// Its name for the model, if clients use another.
+    /// The upstream's name for the model, if it differs from the name that clients use.
     pub model: Option<String>,
     /// How tools are deferred.
     pub mode: Option<RequestedMode>,
     /// The model's context window, in tokens.
     pub context: Option<usize>,
-    /// The credential that is sent to it.
-    pub credential: Credential,
-    /// Whether it is one of the three providers in the config, for which callers have `upstream_keys`. The upstream of a
-    /// route may be another server and must not get those keys.
+    /// The credential that is sent to the upstream.
+    pub credential: UpstreamCredential,
+    /// Whether the upstream is one of the three providers in the config, for which callers have `upstream_keys`. The
+    /// upstream of a route may be another server and must not get those keys.
     pub is_provider: bool,
-    /// The native features that it supports, as configured.
+    /// The native features that the upstream supports, as configured.
     pub native: Option<CapabilityOverrides>,
 }
 
-impl Upstream {
+impl LlmUpstream {
     fn plain(url: &str) -> Result<Self, InvalidUpstreamUrl> {
         Ok(Self {
             url: parse_base_url(url)?,
@@ -53,7 +54,7 @@ impl Upstream {
             model: None,
             mode: None,
             context: None,
-            credential: Credential::FromClient,
+            credential: UpstreamCredential::FromClient,
             is_provider: true,
             native: None,
         })
@@ -61,9 +62,9 @@ impl Upstream {
 
     fn routed(route: &RouteConfig) -> Result<Self, InvalidUpstreamUrl> {
         let credential = match &route.key {
-            Some(key) => Credential::Key(key.clone()),
-            None if route.client_key => Credential::FromClient,
-            None => Credential::None,
+            Some(key) => UpstreamCredential::Key(key.clone()),
+            None if route.client_key => UpstreamCredential::FromClient,
+            None => UpstreamCredential::None,
         };
         Ok(Self {
             url: parse_base_url(&route.url)?,
@@ -77,30 +78,32 @@ impl Upstream {
         })
     }
 
-    /// Returns the credential that is sent to it for a caller whose client uses the API of `vendor`.
-    pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> Credential {
-        let Some(keys) =
-            caller.substitute_keys.as_ref().filter(|_| self.credential == Credential::FromClient)
+    /// Returns the credential that is sent to the upstream for a caller whose client uses the API of `vendor`.
+    pub(crate) fn credential_for(&self, caller: &Caller, vendor: Vendor) -> UpstreamCredential {
+        let Some(keys) = caller
+            .substitute_keys
+            .as_ref()
+            .filter(|_| self.credential == UpstreamCredential::FromClient)
         else {
             return self.credential.clone();
         };
-        // The client sent a Toolcrib key in place of a credential, so there is none to forward.
+        // The client sent a Toolcrib key in place of a credential, so there is no credential to forward.
         let key = match vendor {
             _ if !self.is_provider => &None,
             Vendor::OpenAi => &keys.openai,
             Vendor::Anthropic => &keys.anthropic,
             Vendor::Google => &keys.gemini,
         };
-        key.clone().map_or(Credential::None, Credential::Key)
+        key.clone().map_or(UpstreamCredential::None, UpstreamCredential::Key)
     }
 
-    /// Its host, with the port unless it is the default.
+    /// The upstream's host. The port is included unless it is the scheme's default port.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Returns the URL of a path on it.
+    /// Returns the URL of a path on the upstream.
     pub fn at(&self, path_and_query: &str) -> String {
         let base = self.url.as_str().trim_end_matches('/');
         format!("{base}{path_and_query}")
@@ -118,7 +121,7 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, InvalidUpstreamUrl> {
     let versions = ["/v1", "/v1beta", "/v1alpha"];
     let trimmed =
         versions.iter().find_map(|version| trimmed.strip_suffix(version)).unwrap_or(trimmed);
-    // The text before an `@` may be a password.
+    // The text before an `@` is left out of the error, because it may contain a password.
     let invalid = || InvalidUpstreamUrl(text.split('@').next_back().unwrap_or(text).to_owned());
     let url = Url::parse(trimmed).map_err(|_| invalid())?;
     let is_usable =
@@ -128,33 +131,33 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, InvalidUpstreamUrl> {
     if is_usable && has_no_credential { Ok(url) } else { Err(invalid()) }
 }
 
-/// All upstreams.
+/// All upstreams, and the models that are routed to them.
 #[derive(Debug)]
 pub struct Routes {
-    openai: Upstream,
-    anthropic: Upstream,
-    google: Upstream,
-    by_model: Vec<(Vec<Glob>, Option<Api>, Upstream)>,
+    openai: LlmUpstream,
+    anthropic: LlmUpstream,
+    google: LlmUpstream,
+    by_model: Vec<(Vec<Glob>, Option<Api>, LlmUpstream)>,
 }
 
 impl Routes {
     /// Creates the upstreams of a config.
-    pub fn new(config: &Config) -> Result<Self, InvalidUpstreamUrl> {
+    pub fn new(config: &ProxyConfig) -> Result<Self, InvalidUpstreamUrl> {
         let route = |route: &RouteConfig| {
             let models = route.models.iter().map(|model| Glob::new(model)).collect();
-            Ok((models, route.api, Upstream::routed(route)?))
+            Ok((models, route.api, LlmUpstream::routed(route)?))
         };
         Ok(Self {
-            openai: Upstream::plain(&config.openai)?,
-            anthropic: Upstream::plain(&config.anthropic)?,
-            google: Upstream::plain(&config.gemini)?,
+            openai: LlmUpstream::plain(&config.openai)?,
+            anthropic: LlmUpstream::plain(&config.anthropic)?,
+            google: LlmUpstream::plain(&config.gemini)?,
             by_model: config.routes.iter().map(route).collect::<Result<_, _>>()?,
         })
     }
 
     /// Returns the upstream for a request to this endpoint with this model.
-    pub fn find(&self, endpoint: Endpoint, model: Option<&str>) -> &Upstream {
-        let matches = |(models, api, upstream): &&(Vec<Glob>, Option<Api>, Upstream)| {
+    pub fn find(&self, endpoint: Endpoint, model: Option<&str>) -> &LlmUpstream {
+        let matches = |(models, api, upstream): &&(Vec<Glob>, Option<Api>, LlmUpstream)| {
             let Some(model) = model else { return false };
             let speaks = upstream.speaks.zip(endpoint.api);
             // The route does not apply to a client whose requests cannot be translated to the upstream's API.
@@ -179,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_model_is_sent_to_the_upstream_of_its_route() {
-        let config: Config = serde_json::from_value(serde_json::json!({
+        let config: ProxyConfig = serde_json::from_value(serde_json::json!({
             "openai": "https://gateway.example/api/v1/",
             "routes": [
                 {"models": ["qwen*"], "url": "http://localhost:11434/v1", "mode": "append"},
@@ -199,7 +202,7 @@ mod tests {
         let at = |endpoint, model| routes.find(endpoint, model).at("/v1/x");
         assert_eq!(at(chat, Some("gpt-5")), "https://gateway.example/api/v1/x");
         assert_eq!(at(chat, Some("Qwen3-8b")), "http://localhost:11434/v1/x");
-        assert_eq!(routes.find(chat, Some("qwen3")).credential, Credential::None);
+        assert_eq!(routes.find(chat, Some("qwen3")).credential, UpstreamCredential::None);
         assert_eq!(at(messages, Some("claude-opus-5")), "https://b.example/v1/x");
         assert_eq!(at(chat, Some("claude-opus-5")), "https://gateway.example/api/v1/x");
         assert_eq!(at(messages, None), "https://api.anthropic.com/v1/x");

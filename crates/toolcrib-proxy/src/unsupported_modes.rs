@@ -7,10 +7,10 @@ use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{CapabilityReason, LearnedUnsupported, resolve_capability};
 use toolcrib_dialect::mode::{ModeReason, RequestedMode, choose_mode};
 
-use crate::config::{Config, RouteConfig};
+use crate::config::{ProxyConfig, RouteConfig};
 
-/// Returns one sentence for each configured mode that is replaced by another.
-pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<String> {
+/// Returns one sentence for each configured mode that is replaced by another mode.
+pub fn unsupported_mode_notices(config: &ProxyConfig, settings: &Settings) -> Vec<String> {
     if settings.activation.mode == policy::ActivationMode::Off {
         return Vec::new();
     }
@@ -31,7 +31,7 @@ pub fn unsupported_mode_notices(config: &Config, settings: &Settings) -> Vec<Str
     notices
 }
 
-/// The notice for a mode in the APIs that a route serves, or in all APIs if `route` is `None`.
+/// Returns a notice if a mode is not supported in the APIs that a route serves, or in all APIs if `route` is `None`.
 fn notice_for(
     key: &str,
     requested: RequestedMode,

@@ -16,10 +16,10 @@ use crate::endpoint::Vendor;
 use crate::headers;
 use crate::proxy::Proxy;
 use crate::query;
-use crate::route::{Credential, Upstream};
+use crate::route::{LlmUpstream, UpstreamCredential};
 
 /// The chunks of a body as they arrive.
-pub(crate) type BodyChunks = Pin<Box<dyn Stream<Item = Result<Bytes, UpstreamError>> + Send>>;
+pub(crate) type BodyChunks = Pin<Box<dyn Stream<Item = Result<Bytes, UpstreamFailure>> + Send>>;
 
 /// A response of an upstream.
 pub(crate) struct UpstreamResponse {
@@ -52,15 +52,15 @@ pub(crate) fn can_append_event(headers: &HeaderMap) -> bool {
 /// contain a key.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct UpstreamError(String);
+pub(crate) struct UpstreamFailure(String);
 
-impl UpstreamError {
+impl UpstreamFailure {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
 }
 
-impl From<reqwest::Error> for UpstreamError {
+impl From<reqwest::Error> for UpstreamFailure {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
         // The outermost error says only that the request failed; the innermost has the reason.
@@ -74,32 +74,33 @@ impl From<reqwest::Error> for UpstreamError {
     }
 }
 
-/// The part of a request to an upstream that is the same for all of its rounds.
+/// The part of a request to an upstream that is the same in all rounds of a turn.
 #[derive(Debug, Clone)]
 pub(crate) struct UpstreamRequest {
     pub(crate) client: reqwest::Client,
-    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) upstream: Arc<LlmUpstream>,
     /// Path and query.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
     /// The credential in the headers.
-    credential: Credential,
-    /// Whether the proxy reads every response, in which case none may be compressed.
+    credential: UpstreamCredential,
+    /// Whether the proxy reads every response. If so, no response may be compressed.
     pub(crate) is_read: bool,
 }
 
 impl UpstreamRequest {
-    /// Creates the request to an upstream. `read` is the API of the response if the proxy reads it.
+    /// Creates the request to an upstream. `read` is the client's API if the proxy has read the request's body, which
+    /// it may then translate.
     pub(crate) fn new(
         proxy: &Proxy,
         admitted: &AdmittedRequest,
-        upstream: &Arc<Upstream>,
+        upstream: &Arc<LlmUpstream>,
         read: Option<Api>,
     ) -> Self {
         let AdmittedRequest { endpoint, caller, .. } = admitted;
         let mut target = admitted.target.clone();
         let credential = upstream.credential_for(caller, endpoint.vendor);
-        if credential != Credential::FromClient {
+        if credential != UpstreamCredential::FromClient {
             target = query::without_credentials(&target);
         }
         if let (Some(Api::Gemini), Some(model)) = (endpoint.api, &upstream.model) {
@@ -119,11 +120,12 @@ impl UpstreamRequest {
         if caller.is_limited() && admitted.is_json() {
             headers::declare_json(&mut headers);
         }
-        if speaks.is_some() && credential == Credential::FromClient {
+        if speaks.is_some() && credential == UpstreamCredential::FromClient {
             headers::move_credential(&mut headers, vendor);
         }
-        if matches!(credential, Credential::Key(_)) {
-            // An error that repeats the key must be readable, so that the key can be masked.
+        if matches!(credential, UpstreamCredential::Key(_)) {
+            // The provider may repeat the key in an error. The error must not be compressed, so that the key can be
+            // masked.
             headers::request_uncompressed(&mut headers);
         }
         let (client, upstream) = (proxy.client.clone(), Arc::clone(upstream));
@@ -134,7 +136,7 @@ impl UpstreamRequest {
     pub(crate) fn post(
         &self,
         outgoing: OutgoingRequest,
-    ) -> BoxFuture<'static, Result<UpstreamResponse, UpstreamError>> {
+    ) -> BoxFuture<'static, Result<UpstreamResponse, UpstreamFailure>> {
         let mut headers = self.headers.clone();
         if outgoing.is_read || self.is_read {
             headers::request_uncompressed(&mut headers);
@@ -146,13 +148,13 @@ impl UpstreamRequest {
         async move { redact_response(response.await?, credential) }.boxed()
     }
 
-    /// Forwards a body as it arrives, with the length that the client announced, if any.
+    /// Forwards a request body as it arrives, with the length that the client announced, if any.
     pub(crate) async fn forward<E>(
         &self,
         method: Method,
         body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
         length: Option<u64>,
-    ) -> Result<UpstreamResponse, UpstreamError>
+    ) -> Result<UpstreamResponse, UpstreamFailure>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
@@ -171,18 +173,20 @@ impl UpstreamRequest {
 /// Removes data about the account from the response to a request with this credential.
 fn redact_response(
     response: reqwest::Response,
-    credential: Credential,
-) -> Result<UpstreamResponse, UpstreamError> {
+    credential: UpstreamCredential,
+) -> Result<UpstreamResponse, UpstreamFailure> {
     let status = response.status();
     if status.is_informational() {
-        return Err(UpstreamError::new("it switched to another protocol, which was not requested"));
+        return Err(UpstreamFailure::new(
+            "it switched to another protocol, which was not requested",
+        ));
     }
     let mut headers = response.headers().clone();
-    let body = response.bytes_stream().map(|chunk| chunk.map_err(UpstreamError::from));
-    if credential != Credential::FromClient {
+    let body = response.bytes_stream().map(|chunk| chunk.map_err(UpstreamFailure::from));
+    if credential != UpstreamCredential::FromClient {
         account_redaction::remove_account_headers(&mut headers);
     }
-    let Credential::Key(key) = credential else {
+    let UpstreamCredential::Key(key) = credential else {
         return Ok(UpstreamResponse { status, headers, body: Box::pin(body) });
     };
     account_redaction::mask_headers(&mut headers, &key);
@@ -198,7 +202,7 @@ fn redact_response(
 }
 
 /// The API that a request must be translated to; `None` if the upstream supports the client's API.
-pub(crate) fn translation_target(upstream: &Upstream, api: Api) -> Option<Api> {
+pub(crate) fn translation_target(upstream: &LlmUpstream, api: Api) -> Option<Api> {
     upstream.speaks.filter(|speaks| api != *speaks)
 }
 

@@ -1,7 +1,7 @@
 //! The bearer token: generated at the first start and stored in a file that only its owner may read.
 //!
-//! There is no default token, and no way to listen on a network address without one. A token can be replaced while the
-//! listener runs; sessions and streams that were opened with the old one then end.
+//! There is no default token, and no way to listen on a network address without a token. The token can be replaced
+//! while the listener runs. Sessions and streams that were opened with the old token then end.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,36 +20,37 @@ pub const TOKEN_FILE: &str = "token";
 /// Maximum size of the token file, in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
 
-/// Minimum length of a token, in characters. Shorter ones could be guessed over the network; generated ones have 64.
+/// Minimum length of a token, in characters. Shorter tokens could be guessed over the network. Generated tokens have 64
+/// characters.
 const MIN_LENGTH: usize = 16;
 
-/// What a client must send.
+/// The credential that a client must send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing. For a listener on loopback without a configured token.
+    /// No credential. For a listener on loopback without a configured token.
     Open,
-    /// This token, on every route except the health check and those of services that check their own keys.
+    /// This token, on every route except the health check and the routes of services that check their own keys.
     Bearer(Secret),
 }
 
-/// The [`Access`] of a listener, which can be replaced while it runs. Clones share it.
+/// The [`Access`] of a listener, which can be replaced while the listener runs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct AccessControl(Arc<ArcSwap<AccessState>>);
 
 #[derive(Debug)]
 struct AccessState {
     access: Access,
-    credential: Credential,
-    /// Tokens that were replaced since the process started.
+    credential: AcceptedCredential,
+    /// Tokens that were valid earlier in this process and have been replaced.
     revoked: Vec<Secret>,
 }
 
 impl AccessState {
     fn new(access: Access, revoked: Vec<Secret>) -> Self {
-        Self { access, credential: Credential::default(), revoked }
+        Self { access, credential: AcceptedCredential::default(), revoked }
     }
 
-    /// Returns the state after access is replaced.
+    /// Returns the state after access changes to `access`. The previous token is then revoked.
     fn replaced_by(&self, access: Access) -> Self {
         let token = |access: &Access| match access {
             Access::Bearer(token) => Some(token.clone()),
@@ -63,18 +64,18 @@ impl AccessState {
     }
 }
 
-/// The credential of an accepted request, stored in the request's extensions. Everything that outlives the request
-/// must end when the credential is revoked.
+/// The credential of an accepted request, stored in the request's extensions. Sessions, streams and anything else that
+/// outlives the request must end when the credential is revoked.
 #[derive(Debug, Clone, Default)]
-pub struct Credential(CancellationToken);
+pub struct AcceptedCredential(CancellationToken);
 
-impl Credential {
+impl AcceptedCredential {
     /// Completes when the credential is revoked.
     pub async fn revoked(self) {
         self.0.cancelled_owned().await;
     }
 
-    /// Whether both are the same credential, so that they are revoked together.
+    /// Whether `other` is the same credential, so that they are revoked together.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.0 == other.0
     }
@@ -86,13 +87,14 @@ impl Credential {
 }
 
 impl AccessControl {
-    /// The key that clients without a key of their own must send; `None` if no key is required.
+    /// The key that a client must send if the config has no separate key for it. `None` if no key is required.
     pub fn key(&self) -> Option<Secret> {
         self.current().0
     }
 
-    /// The key that clients without a key of their own must send, and the credential that they get.
-    pub fn current(&self) -> (Option<Secret>, Credential) {
+    /// The key that a client must send if the config has no separate key for it, and the credential of a request with
+    /// this key.
+    pub fn current(&self) -> (Option<Secret>, AcceptedCredential) {
         let current = self.0.load();
         let key = match &current.access {
             Access::Bearer(token) => Some(token.clone()),
@@ -101,12 +103,12 @@ impl AccessControl {
         (key, current.credential.clone())
     }
 
-    /// Whether `given` is a former token.
+    /// Whether `given` is a token that was replaced.
     pub fn is_revoked_token(&self, given: &str) -> bool {
         self.0.load().revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the current token or a former one.
+    /// Whether a text contains the current token or a replaced one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let current = self.0.load();
         let token = match &current.access {
@@ -116,8 +118,8 @@ impl AccessControl {
         token.into_iter().chain(&current.revoked).any(|token| token.is_in(text))
     }
 
-    /// Requires `access` from now on. If that is a change, revokes the credential of earlier requests and returns
-    /// `true`.
+    /// Requires `access` from now on. If it differs from the current access, revokes the credential of earlier requests
+    /// and returns `true`.
     pub fn replace(&self, access: Access) -> bool {
         let current = self.0.load();
         if current.access == access {
@@ -128,11 +130,12 @@ impl AccessControl {
         true
     }
 
-    /// Checks with `matches` that a client has sent the token, if one is required. Returns the credential.
+    /// If a token is required, checks with `matches` that the client has sent it. Returns the credential of the
+    /// request.
     pub(crate) fn check<E>(
         &self,
         matches: impl FnOnce(&Secret) -> Result<(), E>,
-    ) -> Result<Credential, E> {
+    ) -> Result<AcceptedCredential, E> {
         let current = self.0.load();
         if let Access::Bearer(token) = &current.access {
             matches(token)?;
@@ -153,27 +156,27 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why there is no usable token. Without one, the server must not start.
+/// Why there is no usable token, so that the server must not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Other users can read the file, so they may know the token.
+    /// Other users can read the token file, so they may know the token.
     #[error("other users may read the token in `{}` (mode {mode:o})", path.display())]
     ReadableByOthers {
-        /// The file.
+        /// The token file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// The token in the file or in the config is too short, or has invalid characters.
     #[error("the token {} has fewer than {MIN_LENGTH} characters, or characters other than visible ASCII", source_of(path.as_deref()))]
     Weak {
-        /// The file; `None` for a token from the config.
+        /// The token file; `None` for a token from the config.
         path: Option<PathBuf>,
     },
-    /// The file or its folder cannot be used.
+    /// The token file or its folder cannot be used.
     #[error("the token file cannot be used: {0}")]
     File(#[source] PrivateFileError),
-    /// There is no folder to store a token in.
+    /// There is no state folder to store a token in.
     #[error(
         "a listener on a network address needs a token, and there is no state folder to store one in"
     )]
@@ -184,7 +187,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::ReadableByOthers { path, .. } | Self::Weak { path: Some(path) } => {
@@ -221,7 +224,7 @@ impl Access {
     }
 }
 
-/// Returns the token in the state folder. If there is none, generates one: 256 bits from the operating system.
+/// Returns the token in the state folder. If there is none, generates one from 256 random bits of the operating system.
 pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
     if let Some(token) = load(state)? {
         return Ok(token);
@@ -230,7 +233,7 @@ pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
     if state.create(TOKEN_FILE, token.as_bytes()).map_err(TokenError::File)? {
         return Ok(token.into());
     }
-    // Another process that started at the same time created the file: use its token.
+    // Another process that started at the same time has created the file, so use the token in it.
     let removed = || PrivateFileError::Io {
         path: state.file(TOKEN_FILE),
         source: io::ErrorKind::NotFound.into(),
@@ -257,7 +260,7 @@ fn load(state: &PrivateFolder) -> Result<Option<Secret>, TokenError> {
     }
 }
 
-/// Whether a token is long enough not to be guessed over the network.
+/// Whether a token is too long to be guessed over the network, and consists of visible ASCII.
 pub(crate) fn is_strong(token: &str) -> bool {
     token.len() >= MIN_LENGTH && token.bytes().all(|byte| byte.is_ascii_graphic())
 }

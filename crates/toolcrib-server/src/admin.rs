@@ -1,7 +1,7 @@
-//! Who may see the statistics and metrics of all callers: the holder of the admin token.
+//! The admin token, which gives access to the statistics and metrics of all callers.
 //!
-//! Statistics and metrics reveal who uses what, and how much. While there is a single user, every client that may send
-//! requests sees them. If the config has callers or an admin token, only the admin sees all of them.
+//! Statistics and metrics reveal who uses what, and how much. If there is only a single user, every client that may
+//! send requests may see them. If the config has callers or an admin token, only the admin sees those of all callers.
 
 use parking_lot::RwLock;
 use std::sync::Arc;
@@ -18,37 +18,38 @@ use crate::access::is_strong;
 use crate::guard::Guard;
 use crate::metrics::{self, Registry};
 
-/// The header in which the token can be sent instead of in `Authorization`. The proxy's keys use the same header.
+/// The header in which the admin token can be sent instead of in `Authorization`. The proxy's keys are sent in this
+/// header, too.
 const KEY_HEADER: &str = "x-toolcrib-key";
 
-/// What to do if the token is missing or wrong.
+/// A hint for a client whose admin token is missing or wrong.
 pub const ADMIN_HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
 
-/// Who is the admin, and whether one is required. Changes when the config is reloaded.
+/// The admin token, and whether it is required. Changes when the config is reloaded.
 #[derive(Debug, Default)]
-pub struct AdminAccess(RwLock<Rules>);
+pub struct AdminAccess(RwLock<AdminRules>);
 
 #[derive(Debug, Default)]
-struct Rules {
+struct AdminRules {
     token: Option<Secret>,
-    /// Tokens that were replaced since the process started.
+    /// Admin tokens that were valid earlier in this process and have been replaced.
     revoked: Vec<Secret>,
     has_callers: bool,
 }
 
-/// The admin token could be guessed.
+/// The admin token is so short that it could be guessed, or has characters other than visible ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`http.admin_token` has fewer than 16 characters, or characters other than visible ASCII")]
 pub struct WeakAdminToken;
 
 impl WeakAdminToken {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(self) -> &'static str {
         "generate one with `openssl rand -hex 32`, or leave it out"
     }
 }
 
-/// An admin token that cannot be guessed.
+/// An admin token that is too long to be guessed.
 #[derive(Debug, Clone)]
 pub struct AdminToken(Secret);
 
@@ -60,7 +61,7 @@ impl AdminToken {
 }
 
 impl AdminAccess {
-    /// Replaces the token.
+    /// Replaces the admin token. The previous one is then revoked.
     pub fn set_token(&self, token: Option<AdminToken>) {
         let token = token.map(|AdminToken(token)| token);
         let mut rules = self.0.write();
@@ -69,19 +70,19 @@ impl AdminAccess {
         rules.revoked.retain(|revoked| Some(revoked) != token.as_ref());
     }
 
-    /// Whether `given` is a former admin token.
+    /// Whether `given` is an admin token that was replaced.
     pub fn is_revoked_token(&self, given: &str) -> bool {
         let rules = self.0.read();
         rules.revoked.iter().any(|token| token.matches(given))
     }
 
-    /// Whether a text contains the current token or a former one.
+    /// Whether a text contains the current admin token or a replaced one.
     pub fn is_token_in(&self, text: &str) -> bool {
         let rules = self.0.read();
         rules.token.iter().chain(&rules.revoked).any(|token| token.is_in(text))
     }
 
-    /// Sets whether the config has callers with keys of their own.
+    /// Sets whether the config has callers, each with its own key.
     pub fn set_has_callers(&self, has_callers: bool) {
         self.0.write().has_callers = has_callers;
     }
@@ -110,8 +111,8 @@ impl AdminAccess {
     }
 }
 
-/// The route of the metrics. If no admin is required, `guard` checks the listener's token. Host and origin have
-/// already been checked.
+/// The route of the metrics. If the admin token is not required, `guard` checks the listener's token. Host and origin
+/// have been checked before.
 pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAccess>) -> Router {
     let registry = Arc::new(registry);
     let respond = move |request: Request| {

@@ -1,7 +1,7 @@
-//! What one connection is doing, and since when: the input of timeouts and eviction.
+//! What one connection is doing, and since when. Timeouts and eviction depend on it.
 //!
-//! The stream reports bytes, the HTTP service reports requests. Each phase has its own timeout, except a request in
-//! flight: an event stream may be silent for any length of time.
+//! The stream reports bytes, and the HTTP service reports requests. Each phase has a timeout, except the phase in which
+//! a request is in flight, because an event stream may be silent for any length of time.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -10,26 +10,27 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Maximum times of the phases of a connection.
+/// The timeouts of a connection's phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// From the first byte of a request, or the start of the connection, to the end of the request's head.
+    /// Maximum time from the first byte of a request, or from the start of the connection, to the end of the request's
+    /// head.
     pub(crate) header: Duration,
-    /// Between two requests.
+    /// Maximum time between two requests.
     pub(crate) idle: Duration,
-    /// Between two chunks of a request body.
+    /// Maximum time between two chunks of a request body.
     pub(crate) body: Duration,
 }
 
 /// The state of one connection, shared by its stream, its service and the table of connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionActivity {
-    progress: Mutex<Progress>,
+    state: Mutex<PhaseState>,
     evicted: Notify,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct PhaseState {
     phase: Phase,
     since: Instant,
     is_evicted: bool,
@@ -39,32 +40,34 @@ struct Progress {
 enum Phase {
     /// The head of a request is being received. A new connection starts in this phase.
     Head,
-    /// From the end of a request's head to the last byte of its response.
+    /// A request's head is complete, and the last byte of its response has not been sent.
     InFlight,
-    /// No byte of the next request has arrived.
+    /// No request is in flight, and no byte of the next request has arrived.
     Idle,
 }
 
 impl ConnectionActivity {
     pub(crate) fn new() -> Self {
-        let progress = Progress { phase: Phase::Head, since: Instant::now(), is_evicted: false };
-        Self { progress: Mutex::new(progress), evicted: Notify::new() }
+        let state = PhaseState { phase: Phase::Head, since: Instant::now(), is_evicted: false };
+        Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
-    /// Records that bytes arrived. The timeout of a request's head starts at its first byte, and later bytes do not
-    /// restart it: otherwise one byte every few seconds would keep a connection open forever.
+    /// Records that bytes were received. The timeout for the head of a request starts at the first byte. Later bytes do
+    /// not restart it, because otherwise a client that sends one byte every few seconds could keep a connection open
+    /// forever.
     pub(crate) fn bytes_received(&self) {
-        let mut progress = self.lock();
-        if progress.phase == Phase::Idle {
-            progress.enter(Phase::Head);
+        let mut state = self.lock();
+        if state.phase == Phase::Idle {
+            state.enter(Phase::Head);
         }
     }
 
-    /// Records that bytes were sent. The end of a long response may still be sent after its request is over.
+    /// Records that bytes were sent, and restarts the idle time. The last bytes of a long response may still be sent
+    /// after the request has ended.
     pub(crate) fn bytes_sent(&self) {
-        let mut progress = self.lock();
-        if progress.phase == Phase::Idle {
-            progress.since = Instant::now();
+        let mut state = self.lock();
+        if state.phase == Phase::Idle {
+            state.since = Instant::now();
         }
     }
 
@@ -74,11 +77,11 @@ impl ConnectionActivity {
         InFlight(Arc::clone(self))
     }
 
-    /// The time since which no request is in flight; `None` while a request is in flight, and for an evicted
-    /// connection.
+    /// The time since which no request has been in flight. `None` if a request is in flight or the connection is
+    /// evicted.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let progress = self.lock();
-        (progress.phase != Phase::InFlight && !progress.is_evicted).then_some(progress.since)
+        let state = self.lock();
+        (state.phase != Phase::InFlight && !state.is_evicted).then_some(state.since)
     }
 
     /// Whether the connection is being closed to make room for others.
@@ -86,13 +89,13 @@ impl ConnectionActivity {
         self.lock().is_evicted
     }
 
-    /// Evicts the connection, unless a request is in flight or it is already evicted. Returns whether it did.
+    /// Evicts the connection and returns `true`, unless a request is in flight or the connection is already evicted.
     pub(crate) fn evict(&self) -> bool {
-        let mut progress = self.lock();
-        if progress.phase == Phase::InFlight || progress.is_evicted {
+        let mut state = self.lock();
+        if state.phase == Phase::InFlight || state.is_evicted {
             return false;
         }
-        progress.is_evicted = true;
+        state.is_evicted = true;
         self.evicted.notify_one();
         true
     }
@@ -102,27 +105,27 @@ impl ConnectionActivity {
         self.evicted.notified().await;
     }
 
-    /// Returns when to check the connection next; `None` if it has timed out and must be closed.
+    /// Returns when to check the connection next, or `None` if it has timed out and must be closed.
     ///
-    /// The next check is never later than the shortest timeout, so a phase that starts after this call is checked in
-    /// time. Rejected: a timer that every request resets, which would slow down every request.
+    /// The next check is never later than the shorter of the head and idle timeouts, so a phase that starts after this
+    /// call is checked in time. Rejected: a timer that every request resets, which would slow down every request.
     pub(crate) fn next_check(&self, timeouts: &Timeouts) -> Option<Instant> {
-        let (progress, now) = (*self.lock(), Instant::now());
+        let (state, now) = (*self.lock(), Instant::now());
         let latest = now + timeouts.header.min(timeouts.idle);
-        let deadline = match progress.phase {
-            Phase::Head => progress.since + timeouts.header,
-            Phase::Idle => progress.since + timeouts.idle,
+        let deadline = match state.phase {
+            Phase::Head => state.since + timeouts.header,
+            Phase::Idle => state.since + timeouts.idle,
             Phase::InFlight => return Some(latest),
         };
         (deadline > now).then(|| deadline.min(latest))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
+    fn lock(&self) -> MutexGuard<'_, PhaseState> {
+        self.state.lock()
     }
 }
 
-impl Progress {
+impl PhaseState {
     fn enter(&mut self, phase: Phase) {
         self.phase = phase;
         self.since = Instant::now();
@@ -149,8 +152,8 @@ mod tests {
         body: Duration::from_secs(30),
     };
 
-    /// Whether the connection is still open after this many seconds, if it is checked only at the times that
-    /// `next_check` returns.
+    /// Whether the connection is still open after `seconds`, if it is checked only at the times that `next_check`
+    /// returns.
     async fn survives(activity: &ConnectionActivity, seconds: u64) -> bool {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {

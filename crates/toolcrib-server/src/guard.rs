@@ -1,8 +1,9 @@
-//! Decides which requests are accepted: by method, `Host`, `Origin` and bearer token.
+//! Decides which requests are accepted, by method, `Host`, `Origin` and bearer token.
 //!
-//! Any web page that the user opens can send requests to this machine, and by DNS rebinding it can read the responses.
-//! It cannot choose the `Host` and `Origin` headers. So every request on every route must have an allowed host and, if
-//! it comes from a page, an allowed origin. [`Guard::check`] is the only place that decides.
+//! Any web page that the user opens can send requests to this machine, and with DNS rebinding it can read the
+//! responses. However, a page cannot choose the `Host` and `Origin` headers. Therefore every request on every route
+//! must have an allowed host and, if it comes from a page, an allowed origin. [`Guard::check`] is the only place that
+//! decides.
 
 use std::sync::Arc;
 
@@ -14,30 +15,31 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
 use crate::Secret;
-use crate::access::{AccessControl, Credential};
+use crate::access::{AcceptedCredential, AccessControl};
 use crate::authority::{Authority, Origin};
 use crate::error_response;
 use crate::rate_limited_log::RateLimitedLog;
 
-/// The only route that requires no credential. It reports that the process is alive, and nothing else.
+/// The only route of the server itself that requires no credential. It reports that the process is alive, and nothing
+/// else.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Why a request was denied. Contains nothing from the request itself.
+/// Why a request was denied. The error contains no text from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessDenied {
-    /// It has neither a `Host` header nor an authority.
+    /// The request has neither a `Host` header nor an authority in its URI.
     #[error("the request names no host")]
     NoHost,
-    /// It has two `Host` headers. Other software might use the other one.
+    /// The request has two `Host` headers. Other software might use the one that was not checked.
     #[error("the request names two hosts")]
     ManyHosts,
     /// The host is not `name` or `name:port` in canonical spelling.
     #[error("the request's host is malformed")]
     MalformedHost,
-    /// The host is well-formed and not allowed.
+    /// The host is well-formed but not allowed.
     #[error("the request's host is not served here")]
     ForeignHost,
-    /// It has two `Origin` headers.
+    /// The request has two `Origin` headers.
     #[error("the request names two origins")]
     ManyOrigins,
     /// The origin is `null`, which any sandboxed frame, local file or redirect can send.
@@ -46,26 +48,25 @@ pub enum AccessDenied {
     /// The origin is not `http://host` or `https://host` with an optional port.
     #[error("the request's origin is malformed")]
     MalformedOrigin,
-    /// The origin is well-formed and not allowed.
+    /// The origin is well-formed but not allowed.
     #[error("the request's origin is not allowed here")]
     ForeignOrigin,
-    /// A bearer token is required, and there is none.
+    /// A bearer token is required, but the request has none.
     #[error("a bearer token is required")]
     NoToken,
     /// The bearer token is wrong.
     #[error("the bearer token is wrong")]
     WrongToken,
-    /// The method is `TRACE`, which returns a request with its credentials, or `CONNECT`, which opens a tunnel. No
-    /// service needs either.
+    /// The method is `TRACE` or `CONNECT`, which no service needs. `TRACE` returns a request with its credentials, and
+    /// `CONNECT` opens a tunnel.
     #[error("the method is not allowed on any path")]
     Method,
 }
 
 impl AccessDenied {
-    /// The number of reasons.
     const COUNT: usize = Self::Method as usize + 1;
 
-    /// What the operator or the client can do about it.
+    /// What the operator or the client can do about the error.
     pub fn hint(self) -> &'static str {
         match self {
             Self::NoHost | Self::ManyHosts => "send exactly one `Host` header",
@@ -80,7 +81,7 @@ impl AccessDenied {
         }
     }
 
-    /// Returns 401 if a token would help, 405 for a method that is not allowed, and 403 otherwise.
+    /// Returns 401 if the token is missing or wrong, 405 for a method that is not allowed, and 403 otherwise.
     pub fn status(self) -> StatusCode {
         match self {
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
@@ -105,30 +106,31 @@ impl IntoResponse for AccessDenied {
     }
 }
 
-/// An entry of `allowed_hosts` or `allowed_origins` that no request can match.
+/// An invalid entry of `allowed_hosts` or `allowed_origins`, which no request could match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAllowEntry {
-    /// An entry of `allowed_hosts`.
+    /// The entry of `allowed_hosts`.
     #[error("`{0}` in `allowed_hosts` is not a host: write `name` or `name:port`")]
     Host(String),
-    /// An entry of `allowed_origins`.
+    /// The entry of `allowed_origins`.
     #[error(
         "`{0}` in `allowed_origins` is not an origin: write `https://name` or `https://name:port`"
     )]
     Origin(String),
 }
 
-/// The rules of one listener.
+/// The rules by which one listener accepts requests.
 #[derive(Debug, Clone)]
 pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
-    /// `None` for routes that check their own keys.
+    /// `None` if the routes check their own keys.
     access: Option<AccessControl>,
     denied_log: Arc<DeniedLog>,
 }
 
-/// Logs denied requests. Anyone can cause them, so each reason gets at most one line a minute, with a count.
+/// Logs denied requests. Anyone can send such requests, so each reason is logged at most once a minute, with the number
+/// of requests.
 #[derive(Debug, Default)]
 struct DeniedLog([RateLimitedLog; AccessDenied::COUNT]);
 
@@ -141,8 +143,8 @@ impl DeniedLog {
 }
 
 impl Guard {
-    /// Allows loopback names and origins, and those in `allowed_hosts` and `allowed_origins`. A host
-    /// without a port is allowed on every port.
+    /// Allows loopback names and origins, and those in `allowed_hosts` and `allowed_origins`. An entry of
+    /// `allowed_hosts` without a port allows every port.
     pub fn new(
         allowed_hosts: &[String],
         allowed_origins: &[String],
@@ -164,20 +166,21 @@ impl Guard {
         })
     }
 
-    /// Returns a guard with the same hosts and origins but no bearer token, for routes that check their own keys.
+    /// Returns a guard that allows the same hosts and origins but requires no bearer token, for routes that check their
+    /// own keys.
     #[must_use]
     pub fn without_token(&self) -> Self {
         Self { access: None, ..self.clone() }
     }
 
-    /// Decides whether a request is accepted. `uri` contains the authority of an HTTP/2 request or of an absolute
-    /// request line. Returns the request's credential, if one is required.
+    /// Decides whether a request is accepted. `uri` contains an authority if the request uses HTTP/2 or has an absolute
+    /// request line. Returns the request's credential, or `None` if the route needs none or checks its own keys.
     pub fn check(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<Option<Credential>, AccessDenied> {
+    ) -> Result<Option<AcceptedCredential>, AccessDenied> {
         if [Method::TRACE, Method::CONNECT].contains(method) {
             return Err(AccessDenied::Method);
         }
@@ -195,7 +198,8 @@ impl Guard {
         let header =
             single_value(headers, &HOST, AccessDenied::ManyHosts, AccessDenied::MalformedHost)?;
         let hosts = [header, uri.authority().map(axum::http::uri::Authority::as_str)];
-        // If both a `Host` header and an authority are present, both must be allowed: other software may use either.
+        // If the request has both a `Host` header and an authority, both must be allowed, because other software may
+        // use either of them.
         let mut hosts = hosts.into_iter().flatten().peekable();
         if hosts.peek().is_none() {
             return Err(AccessDenied::NoHost);
@@ -229,7 +233,7 @@ impl Guard {
         }
     }
 
-    /// Puts this guard in front of every route of `router`, its fallback included.
+    /// Puts this guard in front of every route of `router`, including its fallback.
     pub fn protect(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), check_request))
     }
@@ -265,7 +269,7 @@ fn check_token(token: &Secret, headers: &HeaderMap) -> Result<(), AccessDenied> 
     if token.matches(value) { Ok(()) } else { Err(AccessDenied::WrongToken) }
 }
 
-/// Returns the value of a header that may occur only once.
+/// Returns the value of a header. If the header occurs more than once, returns the error `many`.
 fn single_value<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,

@@ -1,16 +1,16 @@
 //! A limit on the memory of all requests together, and each request's share of it.
 //!
-//! Limits for single requests do not bound their sum. The bytes of a share count until it is dropped.
+//! Limits on single requests do not limit their sum. The bytes of a share count until the share is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A limit on memory, in bytes. Clones share it.
 #[derive(Debug, Clone)]
-pub struct MemoryBudget(Arc<Total>);
+pub struct MemoryBudget(Arc<UsedMemory>);
 
 #[derive(Debug)]
-struct Total {
+struct UsedMemory {
     limit: usize,
     used: AtomicUsize,
 }
@@ -18,7 +18,7 @@ struct Total {
 impl MemoryBudget {
     /// Creates a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Total { limit, used: AtomicUsize::new(0) }))
+        Self(Arc::new(UsedMemory { limit, used: AtomicUsize::new(0) }))
     }
 
     /// The limit, in bytes.
@@ -35,7 +35,7 @@ impl MemoryBudget {
 /// The bytes that one request takes. Dropping the share releases them.
 #[derive(Debug)]
 pub struct MemoryShare {
-    total: Arc<Total>,
+    total: Arc<UsedMemory>,
     bytes: usize,
 }
 
@@ -45,13 +45,13 @@ impl MemoryShare {
         self.bytes
     }
 
-    /// Takes more bytes if that many are left. Returns whether it took them.
+    /// Takes more bytes from the budget if that many are left. Returns whether they were.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.take(bytes, |left| left >= bytes)
     }
 
-    /// Changes the size to `bytes`. If growing would leave less than the new size for others, keeps the old size and
-    /// returns `false`. So a few large shares never use up the budget, and small ones can still grow.
+    /// Changes the size to `bytes`. If growing would leave fewer than `bytes` for other requests, keeps the old size
+    /// and returns `false`. This way, a few large shares never use up the budget, and small shares can still grow.
     pub fn resize_fairly(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {
             let more = bytes - self.bytes;
@@ -63,13 +63,13 @@ impl MemoryShare {
         true
     }
 
-    /// Releases all bytes.
+    /// Returns all bytes of this share to the budget.
     pub fn release(&mut self) {
         self.total.used.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
     }
 
     fn take(&mut self, bytes: usize, may: impl Fn(usize) -> bool) -> bool {
-        let Total { limit, used } = &*self.total;
+        let UsedMemory { limit, used } = &*self.total;
         let taken = |used: usize| may(limit.saturating_sub(used)).then(|| used + bytes);
         let is_taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_ok();
         self.bytes += if is_taken { bytes } else { 0 };

@@ -1,28 +1,28 @@
-//! Rate-limited logging for events that anyone can cause as often as they like: at most one line a minute, with the
-//! number of events.
+//! Rate-limited logging for events that anyone can cause as often as they like. At most one line a minute is logged,
+//! with the number of events since the previous line.
 
 use parking_lot::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Minimum time between two lines.
+/// Minimum time between two log lines.
 const PERIOD: Duration = Duration::from_mins(1);
 
 /// Counts events between two log lines.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimitedLog {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     last: Option<Instant>,
     unreported: u64,
 }
 
 impl RateLimitedLog {
-    /// Counts an event. Returns the number of events to report if a line is due.
+    /// Counts an event. If a log line is due, returns the number of events to report in it.
     pub(crate) fn count(&self) -> Option<u64> {
         let mut state = self.state.lock();
         state.unreported += 1;

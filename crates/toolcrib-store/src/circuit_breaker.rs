@@ -1,7 +1,7 @@
 //! A circuit breaker: after a failure Redis is not tried for a moment, so that requests do not queue up behind it.
 //!
-//! After a failure every request is denied until the pause is over. Then one is admitted as a probe, and the others
-//! are denied until its result is known. The circuit breaker reads no clock: callers pass the time.
+//! After a failure every request is denied until the pause is over. Then one request is admitted as a probe, and the
+//! others are denied until the probe's result is known. The circuit breaker reads no clock: callers pass the time.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct CircuitBreaker {
     pause: Duration,
-    state: Mutex<State>,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct BreakerState {
     /// When the next attempt is admitted; `None` while there is no failure.
     retry_at: Option<Instant>,
     /// Number of failures so far.
     failures: u64,
 }
 
-/// Permission for one attempt, with the number of failures at the time.
+/// Permission for one attempt. It contains the number of failures at the time when it was given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptPermit(u64);
 
 impl CircuitBreaker {
     pub(crate) fn new(pause: Duration) -> Self {
-        Self { pause, state: Mutex::new(State { retry_at: None, failures: 0 }) }
+        Self { pause, state: Mutex::new(BreakerState { retry_at: None, failures: 0 }) }
     }
 
     /// Admits an attempt; `None` if Redis must not be tried now.
@@ -36,14 +36,15 @@ impl CircuitBreaker {
             if now < retry_at {
                 return None;
             }
-            // The probe has one pause to finish. If it never does, because its client hung up, the next
-            // request becomes the probe.
+            // The probe has the length of one pause to finish. If it never finishes, because its client disconnected,
+            // the next request becomes the probe.
             state.retry_at = Some(now + self.pause);
         }
         Some(AttemptPermit(state.failures))
     }
 
-    /// Whether an attempt has failed since this permit was given. If so, there is no connection to wait for.
+    /// Whether an attempt has failed since this permit was given. If so, a request that waited for another request to
+    /// connect must not connect again.
     pub(crate) fn has_failed_since(&self, permit: AttemptPermit) -> bool {
         self.state().failures != permit.0
     }
@@ -60,8 +61,7 @@ impl CircuitBreaker {
         self.state().retry_at.take().is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code that holds the lock can panic between two changes.
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.state.lock()
     }
 }

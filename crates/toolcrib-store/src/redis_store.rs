@@ -1,11 +1,11 @@
 //! Records in Redis, shared by replicas.
 //!
-//! Opening never waits: the first request connects, and so does the first one after a failure. Each step has a short
-//! timeout, and after a failure Redis is not tried for a moment (`circuit_breaker`). So an unavailable Redis delays
-//! a few requests by a fraction of a second, and the others not at all.
+//! Opening a store never waits: the first request connects, and so does the first request after a failure. Each step
+//! has a short timeout, and after a failure Redis is not tried for a moment (`circuit_breaker`). So an unavailable
+//! Redis delays a few requests by a fraction of a second, and the others not at all.
 //!
 //! Rejected: the client's own `ConnectionManager`. It keeps a connection that no longer responds until the operating
-//! system gives it up, minutes later, and never retries after a failed login.
+//! system gives the connection up, minutes later, and it never retries after a failed login.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
@@ -60,14 +60,14 @@ pub struct InvalidRedisUrl;
 
 /// Records in Redis 6.2 or newer. Clones share one connection.
 #[derive(Clone)]
-pub struct RedisStore(Arc<Inner>);
+pub struct RedisStore(Arc<SharedConnection>);
 
-struct Inner {
+struct SharedConnection {
     client: Client,
     options: RedisOptions,
     breaker: CircuitBreaker,
     connection: Mutex<Option<Arc<MultiplexedConnection>>>,
-    /// Held by the request that connects; the others wait for its connection.
+    /// Locked by the request that opens the connection. Other requests wait for that connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
@@ -83,7 +83,7 @@ impl RedisStore {
             toolcrib_tls::install_crypto_provider();
         }
         let breaker = CircuitBreaker::new(options.pause_after_failure);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(SharedConnection {
             client,
             options,
             breaker,
@@ -132,7 +132,7 @@ impl Store for RedisStore {
     }
 }
 
-impl Inner {
+impl SharedConnection {
     fn expiry_ms(&self) -> u64 {
         let expiry = record_limits::clamp_expiry(self.options.idle_expiry);
         u64::try_from(expiry.as_millis()).unwrap_or(u64::MAX)
@@ -215,7 +215,7 @@ impl Inner {
         error
     }
 
-    /// Handles an error response of Redis. Such a response costs no time, so no pause follows.
+    /// Handles an error response of Redis. Redis is available and responds quickly, so no pause follows.
     fn rejected(&self, error: &redis::RedisError) -> StoreError {
         if error.code() == Some("READONLY") {
             // This server is no longer the primary. A new connection looks up the host name again.

@@ -1,7 +1,7 @@
 //! Settings of the engine, from Toolcrib's own config or from another system's.
 //!
-//! The file's extension tells its format. Toolcrib's own is TOML. YAML and JSON (with comments) are formats of other
-//! systems: `--preset` names the system, or it is recognised by the keys of the file.
+//! The file's extension tells its format. Toolcrib's own format is TOML. YAML and JSON (with comments) are formats of
+//! other systems. `--preset` names the system; otherwise it is recognised by the keys of the file.
 
 pub(crate) mod disabled_servers;
 pub(crate) mod location;
@@ -18,20 +18,20 @@ use crate::args::SourceArgs;
 use crate::output::{Failure, print_stderr};
 use location::{Location, note_unused_config};
 
-/// The sections of the config that the engine does not read.
+/// The sections of the config that the engine ignores.
 const OTHER_SECTIONS: [&str; 5] = {
     let [servers, profiles, gateway] = toolcrib_mcp::config::SECTIONS;
-    [servers, profiles, gateway, HttpSettings::SECTION, toolcrib_proxy::Config::SECTION]
+    [servers, profiles, gateway, HttpSettings::SECTION, toolcrib_proxy::ProxyConfig::SECTION]
 };
 
-/// Reads the engine's settings from Toolcrib's own config. They override those of `preset`, or of the preset that the file
-/// names.
+/// Reads the engine's settings from Toolcrib's own config. They override those of `preset`. If that is `None`, they
+/// override those of the preset that the file names.
 fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error> {
     SettingsReader::new().over(preset).ignoring(&OTHER_SECTIONS).loading_vector_tables().read(text)
 }
 
-/// Resolves a relative folder of vectors against the folder of the config. Rejected: the working folder, because it may
-/// contain files of other people.
+/// Resolves the path of a vector table against the folder of the config, if the path is relative. Rejected: the working
+/// folder, because it may contain files of other people.
 fn with_resolved_paths(mut settings: Settings, config: &Path) -> Settings {
     let folder =
         std::path::absolute(config).ok().and_then(|path| path.parent().map(Path::to_owned));

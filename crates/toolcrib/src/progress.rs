@@ -4,23 +4,23 @@ use std::io::{self, IsTerminal as _, Write};
 
 use toolcrib_text::clean::clean;
 
-/// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large set costs no more than a small
-/// one.
+/// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large dataset needs no more
+/// redraws than a small one.
 const CELLS: usize = 40;
 /// Width of the name, in characters. With this width the line fits on a terminal with 80 columns.
 const NAME: usize = 24;
 
-/// Redraws a line like `name ####---- 12/40`. Write errors are ignored: the line is only informative.
-pub(crate) struct Progress<W: Write> {
-    /// `None` if standard error is not a terminal.
+/// Redraws a line like `name ####---- 12/40`. Write errors are ignored, because the line is only informative.
+pub(crate) struct ProgressBar<W: Write> {
+    /// `None` if nothing is drawn, because standard error is not a suitable terminal.
     terminal: Option<W>,
     name: String,
     total: usize,
     done: usize,
 }
 
-impl Progress<io::Stderr> {
-    /// Draws on standard error if it is a terminal that can erase a line, else nowhere.
+impl ProgressBar<io::Stderr> {
+    /// Draws on standard error if it is a terminal that can erase a line. Otherwise nothing is drawn.
     pub(crate) fn on_stderr(name: &str, total: usize) -> Self {
         let stderr = io::stderr();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -28,7 +28,7 @@ impl Progress<io::Stderr> {
     }
 }
 
-impl<W: Write> Progress<W> {
+impl<W: Write> ProgressBar<W> {
     fn new(terminal: Option<W>, name: &str, total: usize) -> Self {
         let name = clean(name).0.replace(char::is_whitespace, " ");
         let mut progress = Self { terminal, name, total, done: 0 };
@@ -54,7 +54,7 @@ impl<W: Write> Progress<W> {
         let _ = terminal.flush();
     }
 
-    /// Erases the line.
+    /// Erases the line of the progress bar.
     pub(crate) fn clear(mut self) {
         if let Some(terminal) = &mut self.terminal {
             let _ = write!(terminal, "\r\x1b[K");
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_line_is_drawn_at_once_and_when_the_bar_grows_and_then_erased() {
         let mut screen = Vec::new();
-        let mut progress = Progress::new(Some(&mut screen), "a\x1b[2J\nset", 80);
+        let mut progress = ProgressBar::new(Some(&mut screen), "a\x1b[2J\nset", 80);
         for _ in 0..3 {
             progress.advance();
         }
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_bar_is_full_at_the_end_and_the_name_not_too_long() {
         let mut screen = Vec::new();
-        let mut progress = Progress::new(Some(&mut screen), &"x".repeat(40), 1);
+        let mut progress = ProgressBar::new(Some(&mut screen), &"x".repeat(40), 1);
         progress.advance();
         progress.advance();
         let name = "x".repeat(24);

@@ -29,7 +29,7 @@ use crate::turn_context::TurnContext;
 use toolcrib_text::json::{Fields, data};
 use toolcrib_text::shorten;
 
-/// A call to run, with the real tool and its arguments.
+/// A checked call, ready to run: the real tool and its arguments.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -52,7 +52,7 @@ pub enum CallOutcome {
     Refused(Refusal),
 }
 
-/// Number of failures of the same call after which the hint changes.
+/// If the same call fails more often than this, the hint changes.
 const MAX_REPEATS: u32 = 2;
 
 impl Crib {
@@ -66,7 +66,7 @@ impl Crib {
     ) -> CallOutcome {
         let turn = &self.checked_turn(turn);
         let names = self.settings().own_names;
-        // One of our own tools that is not offered is treated as if it did not exist.
+        // A call to one of our own tools that is not offered in this turn is handled as if that tool did not exist.
         let offered = |own: &OwnToolKind| {
             turn.search_allowed
                 && (*own != OwnToolKind::SearchRegex || self.settings().search.regex)
@@ -114,7 +114,7 @@ impl Crib {
     ) -> CallOutcome {
         let names = self.settings().own_names;
         let call = names.call;
-        // The input may be a JSON string that contains the object.
+        // The input may also be a JSON string that contains the object.
         let readings = unwrap_arguments::readings(input);
         let Some(text) = readings.first() else {
             return CallOutcome::Refused(Refusal::new(
@@ -172,7 +172,8 @@ impl Crib {
                     continue;
                 };
                 let tool = self.catalog().tool(id);
-                // A model that calls a tool correctly knows its schema. `Ledger::from_transcript` treats calls the same way.
+                // A model that calls a tool correctly knows its schema, so the tool counts as revealed.
+                // `Ledger::from_transcript` treats calls the same way.
                 conversation.ledger.reveal(tool);
                 let name = tool.name().to_owned();
                 return CallOutcome::Run(ToolCall { id, name, arguments });
@@ -219,8 +220,8 @@ impl Crib {
         }
     }
 
-    /// Refuses arguments. The first refusal contains the complete schema and thereby reveals the tool; later ones contain
-    /// its signature, because the model has already seen the schema.
+    /// Refuses a call because of its arguments. The first refusal for a tool contains the complete schema and thereby
+    /// reveals the tool. Later refusals contain only the signature, because the model has already seen the schema.
     fn invalid(
         &self,
         conversation: &mut Conversation,
@@ -236,7 +237,8 @@ impl Crib {
             [one] => format!("invalid arguments: {} at `{}`", one.problem, one.path),
             several => format!("invalid arguments: {} things are wrong", several.len()),
         };
-        // The name of this error in Claude Code, which its models know.
+        // With `ReplyFormat::Functions`, the message starts with Claude Code's name for this error, which Claude models
+        // know.
         let message = match self.settings().search.format {
             ReplyFormat::Functions => format!("InputValidationError: {message}"),
             ReplyFormat::Json
@@ -275,9 +277,10 @@ impl Crib {
             return;
         }
         refusal.hint = format!(
-            "this very call has failed {times} times: change it, use another tool, or say what is in the way"
+            "this exact call has failed {times} times: change it, use another tool, or report what prevents it"
         );
-        // The schema may be far back in the conversation by now, or lost in a compaction, so it is shown again.
+        // The schema may be far back in the conversation by now, or compaction may have removed it, so it is shown
+        // again.
         if let Some(id) = refusal.tool.as_deref().and_then(|name| self.catalog().find(name)) {
             let schema = self.catalog().tool(id).schema().to_owned();
             refusal.input_schema = RawValue::from_string(schema).ok();
@@ -286,7 +289,7 @@ impl Crib {
     }
 }
 
-/// An unknown parameter and the missing parameter that was probably meant, such as `titel` and `title`.
+/// Finds an unknown parameter and the missing parameter that was probably meant, such as `titel` and `title`.
 fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     let properties = schema.get("properties")?.as_object()?;
     let given = Fields::read(arguments)?;
@@ -308,7 +311,7 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
     )
 }
 
-/// Keys of the search tools' inputs. An input with none of them may be wrapped in another object.
+/// Keys in the input of a search tool. If an input has none of them, the real input may be wrapped inside it.
 const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool. It accepts a string in place of a list, and a list in place of a string.
@@ -322,7 +325,7 @@ fn read_search_request(
     let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();
     let fields = read.iter().find(|fields| knows(fields)).or(read.first());
     let Some(fields) = fields else {
-        // A bare string is a query.
+        // The input is a bare string, which is taken as the query.
         if let Ok(query) = serde_json::from_str::<String>(input) {
             return Ok(SearchRequest::query(&query));
         }

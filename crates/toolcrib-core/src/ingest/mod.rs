@@ -1,7 +1,8 @@
 //! Reads lists of tool definitions.
 //!
-//! The format is detected: an MCP `tools/list` result, a `tools` array of any of the four LLM APIs or a complete request with
-//! one, or lines in our own format. A problem with one tool becomes a [`Finding`] and does not affect the others.
+//! The format is detected automatically. It may be an MCP `tools/list` result, a `tools` array of any of the four LLM
+//! APIs, a complete request that contains such an array, or lines in our own format. A problem with one tool becomes a
+//! [`Finding`] and does not affect the other tools.
 
 mod finding;
 mod read;
@@ -22,7 +23,7 @@ use toolcrib_text::clean::one_line;
 use toolcrib_text::json::{self, Fields};
 use toolcrib_text::shorten;
 
-/// The tools of one document, and findings about them.
+/// The tools of one document, and the findings about them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestedTools {
@@ -35,12 +36,12 @@ pub struct IngestedTools {
 }
 
 impl IngestedTools {
-    /// The same tools with this prefix in their names, so that no other server's tools have the same names. The names depend
-    /// only on the prefix and the tool, so they do not change when other servers connect.
+    /// The same tools with this prefix in their names, so that they do not conflict with the tools of other servers.
+    /// The names depend only on the prefix and the tool, so they do not change when other servers connect.
     #[must_use]
     pub fn prefixed(mut self, prefix: &str) -> Self {
         for tool in &mut self.tools {
-            tool.name = wire_name::of(prefix, &tool.name).into();
+            tool.name = wire_name::for_tool(prefix, &tool.name).into();
             tool.shown_differs = true;
         }
         self
@@ -59,21 +60,21 @@ impl IngestedTools {
     }
 }
 
-/// The source of a list, which determines the server of its tools.
+/// Where a list of tools comes from. This determines to which server the tools belong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin<'a> {
-    /// Unknown: a tool's own field or the prefix of its name determines its server.
+pub enum ListSource<'a> {
+    /// The source is unknown. The server is taken from a field of the tool, or else from the prefix of its name.
     #[default]
     Unknown,
-    /// A default server, such as a file's name, for tools that do not name theirs.
+    /// A default server name, such as the name of a file, for tools that do not name their server.
     Label(&'a str),
-    /// This server sent the list. All tools belong to it, even if they name another server, so that a server cannot add tools
-    /// to another.
+    /// This server sent the list. All tools belong to it, even if they name another server, because a server must not
+    /// be able to add tools to another one.
     Server(&'a str),
 }
 
-impl<'a> From<Option<&'a str>> for Origin<'a> {
+impl<'a> From<Option<&'a str>> for ListSource<'a> {
     fn from(label: Option<&'a str>) -> Self {
         label.map_or(Self::Unknown, Self::Label)
     }
@@ -91,10 +92,10 @@ impl<'a> From<Option<&'a str>> for Origin<'a> {
 /// ```
 pub fn ingest<'a>(
     bytes: &[u8],
-    origin: impl Into<Origin<'a>>,
+    source: impl Into<ListSource<'a>>,
     limits: &Limits,
 ) -> Result<IngestedTools, Error> {
-    ingest_with_own_names(OwnNames::default(), bytes, origin, limits)
+    ingest_with_own_names(OwnNames::default(), bytes, source, limits)
 }
 
 /// Like [`ingest`], but for tools that will share a namespace with our own tools under these names. Tools with a
@@ -102,13 +103,13 @@ pub fn ingest<'a>(
 pub fn ingest_with_own_names<'a>(
     names: OwnNames,
     bytes: &[u8],
-    origin: impl Into<Origin<'a>>,
+    source: impl Into<ListSource<'a>>,
     limits: &Limits,
 ) -> Result<IngestedTools, Error> {
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Error::NotText { offset: error.valid_up_to() })?;
     let text = text.trim_start_matches('\u{feff}');
-    let mut reader = read::Reader::new(names, origin.into(), limits);
+    let mut reader = read::Reader::new(names, source.into(), limits);
     match serde_json::from_str::<&serde_json::value::RawValue>(text) {
         Ok(document) => read_document(document.get(), &mut reader)?,
         Err(error) => read_lines(text, &error, &mut reader)?,
@@ -125,7 +126,7 @@ fn read_document(text: &str, reader: &mut read::Reader<'_>) -> Result<(), Error>
     let Some(fields) = Fields::read(text) else {
         return Err(none(&format!("`{}`", shorten(&one_line(text), 40))));
     };
-    // In a JSON-RPC response the list is one level deeper.
+    // If this is a JSON-RPC response, the list is inside `result`.
     let result = fields.get("result").and_then(Fields::read);
     let fields = result.unwrap_or(fields);
     if let Some(list) = fields.get("tools") {
@@ -154,8 +155,8 @@ fn read_lines(
             .map(|(i, line)| (i + 1, line.trim()))
             .filter(|(_, l)| !l.is_empty())
     };
-    // If at least one line is an object, the text is read as lines. Otherwise the error about the whole document is
-    // more helpful.
+    // If at least one line is an object, the text is read as JSON lines. Otherwise the parser's error about the whole
+    // document is reported, because it is more helpful.
     if !lines().any(|(_, line)| Fields::read(line).is_some()) {
         let problem = whole.to_string();
         let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();

@@ -1,11 +1,11 @@
-//! Reads one entry of a list: a tool, a group of tools, or a finding.
+//! Reads one entry of a list, which may be a tool or a group of tools. Invalid entries become findings.
 
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
-use super::{IngestedTools, Origin, schema};
+use super::{IngestedTools, ListSource, schema};
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
 use crate::tool::{DeferPolicy, DefinitionFormat, Tool};
@@ -19,22 +19,22 @@ const MAX_SERVER_CHARS: usize = 128;
 /// Maximum nesting depth of a definition. Every JSON parser accepts this depth.
 const MAX_DEPTH: usize = 120;
 
-/// Reads entries one by one. A problem with one entry does not affect the others.
+/// Reads the entries of a list one by one. A problem with one entry does not affect the others.
 pub(super) struct Reader<'a> {
     limits: &'a Limits,
     names: OwnNames,
     label: Option<Arc<str>>,
-    /// Whether the label is the server that sent the list, so that tools cannot claim another server.
+    /// Whether the label names the server that sent the list. If so, tools cannot claim to belong to another server.
     is_server: bool,
     out: IngestedTools,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(names: OwnNames, origin: Origin<'_>, limits: &'a Limits) -> Self {
-        let (label, is_server) = match origin {
-            Origin::Unknown => (None, false),
-            Origin::Label(label) => (Some(label), false),
-            Origin::Server(label) => (Some(label), true),
+    pub(super) fn new(names: OwnNames, source: ListSource<'_>, limits: &'a Limits) -> Self {
+        let (label, is_server) = match source {
+            ListSource::Unknown => (None, false),
+            ListSource::Label(label) => (Some(label), false),
+            ListSource::Server(label) => (Some(label), true),
         };
         let label = label.map(server_name).filter(|label| !label.is_empty());
         Self { limits, names, label, is_server, out: IngestedTools::default() }
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.out
     }
 
-    /// Reads the fields around a list: its server, instructions and pagination.
+    /// Reads the fields next to a list: the server, its instructions and the pagination cursor.
     pub(super) fn envelope(&mut self, fields: &Fields<'_>) {
         if let Some(server) = fields
             .string("server")
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an object can be a single entry.
+    /// Whether an object can be an entry of a list, that is, a tool or a group of tools.
     pub(super) fn is_item(fields: &Fields<'_>) -> bool {
         fields.get("name").is_some() || fields.get("function").is_some() || group(fields).is_some()
     }
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
             .filter(|name| key == "tools" && !self.is_server && !clean::one_line(name).is_empty());
         let outer = self.label.clone();
         self.label = name.as_deref().map(server_name).or(outer.clone());
-        // Groups are not nested: an entry of a group is read as a tool.
+        // Groups cannot be nested, so every member of a group is read as a tool.
         for (i, member) in members.iter().enumerate() {
             let place = format!("{place}.{key}[{i}]");
             if let Some(fields) = self.fields(&place, member.get()) {
@@ -133,8 +133,9 @@ impl<'a> Reader<'a> {
         if text.len() > limit {
             return Err(Problem::DefinitionTooLarge { bytes: text.len(), limit });
         }
-        // The text itself is cleaned, and not the parsed values, so that everything else in it stays unchanged. It is
-        // cleaned before anything is read from it, so that the text that is checked is also the text that is used.
+        // Cleaning works on the JSON text, not on the parsed values, so that everything else in the text stays
+        // unchanged. It happens before anything is read from the text, so that the text that is checked is also the
+        // text that is used.
         let (definition, removed) = cleaned(text)?;
         if json::measure(&definition).depth > MAX_DEPTH {
             return Err(Problem::NotJson(format!("nested deeper than {MAX_DEPTH} levels")));
@@ -163,7 +164,8 @@ impl<'a> Reader<'a> {
             keywords: keywords(fields, meta.as_ref()),
             defer: defer(fields, meta.as_ref()),
             format,
-            // The schema is a slice of the definition, so the difference of their addresses is its offset.
+            // The schema is a slice of the definition, so the difference between their addresses is the schema's
+            // offset.
             schema: schema.map(|schema| {
                 let start = schema.as_ptr() as usize - definition.as_ptr() as usize;
                 start as u32..(start + schema.len()) as u32
@@ -191,8 +193,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server that sent the list, if known; else the one that the tool names, else the prefix of its name, else the
-    /// label of the list.
+    /// The server to which a tool belongs. It is the server that sent the list, if known; otherwise the server that the
+    /// tool names, the prefix of the tool's name, or the label of the list, in this order.
     fn server(
         &self,
         name: &str,
@@ -213,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server's name, sharing the allocation of the previous tool if it has the same server.
+    /// The server's name as a shared string. It reuses the previous tool's string if that tool has the same server.
     fn share(&self, server: &str) -> Arc<str> {
         let last = self.out.tools.last().and_then(|tool| tool.server.as_ref());
         match last.filter(|last| ***last == *server) {
@@ -229,8 +231,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A definition without hidden characters, and the classes of characters that were removed. Hidden characters in a key
-/// are an error, because the server would not recognise the cleaned key.
+/// Removes hidden characters from a definition, and also returns which classes of characters were removed. A key with
+/// hidden characters is an error, because the server would not recognise the cleaned key.
 fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Problem> {
     let mut removed: Vec<Hidden> = Vec::new();
     let mut hidden_key = false;
@@ -251,8 +253,8 @@ fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Probl
     Ok((definition, removed))
 }
 
-/// The server in the prefix of a name: `github__get_issue`, `mcp__github__get_issue`, and Hermes' older
-/// `mcp_github_get_issue`, in which servers are assumed to have no `_` in their names.
+/// The server in the prefix of a tool's name: `github__get_issue`, `mcp__github__get_issue`, or Hermes' older form
+/// `mcp_github_get_issue`. In the older form, the server's name is assumed to contain no `_`.
 fn server_prefix(name: &str) -> Option<&str> {
     let is_pair = |(server, tool): &(&str, &str)| !server.trim().is_empty() && !tool.is_empty();
     let joined = name.strip_prefix("mcp__").unwrap_or(name).split_once("__");
@@ -264,7 +266,7 @@ fn server_name(text: &str) -> Arc<str> {
     Arc::from(&*shorten(&clean::one_line(text), MAX_SERVER_CHARS))
 }
 
-/// The members of an entry that contains several tools, and their key.
+/// If the entry is a group of tools, returns its members and the key under which they are.
 pub(crate) fn group<'t>(fields: &Fields<'t>) -> Option<(&'static str, Vec<&'t RawValue>)> {
     let members = |key: &'static str| Some((key, json::items(fields.get(key)?)?));
     members("functionDeclarations").or_else(|| members("function_declarations")).or_else(|| {
@@ -280,7 +282,7 @@ fn title(fields: &Fields<'_>) -> Option<Box<str>> {
     (!title.is_empty()).then(|| Box::from(&*shorten(&title, 256)))
 }
 
-/// The owner's keywords: `keywords` in our format, `_meta["toolcrib/keywords"]` in MCP.
+/// The keywords that the tool's owner set: `keywords` in our format, `_meta["toolcrib/keywords"]` in MCP.
 fn keywords(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Vec<Box<str>> {
     let stated = fields.get("keywords").or_else(|| meta?.get("toolcrib/keywords"));
     let words: Vec<String> =
@@ -288,7 +290,8 @@ fn keywords(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> Vec<Box<str>> {
     words.iter().map(|word| clean::one_line(word).into_boxed_str()).collect()
 }
 
-/// The owner's policy: `defer` in our format, `defer_loading` in APIs that support it, `_meta` in MCP.
+/// The deferral policy that the tool's owner set: `defer` in our format, `defer_loading` in APIs that support it,
+/// `_meta["toolcrib/defer"]` in MCP.
 fn defer(fields: &Fields<'_>, meta: Option<&Fields<'_>>) -> DeferPolicy {
     let stated = fields.get("defer").or_else(|| meta?.get("toolcrib/defer"));
     if let Some(defer) = stated.and_then(|raw| serde_json::from_str(raw).ok()) {

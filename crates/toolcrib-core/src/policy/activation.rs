@@ -8,7 +8,7 @@ use super::activation_reason::{ActivationReason, ThresholdSource};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ActivationMode {
-    /// Depends on the thresholds.
+    /// Tools are deferred if a threshold is reached.
     #[default]
     Auto,
     /// Every tool that may be deferred is deferred.
@@ -18,7 +18,7 @@ pub enum ActivationMode {
 }
 
 impl<'de> Deserialize<'de> for ActivationMode {
-    /// `auto`, `on`, `off`, or the shorthand `true` (auto) and `false` (off).
+    /// Accepts `auto`, `on`, `off`, or the shorthands `true` (for `auto`) and `false` (for `off`).
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for ActivationMode {
                 "on" => Ok(Self::On),
                 "off" => Ok(Self::Off),
                 _ => Err(serde::de::Error::custom(format!(
-                    "`{word}` is none of `auto`, `on`, `off`, `true`, `false`"
+                    "`{word}` is not one of `auto`, `on`, `off`, `true`, `false`"
                 ))),
             },
         }
@@ -44,26 +44,27 @@ impl<'de> Deserialize<'de> for ActivationMode {
 /// When a conversation begins to defer tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the file")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
 #[non_exhaustive]
 pub struct Activation {
     /// Whether tools are deferred always, never, or depending on the thresholds below.
     pub mode: ActivationMode,
-    /// Threshold: number of tools, including those that are never deferred. 0 disables it.
+    /// Threshold for the number of tools, including those that are never deferred. 0 disables the threshold.
     pub tools: usize,
-    /// Threshold: tokens of the tools that could be deferred. 0 disables it.
+    /// Threshold for the tokens of the tools that may be deferred. 0 disables the threshold.
     pub tokens: usize,
-    /// Threshold: the same tokens as a percentage of the context window. 0 disables it. If `tokens` is set, too, the
-    /// smaller threshold counts: ten percent of a million tokens is not a small prompt.
+    /// Threshold for the tokens of the tools that may be deferred, as a percentage of the context window. 0 disables
+    /// the threshold. If `tokens` is also set, the smaller of the two applies, because ten percent of a million tokens
+    /// is not a small prompt.
     pub context_percent: f64,
-    /// Whether `tokens` applies only if the context window is unknown.
+    /// Whether the threshold `tokens` applies only if the context window is unknown.
     pub tokens_if_unknown: bool,
-    /// Whether tools with the policy `always` are deferred below the thresholds, too.
+    /// Whether tools with the policy `always` are deferred even if no threshold is reached.
     pub always_below: bool,
-    /// Whether nothing is deferred if deferring would cost more tokens than it saves.
+    /// Whether deferral is skipped if it would cost more tokens than it saves.
     pub only_if_saving: bool,
-    /// Whether a conversation that has begun to defer keeps deferring. If not, each turn decides again: removing
-    /// servers can bring all tools back, but that changes the cached prompt.
+    /// Whether a conversation that has begun to defer keeps deferring. If not, each turn decides again. If servers are
+    /// removed, all tools may then be shown in full again, but that invalidates the cached prompt.
     pub sticky: bool,
 }
 
@@ -92,48 +93,48 @@ pub(crate) struct ActivationInputs {
     pub(crate) deferrable: usize,
     /// Number of tools with the policy `always`.
     pub(crate) always: usize,
-    /// Tokens of the deferrable tools.
+    /// Tokens of the tools that may be deferred.
     pub(crate) deferrable_tokens: usize,
-    /// Tokens of what would replace them: search tool, listing, instruction, stubs.
+    /// Tokens of what would replace the deferred tools: search tool, listing, instruction, stubs.
     pub(crate) replacement_tokens: usize,
     /// The model's context window in tokens, if known.
     pub(crate) context_window: Option<usize>,
     /// Whether servers are still connecting.
     pub(crate) connecting: bool,
-    /// Whether tools are deferred until the catalog is complete.
+    /// Whether the catalog is not complete yet and the caller wants tools to be deferred until it is.
     pub(crate) incomplete: bool,
     /// Whether the model may call the search tool.
     pub(crate) search_allowed: bool,
-    /// Whether this conversation has deferred before.
+    /// Whether this conversation has deferred tools in an earlier turn.
     pub(crate) deferred_before: bool,
 }
 
 /// Which tools a conversation defers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deferral {
-    /// None: the tools are passed through unchanged.
+    /// No tool is deferred: all tools are passed through unchanged.
     Nothing,
-    /// Only tools with the policy `always`.
+    /// Only tools with the policy `always` are deferred.
     OnlyAlways,
-    /// Every tool that may be deferred.
+    /// Every tool that may be deferred is deferred.
     Everything,
 }
 
 /// Which tools are deferred, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Which tools.
+    /// Which tools are deferred.
     pub deferral: Deferral,
-    /// The reason.
+    /// The reason for the decision.
     pub reason: ActivationReason,
 }
 
 impl Activation {
-    /// Decides whether a turn defers tools. The only function that does.
+    /// Decides whether a turn defers tools. No other function decides this.
     ///
-    /// While servers are still connecting, the catalog can only grow. So a threshold that is reached stays reached,
-    /// and one that is not reached decides nothing yet. By default, a conversation that has begun to defer keeps
-    /// deferring.
+    /// While servers are still connecting, the number of tools can only grow. So if a threshold is reached, it will
+    /// stay reached. If none is reached, the next turn decides again. By default, a conversation that has begun to
+    /// defer keeps deferring.
     pub(crate) fn decide(&self, inputs: &ActivationInputs) -> Decision {
         let nothing = |reason| Decision { deferral: Deferral::Nothing, reason };
         let everything = |reason| Decision { deferral: Deferral::Everything, reason };
@@ -168,7 +169,8 @@ impl Activation {
             None if inputs.connecting => ActivationReason::StillConnecting,
             None => ActivationReason::Below { threshold: self.tokens_threshold(inputs) },
         };
-        // The thresholds do not override the policy `always`.
+        // Even if the thresholds do not lead to deferral, tools with the policy `always` are deferred if `always_below`
+        // is set.
         let always = self.always_below && inputs.always > 0;
         let deferral = if always { Deferral::OnlyAlways } else { Deferral::Nothing };
         Decision { deferral, reason }
@@ -183,7 +185,8 @@ impl Activation {
         (tokens >= threshold).then_some(ActivationReason::Tokens { tokens, threshold, source })
     }
 
-    /// The token threshold: the smaller of the fixed number and the share of the context window, if both apply.
+    /// The token threshold that applies. If both a fixed number and a share of the context window apply, it is the
+    /// smaller one.
     fn tokens_threshold(&self, inputs: &ActivationInputs) -> Option<(ThresholdSource, usize)> {
         let has_share = self.context_percent > 0.0;
         let share = inputs.context_window.filter(|_| has_share).map(|window| {

@@ -1,7 +1,7 @@
 //! Rules on deferring tools, by name, pattern and server.
 //!
 //! Rules from code and from the configuration are merged. Names are compared case-insensitively: `Read_File` in a
-//! configuration means the tool `read_file`. [`Glob::applies_to`] also accepts the spellings of other systems.
+//! configuration matches the tool `read_file`. [`Glob::applies_to`] also accepts other systems' spellings of a name.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use crate::tool::{DeferPolicy, Tool, without_server_prefix};
 
 /// A name, or a pattern with `*` (any characters) and `?` (one character).
 ///
-/// `github/*` matches the tools of a server and `/*` tools without a server. A pattern without a slash is compared with the
-/// full name.
+/// `github/*` matches all tools of the server `github`, and `/*` matches all tools without a server. A pattern without
+/// a slash is compared with the full name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob {
     text: String,
@@ -21,12 +21,12 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Parses a pattern.
+    /// Creates a glob from a name or a pattern.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), folded: fold(text.trim()) }
     }
 
-    /// Whether it matches a tool.
+    /// Whether the glob matches a tool.
     pub fn matches(&self, tool: &Tool) -> bool {
         if matches(&self.folded, &fold(tool.name())) {
             return true;
@@ -41,37 +41,36 @@ impl Glob {
         [own, &*declared].iter().any(|own| matches(&self.folded, &fold(&format!("{server}/{own}"))))
     }
 
-    /// Whether it matches a plain name, such as that of a server.
+    /// Whether the glob matches a plain name, such as the name of a server.
     pub fn is(&self, text: &str) -> bool {
         self.matches_folded(&fold(text))
     }
 
-    /// Whether it matches a name that was folded with [`fold`].
+    /// Whether the glob matches a name that was folded with [`fold`].
     pub(super) fn matches_folded(&self, text: &[char]) -> bool {
         matches(&self.folded, text)
     }
 
-    /// The pattern in the form that [`fold`] returns.
+    /// The glob's text in the form that [`fold`] returns.
     pub(super) fn folded(&self) -> &[char] {
         &self.folded
     }
 
-    /// Whether it has wildcards.
     pub(super) fn has_wildcard(&self) -> bool {
         self.folded.iter().any(|c| matches!(c, '*' | '?'))
     }
 
-    /// Whether it is a plain name, without wildcards or a slash.
+    /// Whether the glob is a plain name, without wildcards or a slash.
     fn is_name(&self) -> bool {
         !self.folded.is_empty() && !self.folded.iter().any(|c| matches!(c, '*' | '?' | '/'))
     }
 
-    /// Whether a rule with this pattern applies to a tool. In addition to what [`matches`](Self::matches)
-    /// accepts, a plain name may be spelled as another system spells it, with any separators
-    /// (`dev_read_file` for `dev__read_file`), or as the tool's server declares it (`read_file`).
+    /// Whether a rule with this glob applies to a tool. It applies if the glob [`matches`](Self::matches) the tool. In
+    /// addition, a plain name applies if it is another system's spelling of the tool's name, with any separators
+    /// (`dev_read_file` for `dev__read_file`), or the name that the tool's server declares (`read_file`).
     ///
-    /// The answer depends on this tool alone. Rejected: requiring that exactly one tool has the name, because then a tool
-    /// outside the caller's scope could change what the caller sees.
+    /// The result depends on this tool alone. Rejected: requiring that exactly one tool has the name, because then a
+    /// tool outside the caller's scope could change what the caller sees.
     pub fn applies_to(&self, tool: &Tool) -> bool {
         self.matches(tool) || (self.is_name() && self.is_other_spelling_of(tool))
     }
@@ -83,9 +82,9 @@ impl Glob {
                 normalized(server).chain(['_']).chain(normalized(tool.name_without_server()));
             normalized(&self.text).eq(full)
         });
-        // In the gateway a server declares `read_file` and clients see `dev__read_file`. A client of the
-        // proxy declares `dev__read_file`, and its `read_file` is another tool. Reading the declared name
-        // parses the definition, so the end of the name is compared first.
+        // In the gateway, a server declares `read_file`, and clients see it as `dev__read_file`. In the proxy, a client
+        // declares `dev__read_file` itself, and its `read_file` is a different tool. So the declared name decides.
+        // Getting the declared name requires parsing the definition, so the end of the name is compared first.
         let has_suffix = || {
             let (name, text) = (normalized(tool.name()), normalized(&self.text));
             name.collect::<String>().ends_with(&text.collect::<String>())
@@ -96,7 +95,7 @@ impl Glob {
     }
 }
 
-/// A name in lower case, with every run of separators replaced by `_` and none at the ends.
+/// A name in lower case, with every run of separators replaced by one `_`. Separators at both ends are removed.
 fn normalized(name: &str) -> impl Iterator<Item = char> {
     let name = name.trim_matches(|c: char| !c.is_alphanumeric());
     let mut between = false;
@@ -115,12 +114,13 @@ impl fmt::Display for Glob {
     }
 }
 
-/// A text in the form in which names are compared: case-insensitively.
+/// Converts a text to lower case, so that names can be compared case-insensitively.
 pub(super) fn fold(text: &str) -> Vec<char> {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Greedy matching that remembers only the last `*`: quadratic in the worst case, never exponential.
+/// Whether a pattern matches a text. The greedy algorithm remembers only the last `*`, so it is quadratic in the worst
+/// case and never exponential.
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry = None;
@@ -147,24 +147,25 @@ fn matches(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// The merged rules.
+/// All rules on deferring tools, merged from code and configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Tools that are never deferred.
     pub never: Vec<Glob>,
-    /// Exact names of tools that are never deferred. There may be as many as there are tools, so they are in a hash set.
+    /// Exact names of tools that are never deferred. They are in a hash set, because there may be as many names as
+    /// tools.
     pub full_names: FxHashSet<String>,
-    /// Tools that are deferred below the activation thresholds, too.
+    /// Tools that are deferred even if the activation thresholds are not reached.
     pub always: Vec<Glob>,
-    /// Policies for all tools of a server.
+    /// Policies that apply to all tools of a server.
     pub servers: Vec<(Glob, DeferPolicy)>,
-    /// Names of tools without a server that are shown in full unless a rule or their owner decides otherwise: the
-    /// [hot list](super::hot_list). Not read from a file: it is computed from the caller's tools.
+    /// Names of tools without a server that are shown in full unless a rule or their owner decides otherwise. This is
+    /// the [hot list](super::hot_list). It is not read from a file, but computed from the caller's tools.
     pub hot_names: Vec<String>,
 }
 
 impl Rules {
-    /// Adds names or patterns that are never deferred.
+    /// Adds names or patterns of tools that are never deferred.
     #[must_use]
     pub fn never_defer<'a>(mut self, patterns: impl IntoIterator<Item = &'a str>) -> Self {
         self.never.extend(patterns.into_iter().map(Glob::new));
@@ -234,7 +235,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::Catalog;
-    use crate::ingest::{Origin, ingest};
+    use crate::ingest::{ListSource, ingest};
     use crate::limits::Limits;
 
     #[test]
@@ -282,7 +283,8 @@ mod tests {
             ("mcp_dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
             ("dev_read_file", &["mcp__dev__read_file"], &["mcp__dev__read_file"]),
             ("a_b_c", &["a_b__c", "a__b_c"], &["a_b__c", "a__b_c"]),
-            // The client's own `read_file` and the server's `read_file` are different tools.
+            // The client's own `read_file` and the `read_file` of the server `dev` are different tools, so the rule
+            // applies only to the first.
             ("read_file", &["read_file", "dev__read_file"], &["read_file"]),
             ("dev_read_file", &["devread__file"], &[]),
             ("file", &["dev__read_file"], &[]),
@@ -300,7 +302,7 @@ mod tests {
             br#"[{"name":"read_file","inputSchema":{}},{"name":"read_files","inputSchema":{}}]"#;
         let mut builder = Catalog::builder();
         for (server, prefix) in [("dev", "dev"), ("ops", "work")] {
-            let came = ingest(tools, Origin::Server(server), &Limits::default()).unwrap();
+            let came = ingest(tools, ListSource::Server(server), &Limits::default()).unwrap();
             builder.add(came.prefixed(prefix));
         }
         let (catalog, rules) = (builder.build(), Rules::default().never_defer(["read_file"]));

@@ -8,11 +8,11 @@ use crate::tool::{DeferPolicy, Tool};
 /// How a tool is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// With its complete definition.
+    /// The tool is shown with its complete definition.
     Full(VerdictReason),
-    /// In part, or only in the listing; the model loads it on demand.
+    /// The tool is shown in part or only in the listing. The model loads it on demand.
     Deferred(VerdictReason),
-    /// Not at all: it is outside the caller's scope.
+    /// The tool is not shown at all, because it is outside the caller's scope.
     Hidden,
 }
 
@@ -24,13 +24,13 @@ pub enum VerdictReason {
     NotActive,
     /// Deferral is active, and no rule or policy exempts the tool.
     Active,
-    /// The tool's owner decided it.
+    /// The tool's owner decided.
     Owner(DeferPolicy),
-    /// A rule in the configuration or in the program that uses the library.
+    /// A rule decided. It comes from the configuration or from the program that uses the library.
     Rule(String),
-    /// It is on the hot list.
+    /// The tool is on the hot list.
     Hot,
-    /// The model loaded it earlier.
+    /// The model loaded the tool earlier in the conversation.
     Revealed,
 }
 
@@ -39,30 +39,31 @@ impl fmt::Display for VerdictReason {
         match self {
             Self::NotActive => f.write_str("deferral is not active"),
             Self::Active => f.write_str("deferral is active"),
-            Self::Owner(DeferPolicy::Never) => f.write_str("its owner says never"),
-            Self::Owner(DeferPolicy::Always) => f.write_str("its owner says always"),
-            Self::Owner(DeferPolicy::Automatic) => f.write_str("its owner leaves it open"),
+            Self::Owner(DeferPolicy::Never) => f.write_str("its owner set `never`"),
+            Self::Owner(DeferPolicy::Always) => f.write_str("its owner set `always`"),
+            Self::Owner(DeferPolicy::Automatic) => f.write_str("its owner set `automatic`"),
             Self::Rule(rule) => write!(f, "the rule `{rule}`"),
-            Self::Hot => f.write_str("an agent needs it all the time"),
+            Self::Hot => f.write_str("it is on the list of frequently used tools"),
             Self::Revealed => f.write_str("it was revealed in this conversation"),
         }
     }
 }
 
-/// The inputs of [`verdict`] apart from the tool and the rules.
+/// The inputs of [`verdict`], other than the tool and the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VerdictInputs {
     /// Whether the caller may know of the tool.
     pub(crate) in_scope: bool,
-    /// Whether this conversation defers.
+    /// Whether this conversation defers tools, and which ones.
     pub(crate) decision: Decision,
     /// Whether the model has loaded the tool and the disclosure shows loaded tools in full.
     pub(crate) revealed: bool,
 }
 
-/// Decides how a tool is shown. The only function that does.
+/// Decides how a tool is shown. No other function decides this.
 ///
-/// `never` takes precedence over `always`: a tool too many costs tokens, but a tool too few can make the task fail.
+/// `never` takes precedence over `always`: showing one tool too many costs tokens, but hiding a tool that is needed can
+/// make the task fail.
 pub(crate) fn verdict(tool: &Tool, rules: &Rules, inputs: VerdictInputs) -> Verdict {
     if !inputs.in_scope {
         return Verdict::Hidden;

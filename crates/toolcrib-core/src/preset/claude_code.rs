@@ -1,8 +1,9 @@
-//! Claude Code's `ToolSearch`: names in a message, `select:` and keywords, schemas on demand.
+//! The preset for Claude Code's `ToolSearch`. A message lists the names, the model searches by keywords or with
+//! `select:`, and schemas are loaded on demand.
 
 use serde_json::Value;
 
-use super::config::{Config, brief};
+use super::config::{ConfigReader, brief};
 use crate::disclosure::{DisclosureSetting, Guidance};
 use crate::listing::{ListingForm, ListingPlacement, ListingSettings};
 use crate::policy::{Activation, ActivationMode, Glob};
@@ -11,7 +12,7 @@ use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, Settings};
 use crate::tool::DeferPolicy;
 
-/// The default threshold of `auto`, in percent of the context window.
+/// Claude Code's default threshold for the mode `auto`, in percent of the context window.
 const PERCENT: f64 = 10.0;
 
 /// The context window of most models in Claude Code, in tokens.
@@ -29,7 +30,7 @@ pub(super) fn settings() -> Settings {
         activation: Activation {
             mode: ActivationMode::On,
             tools: 0,
-            // Claude Code always knows the window. Here, an unknown window is assumed to be the usual one.
+            // Claude Code always knows the window. If it is unknown here, the usual window is assumed.
             tokens: share_of_usual_window(PERCENT),
             context_percent: PERCENT,
             tokens_if_unknown: true,
@@ -38,7 +39,8 @@ pub(super) fn settings() -> Settings {
         listing: ListingSettings {
             form: ListingForm::Names,
             placement: ListingPlacement::Message,
-            // Clients do not truncate messages, and every name must be listed.
+            // Every name must be listed, and messages, unlike tool descriptions, are not truncated by clients. So the
+            // limits are large.
             tokens: Some(20_000),
             chars: 80_000,
             ..ListingSettings::default()
@@ -56,15 +58,19 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-/// Reads `settings.json`, whose `env` may have `ENABLE_TOOL_SEARCH`, and `.mcp.json`, whose servers may have `alwaysLoad`.
-pub(super) fn read(config: &mut Config<'_>) -> Settings {
+/// Reads `settings.json` and `.mcp.json`. In the first, `env` may set `ENABLE_TOOL_SEARCH`; in the second, servers may
+/// set `alwaysLoad`.
+pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     let mut settings = settings();
-    // Environment variables are strings, so numbers may be quoted.
+    // Environment variables are strings, so a number may be written in quotes.
     config.quoted = true;
     let root = config.root;
     let at = "env.ENABLE_TOOL_SEARCH";
     if !root.is_object() || root.get("env").is_some_and(|env| !env.is_object()) {
-        config.warn("env", "no object to look for `ENABLE_TOOL_SEARCH` in: it is on");
+        config.warn(
+            "env",
+            "not an object, so `ENABLE_TOOL_SEARCH` cannot be read; tool search is on",
+        );
     }
     if let Some(value) = root.pointer("/env/ENABLE_TOOL_SEARCH") {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_ascii_lowercase);
@@ -79,13 +85,14 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
                     let percent = config.number(at, Some(&percent), PERCENT, 0.0..=100.0);
                     activation.context_percent = percent;
                     activation.tokens = share_of_usual_window(percent);
-                    // A threshold of zero means always.
+                    // A threshold of zero means that tools are always deferred.
                     activation.mode =
                         if percent > 0.0 { ActivationMode::Auto } else { ActivationMode::On };
                 } else {
                     let value = brief(value);
-                    let problem =
-                        format!("{value} is none of `true`, `false`, `auto`, `auto:N`; it is on");
+                    let problem = format!(
+                        "{value} is not one of `true`, `false`, `auto`, `auto:N`; tool search is on"
+                    );
                     config.warn(at, problem);
                 }
             }
@@ -95,11 +102,11 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// A rule for each server with `alwaysLoad`.
-fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, DeferPolicy)> {
+/// A rule for each server that has `alwaysLoad` set.
+fn always_loaded(config: &mut ConfigReader<'_>) -> Vec<(Glob, DeferPolicy)> {
     let Some(value) = config.root.get("mcpServers") else { return Vec::new() };
     let Some(servers) = value.as_object() else {
-        config.warn("mcpServers", format!("{} is not an object, left out", brief(value)));
+        config.warn("mcpServers", format!("{} is not an object; ignored", brief(value)));
         return Vec::new();
     };
     let mut rules = Vec::new();
@@ -109,7 +116,7 @@ fn always_loaded(config: &mut Config<'_>) -> Vec<(Glob, DeferPolicy)> {
             Some(Value::Bool(true)) => rules.push((Glob::new(name), DeferPolicy::Never)),
             Some(other) => {
                 let at = format!("mcpServers.{name}.alwaysLoad");
-                config.warn(&at, format!("{} is not a flag, left out", brief(other)));
+                config.warn(&at, format!("{} is not a boolean; ignored", brief(other)));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Reading another system's configuration leniently: every value is used, clamped or replaced, and a value that
-//! was not used as written is reported.
+//! Reads another system's configuration leniently. Every value is used, clamped or replaced by the default. A value
+//! that was not used as written is reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use toolcrib_text::shorten;
 
 impl Preset {
     /// The preset's settings with the other system's own configuration applied. `config` is that configuration, parsed
-    /// from whatever format it is written in.
+    /// from its own file format.
     ///
     /// ```
     /// use toolcrib_core::Preset;
@@ -24,12 +24,12 @@ impl Preset {
     /// assert_eq!(configured.settings.activation.context_percent, 100.0);
     /// assert_eq!(
     ///     configured.warnings[0].to_string(),
-    ///     "`tools.tool_search.threshold_pct`: 150 is not within 0 to 100, 100 is used"
+    ///     "`tools.tool_search.threshold_pct`: 150 is not within 0 to 100; using 100"
     /// );
     /// # Ok::<(), toolcrib_core::Error>(())
     /// ```
     pub fn configured(self, config: &Value) -> Result<Configured, Error> {
-        let mut config = Config::new(config);
+        let mut config = ConfigReader::new(config);
         let settings = match self {
             Self::Default | Self::Words => {
                 return Err(Error::Settings {
@@ -46,14 +46,16 @@ impl Preset {
         Ok(Configured { settings, warnings: config.warnings })
     }
 
-    /// The system that a configuration belongs to, recognised by its keys.
+    /// The preset for the system that a configuration belongs to, which is recognised by its keys.
     pub fn of_config(config: &Value) -> Option<Self> {
         let has = |paths: &[&str]| paths.iter().any(|path| config.pointer(path).is_some());
-        // opencode also has a map called `tools`, so its own keys are checked first.
+        // An opencode configuration may also have a map called `tools`, so the keys that only opencode has are checked
+        // first.
         if has(&["/plugin", "/toolSearch"]) || config.is_array() {
             Some(Self::Opencode)
         } else if let Some(capabilities) = config.get("capabilities") {
-            // A key or a capability that release 0.50 added, at any depth.
+            // The configuration is for release 0.50 if it has, at any depth, a key or a capability that this release
+            // added.
             let text = capabilities.to_string();
             let has_key = |key: &&str| text.contains(&format!("\"{key}\":"));
             let has_capability = |id: &&str| text.contains(&format!("\"{id}\""));
@@ -76,16 +78,16 @@ impl Preset {
 pub struct Configured {
     /// The settings.
     pub settings: Settings,
-    /// Values that were not used as written.
+    /// Warnings about values that were not used as written.
     pub warnings: Vec<Warning>,
 }
 
-/// A value that was not used as written.
+/// Reports a value that was not used as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// Its dotted path.
+    /// The dotted path of the value.
     pub key: String,
-    /// What is wrong with it, and what is used instead.
+    /// What is wrong with the value, and what is used instead.
     pub problem: String,
 }
 
@@ -95,21 +97,21 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A configuration, and the warnings so far.
-pub(super) struct Config<'a> {
+/// Another system's configuration, and the warnings so far.
+pub(super) struct ConfigReader<'a> {
     pub(super) root: &'a Value,
-    /// Whether numbers may be quoted.
+    /// Whether numbers may be written in quotes.
     pub(super) quoted: bool,
     pub(super) warnings: Vec<Warning>,
 }
 
-impl<'a> Config<'a> {
+impl<'a> ConfigReader<'a> {
     pub(super) fn new(root: &'a Value) -> Self {
         Self { root, quoted: false, warnings: Vec::new() }
     }
 
     pub(super) fn warn(&mut self, key: &str, problem: impl Into<String>) {
-        let key = if key.is_empty() { "(all of it)" } else { key };
+        let key = if key.is_empty() { "(whole file)" } else { key };
         self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
     }
 
@@ -121,18 +123,21 @@ impl<'a> Config<'a> {
         known: &[&str],
     ) -> BTreeMap<&'a str, &'a Value> {
         let Some(map) = value.as_object() else {
-            self.warn(path, format!("{} is not an object, the defaults are used", brief(value)));
+            self.warn(path, format!("{} is not an object; using the defaults", brief(value)));
             return BTreeMap::new();
         };
         for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
             let known = known.join("`, `");
-            self.warn(&join(path, key), format!("not known, left out; known are `{known}`"));
+            self.warn(
+                &join(path, key),
+                format!("unknown and ignored; the known keys are `{known}`"),
+            );
         }
         map.iter().map(|(key, value)| (key.as_str(), value)).collect()
     }
 
-    /// A number, clamped to the range; `default` if it is missing or not a number. Quoted numbers are accepted if that system
-    /// accepts them.
+    /// A number, clamped to the range. The result is `default` if the value is missing or not a number. Numbers in
+    /// quotes are accepted if the other system accepts them.
     pub(super) fn number(
         &mut self,
         path: &str,
@@ -147,14 +152,14 @@ impl<'a> Config<'a> {
             _ => None,
         };
         let Some(number) = number.filter(|number: &f64| number.is_finite()) else {
-            self.warn(path, format!("{} is not a number, {default} is used", brief(value)));
+            self.warn(path, format!("{} is not a number; using {default}", brief(value)));
             return default;
         };
         let used = number.clamp(*range.start(), *range.end());
         if (used - number).abs() > 0.0 {
             let (from, to) = (range.start(), range.end());
             let value = brief(value);
-            self.warn(path, format!("{value} is not within {from} to {to}, {used} is used"));
+            self.warn(path, format!("{value} is not within {from} to {to}; using {used}"));
         }
         used
     }
@@ -170,29 +175,29 @@ impl<'a> Config<'a> {
         let range = *range.start() as f64..=*range.end() as f64;
         let number = self.number(path, value, default as f64, range);
         if number.fract() > 0.0 {
-            self.warn(path, format!("{number} is not a whole number, {} is used", number.trunc()));
+            self.warn(path, format!("{number} is not a whole number; using {}", number.trunc()));
         }
         number as usize
     }
 
-    /// A boolean; `default` if it is missing or not a boolean.
+    /// A boolean. The result is `default` if the value is missing or not a boolean.
     pub(super) fn flag(&mut self, path: &str, value: Option<&Value>, default: bool) -> bool {
         match value {
             None => default,
             Some(Value::Bool(flag)) => *flag,
             Some(other) => {
                 let value = brief(other);
-                self.warn(path, format!("{value} is neither true nor false, {default} is used"));
+                self.warn(path, format!("{value} is neither true nor false; using {default}"));
                 default
             }
         }
     }
 
-    /// A list of strings. Other values are ignored, with a warning.
+    /// A list of strings. Values of any other type are ignored, with a warning.
     pub(super) fn strings(&mut self, path: &str, value: Option<&'a Value>) -> Vec<&'a str> {
         let Some(value) = value else { return Vec::new() };
         let Some(items) = value.as_array() else {
-            self.warn(path, format!("{} is not a list of names, none is used", brief(value)));
+            self.warn(path, format!("{} is not a list of names; ignored", brief(value)));
             return Vec::new();
         };
         let mut strings = Vec::new();
@@ -201,7 +206,7 @@ impl<'a> Config<'a> {
                 strings.push(text);
             } else {
                 let item = brief(item);
-                self.warn(&join(path, &at.to_string()), format!("{item} is no name, left out"));
+                self.warn(&join(path, &at.to_string()), format!("{item} is not a name; ignored"));
             }
         }
         strings

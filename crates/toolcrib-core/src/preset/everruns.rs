@@ -1,18 +1,19 @@
-//! everruns' `tool_search`: stubs in place of schemas, ranking by keyword overlap, and found tools in full. `everruns_050` has
-//! the current release, which differs.
+//! The preset for everruns' `tool_search`. Deferred tools are shown with stubs in place of schemas, tools are ranked by
+//! keyword overlap, and found tools are shown in full. The module `everruns_050` has the current release, which
+//! differs.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::config::{Config, brief};
+use super::config::{ConfigReader, brief};
 use crate::disclosure::{DisclosureKind, DisclosureSetting, Guidance, Stub};
 use crate::policy::{Activation, ActivationMode, Rules};
 use crate::rank::{RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, Settings};
 
-/// Tools are deferred if there are at least this many.
+/// Tools are deferred if there are at least this many of them.
 const THRESHOLD: usize = 15;
 /// Maximum number of tools that one search returns.
 const CAP: usize = 8;
@@ -37,8 +38,8 @@ pub(super) fn settings() -> Settings {
             limit: CAP,
             max_limit: CAP,
             cutoff: 0.5,
-            // In everruns only the cap limits a reply, and an answer without hits lists every name. Here both have limits,
-            // which are far above what eight tools or a typical catalog need.
+            // In everruns, only the cap limits a reply, and a reply without hits lists every name. Here both have a
+            // limit, but it is far above what eight tools or a typical catalog need.
             reply_tokens: 100_000,
             names: 2_000,
             format: ReplyFormat::Tools,
@@ -50,28 +51,27 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-pub(super) fn read(config: &mut Config<'_>) -> Settings {
+pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     let mut settings = settings();
     let ids = ["tool_search", "auto_tool_search"];
-    if let Some(own) = Capability::find(config, &ids, &mut settings) {
+    if let Some(own) = EverrunsCapability::find(config, &ids, &mut settings) {
         own.set_auto(&mut settings);
         own.read(config, &["threshold", "never_defer"], &mut settings);
     }
     settings
 }
 
-/// A configured capability.
-pub(super) struct Capability<'a> {
-    /// The name of the capability.
+/// An everruns capability that a configuration enables.
+pub(super) struct EverrunsCapability<'a> {
     pub(super) id: &'static str,
     path: String,
     config: &'a Value,
 }
 
-impl<'a> Capability<'a> {
-    /// The first of these capabilities that is configured. Without one, tool search is off.
+impl<'a> EverrunsCapability<'a> {
+    /// Finds the first of these capabilities that is configured. If there is none, tool search is turned off.
     pub(super) fn find(
-        config: &mut Config<'a>,
+        config: &mut ConfigReader<'a>,
         ids: &[&'static str],
         settings: &mut Settings,
     ) -> Option<Self> {
@@ -81,7 +81,8 @@ impl<'a> Capability<'a> {
             settings.activation.mode = ActivationMode::Off;
             return None;
         };
-        // A capability is a name, a name with its configuration, or a reference with a `config`.
+        // A capability is written as its name, as an object with the name as a key, or as an object with `ref` and
+        // `config`.
         let of_item = |item: &'a Value, id: &str| match item.get("ref") {
             Some(name) if *name == *id => Some(item.get("config").unwrap_or(&Value::Null)),
             _ if *item == *id => Some(&Value::Null),
@@ -109,27 +110,28 @@ impl<'a> Capability<'a> {
         }
     }
 
-    /// Reads the keys that all editions have in common, and returns all configured keys with their values.
+    /// Reads the keys that all everruns releases have, and returns all configured keys with their values.
     pub(super) fn read(
         &self,
-        config: &mut Config<'a>,
+        config: &mut ConfigReader<'a>,
         known: &[&str],
         settings: &mut Settings,
     ) -> BTreeMap<&'a str, &'a Value> {
         let path = &self.path;
         let keys = match self.config {
-            // The capability has no configuration.
+            // The capability is enabled without any configuration.
             Value::Null | Value::Bool(true) => return BTreeMap::new(),
             own => config.object(path, own, known),
         };
-        // Like everruns, this uses the default for anything but an integer, and does not clamp.
+        // As in everruns, any value that is not an integer is replaced by the default, and integers are not clamped.
         settings.activation.tools = match keys.get("threshold").map(|v| (v, v.as_u64())) {
             None => THRESHOLD,
-            // Zero means from the first tool on; in our settings it would mean never.
+            // In everruns, zero means to defer from the first tool on. In our settings, zero would disable the
+            // threshold.
             Some((_, Some(threshold))) => (threshold as usize).max(1),
             Some((value, None)) => {
                 let problem = format!(
-                    "{} is not a whole number of 0 or more, {THRESHOLD} is used",
+                    "{} is not a whole number of 0 or more; using {THRESHOLD}",
                     brief(value)
                 );
                 config.warn(&self.at("threshold"), problem);
@@ -141,7 +143,7 @@ impl<'a> Capability<'a> {
         keys
     }
 
-    /// Configures the automatic capability: the provider's hosted search if there is one, else stubs.
+    /// Configures the capability `auto_tool_search`: the provider's hosted search if there is one, else stubs.
     pub(super) fn set_auto(&self, settings: &mut Settings) {
         if self.id == "auto_tool_search" {
             (settings.disclosure, settings.fallback) =
@@ -149,7 +151,7 @@ impl<'a> Capability<'a> {
         }
     }
 
-    /// The path of one of its keys.
+    /// The dotted path of one of the capability's keys.
     pub(super) fn at(&self, key: &str) -> String {
         format!("{}.{key}", self.path)
     }

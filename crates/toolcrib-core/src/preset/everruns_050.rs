@@ -1,18 +1,18 @@
-//! everruns' `tool_search` as of 0.50: plain stubs, conversations that keep deferring once they have begun, and two new
-//! options. `reveal` sets whether a found tool gets its schema in the list of tools. `bounded` shows no deferred tool before it
-//! is found, and limits how many are shown after that.
+//! The preset for everruns' `tool_search` as of release 0.50. It has plain stubs, and a conversation keeps deferring
+//! once it has begun. Two options are new. `reveal` sets whether the schema of a found tool is shown in the array of
+//! tools. `bounded` shows no deferred tool before it is found, and limits how many are shown after that.
 
 use serde_json::Value;
 
-use super::config::{Config, brief};
-use super::everruns::{self, Capability};
+use super::config::{ConfigReader, brief};
+use super::everruns::{self, EverrunsCapability};
 use crate::disclosure::{DisclosureSetting, Stub};
 use crate::listing::ListingForm;
 use crate::policy::{Activation, ActivationMode, Rules};
 use crate::rank::RankerKind;
 use crate::settings::Settings;
 
-/// Tools that `bounded` never defers. They are built in, so they belong to no server.
+/// Tools that are never deferred with the option `bounded`. They are built into everruns, so they belong to no server.
 const NEVER_DEFERRED: [&str; 12] = [
     "/bash",
     "/lua",
@@ -28,7 +28,7 @@ const NEVER_DEFERRED: [&str; 12] = [
     "/edit_image",
 ];
 
-/// The known keys.
+/// All configuration keys of release 0.50.
 const KNOWN: [&str; 7] = [
     "threshold",
     "never_defer",
@@ -39,17 +39,17 @@ const KNOWN: [&str; 7] = [
     "max_result_bytes",
 ];
 
-/// Keys that no earlier edition has.
+/// Configuration keys that no earlier release has.
 pub(super) const NEW_KEYS: [&str; 5] =
     ["reveal", "bounded", "max_active_tools", "max_active_bytes", "max_result_bytes"];
 
-/// Capabilities that use a provider's hosted search. No earlier edition has them.
+/// Capabilities that use a provider's hosted search. No earlier release has them.
 pub(super) const HOSTED: [&str; 2] = ["openai_tool_search", "claude_tool_search"];
 
 const ACTIVE_TOOLS: usize = 32;
 const ACTIVE_BYTES: usize = 65_536;
 const RESULT_BYTES: usize = 32_768;
-/// Bytes per token, as everruns estimates it.
+/// Bytes per token, by everruns' estimate.
 const BYTES_PER_TOKEN: usize = 4;
 
 pub(super) fn settings() -> Settings {
@@ -61,13 +61,13 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-pub(super) fn read(config: &mut Config<'_>) -> Settings {
+pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     let mut settings = settings();
     let ids = ["tool_search", "auto_tool_search", HOSTED[0], HOSTED[1]];
-    let Some(own) = Capability::find(config, &ids, &mut settings) else { return settings };
+    let Some(own) = EverrunsCapability::find(config, &ids, &mut settings) else { return settings };
     let keys = own.read(config, &KNOWN, &mut settings);
     if HOSTED.contains(&own.id) {
-        // The provider searches if it can.
+        // With these capabilities, the provider does the search if it supports that.
         settings.disclosure = DisclosureSetting::Hosted;
         return settings;
     }
@@ -94,10 +94,10 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     settings
 }
 
-/// Applies `bounded`: no deferred tool is shown before it is found, whatever the number of tools.
+/// Applies the option `bounded`: no deferred tool is shown before it is found, regardless of the number of tools.
 fn bound<'a>(
-    config: &mut Config<'a>,
-    own: &Capability<'a>,
+    config: &mut ConfigReader<'a>,
+    own: &EverrunsCapability<'a>,
     get: impl Fn(&str) -> Option<&'a Value>,
     settings: &mut Settings,
 ) {
@@ -112,11 +112,11 @@ fn bound<'a>(
     settings.activation.mode = ActivationMode::On;
     settings.rules =
         std::mem::take(&mut settings.rules).merged(Rules::default().never_defer(NEVER_DEFERRED));
-    // everruns ranks names, descriptions and parameters separately with BM25, gives names four times the weight, and a query
-    // that is a name finds only that tool. Our ranker `words` comes closest to that.
+    // everruns ranks names, descriptions and parameters separately with BM25 and gives names four times the weight. A
+    // query that is the name of a tool finds only that tool. Our ranker `words` comes closest to this behaviour.
     settings.rank.ranker = RankerKind::Words;
     settings.search.refuse = false;
     settings.search.cutoff = 0.0;
-    // An answer without hits lists sources.
+    // With a limit of 0 names, a reply without hits lists the servers, as in everruns.
     settings.search.names = 0;
 }

@@ -1,8 +1,9 @@
-//! Hermes' bridge: three tools in place of the deferred ones, plain BM25, activation by a share of the context window.
+//! The preset for Hermes' bridge: three tools replace the deferred tools, plain BM25 ranks them, and a share of the
+//! context window is the threshold for activation.
 
 use serde_json::Value;
 
-use super::config::{Config, brief};
+use super::config::{ConfigReader, brief};
 use crate::disclosure::{DisclosureSetting, Guidance};
 use crate::listing::{ListingForm, ListingPlacement, ListingSettings};
 use crate::policy::{Activation, ActivationMode, Rules};
@@ -10,8 +11,8 @@ use crate::rank::{Bm25Settings, RankSettings, RankerKind};
 use crate::reply::ReplyFormat;
 use crate::settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 
-/// The tools that are never deferred: the core list of hermes-agent 0.19.0, and `send_message`, which its
-/// documentation counts among them. They are built in, so they belong to no server.
+/// The tools that are never deferred: the core list of hermes-agent 0.19.0, and `send_message`, which Hermes'
+/// documentation counts among them. They are built into Hermes, so they belong to no server.
 const CORE: [&str; 42] = [
     "/web_search",
     "/web_extract",
@@ -69,7 +70,7 @@ pub(super) fn settings() -> Settings {
         rules: Rules::default().never_defer(CORE),
         activation: Activation {
             tools: 0,
-            // The threshold if the context window is unknown.
+            // This threshold applies if the context window is unknown.
             tokens: 20_000,
             context_percent: PERCENT,
             tokens_if_unknown: true,
@@ -91,7 +92,7 @@ pub(super) fn settings() -> Settings {
             limit: LIMIT,
             max_limit: MAX_LIMIT,
             cutoff: 0.0,
-            // The answer to a search without hits lists the sources and their sizes.
+            // With a limit of 0 names, a reply without hits lists the servers and their sizes, as in Hermes.
             names: 0,
             format: ReplyFormat::Matches,
             input: SearchInput::Limit,
@@ -104,22 +105,22 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-pub(super) fn read(config: &mut Config<'_>) -> Settings {
+pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     let mut settings = settings();
     config.quoted = true;
     let path = "tools.tool_search";
     let root = config.root;
     let Some(own) = root.pointer("/tools/tool_search") else {
-        config.warn(path, "not there, the defaults are used");
+        config.warn(path, "missing; using the defaults");
         return settings;
     };
     let Value::Object(_) = own else {
-        // In the older form, the value is a flag. `true` means `auto`, not `on`.
+        // In the older form of the configuration, the value is a flag. `true` means `auto`, not `on`.
         settings.activation.mode = match flag(own) {
             Some(true) => ActivationMode::Auto,
             Some(false) => ActivationMode::Off,
             None => {
-                config.warn(path, format!("{} is no flag, `auto` is used", brief(own)));
+                config.warn(path, format!("{} is not a boolean; using `auto`", brief(own)));
                 ActivationMode::Auto
             }
         };
@@ -134,7 +135,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
     let at = |key: &str| format!("{path}.{key}");
     let percent = config.number(&at("threshold_pct"), get("threshold_pct"), PERCENT, 0.0..=100.0);
     settings.activation.context_percent = percent;
-    // A threshold of zero means always.
+    // A threshold of zero means that tools are always deferred.
     if percent == 0.0 && settings.activation.mode == ActivationMode::Auto {
         settings.activation.mode = ActivationMode::On;
     }
@@ -150,7 +151,7 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
 }
 
 /// Reads whether tools are deferred always, never, or depending on the threshold.
-fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> ActivationMode {
+fn mode(config: &mut ConfigReader<'_>, path: &str, enabled: &Value) -> ActivationMode {
     match flag(enabled) {
         Some(true) => ActivationMode::On,
         Some(false) => ActivationMode::Off,
@@ -158,7 +159,7 @@ fn mode(config: &mut Config<'_>, path: &str, enabled: &Value) -> ActivationMode 
             let word = enabled.as_str().unwrap_or_default().trim();
             if !word.eq_ignore_ascii_case("auto") {
                 let value = brief(enabled);
-                let problem = format!("{value} is none of `auto`, `on`, `off`; `auto` is used");
+                let problem = format!("{value} is not one of `auto`, `on`, `off`; using `auto`");
                 config.warn(path, problem);
             }
             ActivationMode::Auto

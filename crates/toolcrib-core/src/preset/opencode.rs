@@ -1,11 +1,12 @@
-//! opencode-tool-search: descriptions replaced by a mark, parameters kept, two search tools.
+//! The preset for the plugin opencode-tool-search. It replaces descriptions with a mark, keeps parameters, and has two
+//! search tools.
 //!
-//! The opencode fork that inspired the plugin hides deferred tools until they are found. Its configuration, the key
-//! `toolSearch`, is read, too, and becomes `disclosure = "append"` without a listing.
+//! The plugin was inspired by a fork of opencode that hides deferred tools until they are found. The fork's
+//! configuration, under the key `toolSearch`, can also be read. It becomes `disclosure = "append"` without a listing.
 
 use serde_json::Value;
 
-use super::config::{Config, brief, join};
+use super::config::{ConfigReader, brief, join};
 use crate::disclosure::{DisclosureSetting, Guidance};
 use crate::listing::ListingForm;
 use crate::policy::{Activation, ActivationMode, Glob, Rules};
@@ -15,12 +16,12 @@ use crate::settings::{MAX_MARK_CHARS, SearchInput, SearchSettings, Settings, is_
 use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
-/// Maximum value of `searchLimit`. The plugin itself has no maximum.
+/// Our maximum for `searchLimit`. The plugin itself has no maximum.
 const MOST: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;
 const PLUGIN: &str = "opencode-tool-search";
-/// The plugin's options.
+/// The options of the plugin.
 const KNOWN: [&str; 4] = ["alwaysLoad", "searchLimit", "bm25", "deferDescription"];
 
 pub(super) fn settings() -> Settings {
@@ -36,7 +37,7 @@ pub(super) fn settings() -> Settings {
             ..RankSettings::default()
         },
         search: SearchSettings {
-            // In the plugin the limit is the maximum; the model cannot raise it.
+            // In the plugin, the default limit is also the maximum, so the model cannot raise it.
             limit: LIMIT,
             max_limit: LIMIT,
             cutoff: 0.0,
@@ -51,12 +52,12 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-pub(super) fn read(config: &mut Config<'_>) -> Settings {
+pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     let root = config.root;
     if let Some(own) = root.get("toolSearch") {
         return read_fork(config, own);
     }
-    // The configuration is the complete file, its `plugin` entry, or the options alone.
+    // The configuration may be the complete file, its `plugin` entry, or the plugin's options alone.
     match root {
         Value::Array(_) if is_plugin(root) && !is_another(root.get(1)) => {
             read_plugin(config, "", root)
@@ -71,18 +72,19 @@ pub(super) fn read(config: &mut Config<'_>) -> Settings {
         },
         other => {
             let value = brief(other);
-            config.warn("", format!("{value} is no configuration, the defaults are used"));
+            config.warn("", format!("{value} is not a configuration; using the defaults"));
             settings()
         }
     }
 }
 
-/// Reads the list of plugins, which may contain this one.
-fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> Settings {
+/// Reads a list of plugins, which may contain opencode-tool-search.
+fn read_plugins<'a>(config: &mut ConfigReader<'a>, path: &str, plugins: &'a Value) -> Settings {
     let mut entries = plugins.as_array().into_iter().flatten().enumerate();
     if let Some((at, entry)) = entries.find(|(_, entry)| is_plugin(entry)) {
         if let Some((at, _)) = entries.next().filter(|(_, next)| next.is_object()) {
-            let problem = format!("options stand beside the name, [\"{PLUGIN}\", {{…}}]; left out");
+            let problem =
+                format!("options are written with the name, [\"{PLUGIN}\", {{…}}]; ignored");
             config.warn(&join(path, &at.to_string()), problem);
         }
         return read_plugin(config, &join(path, &at.to_string()), entry);
@@ -95,8 +97,8 @@ fn read_plugins<'a>(config: &mut Config<'a>, path: &str, plugins: &'a Value) -> 
 
 fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
-    // The name is a package name, with or without a version, or a path. It is compared completely, because the fork's
-    // name has the same prefix.
+    // The name may be a package name, with or without a version, or a path. A prefix is not enough, because the name of
+    // the fork starts with the same text.
     let is_it = |part: &str| {
         let part = part.split('@').next().unwrap_or_default();
         let bare = [".ts", ".js", ".mjs", ".git"].iter().find_map(|end| part.strip_suffix(end));
@@ -105,20 +107,20 @@ fn is_plugin(entry: &Value) -> bool {
     name.is_some_and(|name| name.split('/').any(is_it))
 }
 
-/// Whether the next entry of a list is another plugin rather than this one's options.
+/// Whether the next entry of a list is another plugin. If not, it has the options of this plugin.
 fn is_another(next: Option<&Value>) -> bool {
     next.is_some_and(|next| next.is_string() || next.is_array())
 }
 
-/// `"opencode-tool-search"` or `["opencode-tool-search", {options}]`.
-fn read_plugin<'a>(config: &mut Config<'a>, path: &str, entry: &'a Value) -> Settings {
+/// Reads an entry of the form `"opencode-tool-search"` or `["opencode-tool-search", {options}]`.
+fn read_plugin<'a>(config: &mut ConfigReader<'a>, path: &str, entry: &'a Value) -> Settings {
     match entry.get(1) {
         Some(options) => read_options(config, &join(path, "1"), options),
         None => settings(),
     }
 }
 
-fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> Settings {
+fn read_options<'a>(config: &mut ConfigReader<'a>, path: &str, options: &'a Value) -> Settings {
     let mut settings = settings();
     let keys = config.object(path, options, &KNOWN);
     let get = |key: &str| keys.get(key).copied();
@@ -139,19 +141,19 @@ fn read_options<'a>(config: &mut Config<'a>, path: &str, options: &'a Value) -> 
         Some(Value::String(mark)) => {
             let (value, used) = (brief(&Value::from(&**mark)), &settings.mark);
             let problem =
-                format!("{value} is not 1 to {MAX_MARK_CHARS} plain characters, `{used}` is used");
+                format!("{value} is not 1 to {MAX_MARK_CHARS} plain characters; using `{used}`");
             config.warn(&join(path, "deferDescription"), problem);
         }
         Some(other) => {
             let (value, mark) = (brief(other), &settings.mark);
-            let problem = format!("{value} is not a text, `{mark}` is used");
+            let problem = format!("{value} is not a string; using `{mark}`");
             config.warn(&join(path, "deferDescription"), problem);
         }
     }
     settings
 }
 
-fn read_fork<'a>(config: &mut Config<'a>, own: &'a Value) -> Settings {
+fn read_fork<'a>(config: &mut ConfigReader<'a>, own: &'a Value) -> Settings {
     let mut settings = settings();
     settings.disclosure = DisclosureSetting::Append;
     settings.listing.form = ListingForm::None;

@@ -1,9 +1,9 @@
 //! Plain BM25 over one text per tool, as in Hermes and opencode-tool-search.
 //!
-//! Name, description and optionally the names of the top-level parameters are one bag of words: runs of ASCII
-//! letters and digits in lower case, without stemming or stop words. Average length and document frequency are
-//! computed within the scope, so hidden tools do not influence scores in this ranker either. Ties are broken by
-//! the order of the catalog, as in both systems.
+//! Name, description and optionally the names of the top-level parameters are one bag of words. Words are runs of ASCII
+//! letters and digits in lower case, without stemming or stop words. The average length and the document frequency are
+//! computed within the scope, so hidden tools do not influence scores in this ranker either. Ties are broken by the
+//! order of the catalog, as in both systems.
 
 use rustc_hash::FxHashMap;
 
@@ -11,23 +11,23 @@ use super::explain::{Explanation, ScorePart};
 use super::index::idf;
 use super::{RankInputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::rank::{Bm25Settings, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
-/// Score of a tool whose name contains the entire query, if no word of the query was found.
+/// Score of a tool whose name contains the entire query. It is used if no tool has any word of the query.
 const SUBSTRING_SCORE: f32 = 0.1;
 
 /// The index: how often each tool contains each word.
 #[derive(Debug)]
 pub(crate) struct Bm25 {
     postings: FxHashMap<Box<str>, Vec<(ToolId, u32)>>,
-    /// The number of words of each tool.
+    /// The number of words in each tool's text.
     lengths: Vec<u32>,
 }
 
-/// The statistics of a scope, and the BM25 parameters.
+/// Statistics of the tools in scope, and the BM25 parameters.
 struct ScopeStatistics {
     tools: usize,
     average: f32,
@@ -62,7 +62,7 @@ impl Ranker for Bm25 {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
@@ -90,7 +90,7 @@ impl Ranker for Bm25 {
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
@@ -134,8 +134,8 @@ impl Ranker for Bm25 {
 }
 
 impl Bm25 {
-    /// The distinct words of a query with their counts: a word that occurs twice counts twice.
-    fn terms(words: &Words, max_terms: usize) -> (Vec<(String, u32)>, bool) {
+    /// The distinct words of a query with their counts. A word that occurs twice counts twice.
+    fn terms(words: &WordQuery, max_terms: usize) -> (Vec<(String, u32)>, bool) {
         let mut terms: Vec<(String, u32)> = Vec::new();
         let mut cut = false;
         each_word(&words.text, |word| match terms.iter().position(|(known, _)| known == word) {
@@ -175,7 +175,7 @@ impl Bm25 {
 }
 
 /// Whether the name of the tool contains the entire query.
-fn name_contains_query(tool: &Tool, words: &Words) -> bool {
+fn name_contains_query(tool: &Tool, words: &WordQuery) -> bool {
     let query = words.text.trim().to_lowercase();
     !query.is_empty() && tool.name().to_lowercase().contains(&query)
 }

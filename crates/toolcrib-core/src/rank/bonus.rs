@@ -1,9 +1,9 @@
 //! Bonuses that are computed for the best candidates only.
 //!
-//! Word scores alone leave near ties between tools that share words. Three bonuses separate them: adjacent words
-//! of the query that are adjacent in the tool; the share of the tool's *name* that the query covers; and the
-//! scores of the other tools of its server. Together they add 2.5 points of nDCG on ten datasets. Their cost
-//! depends on the number of candidates and not on the size of the catalog.
+//! Word scores alone leave near ties between tools that share words. Three bonuses separate such tools: a bonus for
+//! words that are adjacent both in the query and in the tool; one for the share of the tool's *name* that the query
+//! covers; and one for the scores of the other tools of the same server. Together they add 2.5 points of nDCG on ten
+//! datasets. Their cost depends on the number of candidates and not on the size of the catalog.
 
 use rustc_hash::FxHashMap;
 
@@ -11,45 +11,46 @@ use super::filter::NamedTools;
 use super::index::{Index, Term};
 use super::query_plan::{QueryPlan, QueryWord};
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Bonus for a name that the query covers completely, as a share of the word score.
+/// Bonus if the query covers the tool's name completely, as a share of the word score.
 const NAME_WEIGHT: f32 = 0.5;
-/// A tool's bonus for its server, as a share of the mean score of that server's other tools.
+/// Bonus for the other tools of the same server, as a share of the mean of their scores.
 const SERVER_WEIGHT: f32 = 0.15;
-/// Bonus for a quoted phrase, as a multiple of the average weight of the query's words.
+/// Bonus for each quoted phrase that the tool contains, as a multiple of the average weight of the query's words.
 const PHRASE_WEIGHT: f32 = 1.0;
 
 /// The bonuses of a candidate.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Bonus {
-    /// For words of the query that are adjacent in the tool too.
+    /// The bonus for words that are adjacent both in the query and in the tool.
     pub(super) pairs: f32,
-    /// For quoted phrases.
+    /// The bonus for quoted phrases.
     pub(super) phrases: f32,
-    /// For the share of the name that the query covers.
+    /// The bonus for the share of the name that the query covers.
     pub(super) name: f32,
-    /// For the other tools of its server.
+    /// The bonus for the scores of the other tools of the same server.
     pub(super) server: f32,
-    /// For being named by the query.
+    /// The bonus for a tool that the query mentions by name.
     pub(super) exact: f32,
 }
 
 impl Bonus {
-    /// The complete score, summed in one fixed order, so that search and `explain` get the same float.
+    /// The complete score. The summands are always added in the same order, so that search and `explain` get exactly
+    /// the same float.
     pub(super) fn total(&self, base: f32) -> f32 {
         self.word_score(base) + self.exact
     }
 
-    /// The word score: without the bonus for being named.
+    /// The score without the bonus for tools that the query mentions by name.
     pub(super) fn word_score(&self, base: f32) -> f32 {
         base + self.pairs + self.phrases + self.name + self.server
     }
 }
 
-/// A candidate with its base score, which is the sum over the words of the query, and its bonuses.
+/// A candidate with its bonuses. Its base score is the sum of the points for the words of the query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
     pub(super) id: ToolId,
@@ -65,10 +66,10 @@ pub(super) struct BonusScorer<'a> {
     plan: &'a QueryPlan,
     named: &'a NamedTools,
     phrases: Vec<String>,
-    /// The best factor with which the query matches each term, sorted by term.
+    /// For each term, the highest factor with which a word of the query matches it. Sorted by term.
     term_factors: Vec<(Term, f32)>,
-    /// A bit mask of the first words of all pairs. Each word sets the bit whose number is the last six bits of its
-    /// term.
+    /// A bit mask of the first terms of all pairs, for a fast check. Each term sets the bit whose number is the term
+    /// modulo 64.
     first_terms_mask: u64,
 }
 
@@ -77,7 +78,7 @@ impl<'a> BonusScorer<'a> {
         index: &'a Index,
         catalog: &'a Catalog,
         scope: &'a Scope,
-        (plan, words): (&'a QueryPlan, &Words),
+        (plan, words): (&'a QueryPlan, &WordQuery),
         named: &'a NamedTools,
     ) -> Self {
         let terms = plan.words.iter().flat_map(|word| &word.terms);
@@ -91,7 +92,8 @@ impl<'a> BonusScorer<'a> {
         Self { index, catalog, scope, plan, named, phrases, term_factors, first_terms_mask }
     }
 
-    /// Computes the bonuses of all candidates together, since the bonus for the server depends on the others.
+    /// Computes the bonuses of all candidates together, because the bonus for the server depends on the other
+    /// candidates.
     pub(super) fn score_all(&self, bases: &[(ToolId, f32)]) -> Vec<Candidate> {
         let mut candidates: Vec<Candidate> = bases
             .iter()
@@ -136,7 +138,8 @@ impl<'a> BonusScorer<'a> {
         Bonus { pairs, phrases, name, ..Bonus::default() }
     }
 
-    /// The bonus for adjacent words, in one pass over the tool's words. The mask skips most of them.
+    /// The bonus for adjacent words, computed in one pass over the tool's words. The mask lets most of them be skipped
+    /// quickly.
     fn pairs(&self, id: ToolId) -> f32 {
         let mut sum = 0.0;
         let mut found = 0u128;
@@ -145,7 +148,7 @@ impl<'a> BonusScorer<'a> {
                 continue;
             }
             let known = self.plan.pairs.iter().position(|(a, b, _)| [*a, *b] == *pair);
-            // Each pair counts once per tool.
+            // Each pair counts only once per tool.
             if let Some(at) = known.filter(|at| found >> (at % 128) & 1 == 0) {
                 found |= 1 << (at % 128);
                 sum += self.plan.pairs[at].2;

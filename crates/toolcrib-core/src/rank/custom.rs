@@ -1,7 +1,7 @@
 //! Rankers that users of the library write.
 //!
-//! A custom ranker scores tools and nothing else. The engine does the rest: it drops tools outside the scope,
-//! sorts, cuts off, judges the fit and writes the reply.
+//! A custom ranker only scores tools. The engine does the rest: it drops tools outside the scope, sorts the hits, cuts
+//! off the list, decides the fit and writes the reply.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use rustc_hash::FxHashSet;
 
 use super::{Explanation, Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 
-/// A ranker of your own, set with [`Crib::with_ranker`](crate::Crib::with_ranker). It replaces the built-in one
-/// for [`Crib::search`](crate::Crib::search), [`Crib::rank`](crate::Crib::rank),
+/// A ranker that you write yourself and set with [`Crib::with_ranker`](crate::Crib::with_ranker). It replaces the
+/// built-in ranker for [`Crib::search`](crate::Crib::search), [`Crib::rank`](crate::Crib::rank),
 /// [`Crib::decide_fit`](crate::Crib::decide_fit) and [`Crib::explain`](crate::Crib::explain).
 ///
-/// The same request must always get the same scores: the reply becomes part of a prompt that providers cache.
+/// The same request must always get the same scores, because the reply becomes part of a prompt that providers cache.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,37 +48,37 @@ use crate::scope::Scope;
 /// # Ok::<(), toolcrib_core::Error>(())
 /// ```
 pub trait CustomRanker: fmt::Debug + Send + Sync {
-    /// Scores the tools that match, in any order; tools that are left out do not match.
+    /// Scores the tools that match, in any order. Tools that are not returned count as not matching.
     ///
-    /// The engine drops ids outside the scope and scores that are not finite, keeps the best score of an id
-    /// that is returned twice, sorts by score, breaks ties by name and cuts the list at the limit.
+    /// The engine drops ids outside the scope and scores that are not finite. If an id is returned twice, its best
+    /// score is kept. Then the engine sorts by score, breaks ties by name and cuts off the list at the limit.
     fn rank(&self, request: &RankRequest<'_>) -> Vec<ScoredTool>;
 
-    /// Whether [`ScoredTool::confidence`] is set. If so, replies have a fit, and a search whose best tool is
-    /// unlikely to help says that nothing fits. By default `false`: every match is shown.
+    /// Whether this ranker sets [`ScoredTool::confidence`]. If so, replies have a fit, and the reply to a search whose
+    /// best tool is unlikely to help says that nothing fits. The default is `false`, so every match is shown.
     fn has_confidence(&self) -> bool {
         false
     }
 
-    /// Whether the ranker applies `+must`, `-not`, `server:` and quoted phrases itself. If so, they are parsed
-    /// into [`Words`]. By default `false`: the query is plain text.
+    /// Whether the ranker applies `+must`, `-not`, `server:` and quoted phrases itself. If so, these operators are
+    /// parsed into [`WordQuery`]. The default is `false`, so the query is plain text.
     fn knows_operators(&self) -> bool {
         false
     }
 }
 
-/// What a [`CustomRanker`] is asked to rank.
+/// The input of a [`CustomRanker`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct RankRequest<'a> {
-    /// All tools. Reading tools outside `scope` is allowed for statistics, but then the scores can reveal to a caller
-    /// that hidden tools exist.
+    /// All tools of the catalog. A ranker may read tools outside `scope` for statistics, but then the scores can reveal
+    /// to a caller that hidden tools exist.
     pub catalog: &'a Catalog,
     /// The parsed query.
-    pub words: &'a Words,
+    pub words: &'a WordQuery,
     /// The tools to rank.
     pub scope: &'a Scope,
-    /// Maximum number of tools that are used. Returning more is allowed.
+    /// Maximum number of tools that the engine will use. The ranker may return more.
     pub limit: usize,
 }
 
@@ -88,32 +88,32 @@ pub struct RankRequest<'a> {
 pub struct ScoredTool {
     /// The tool.
     pub id: ToolId,
-    /// How well it matches. Higher is better; only compared within one request.
+    /// How well the tool matches. Higher is better. Scores are only compared within one request.
     pub score: f32,
-    /// The probability, from 0 to 1, that the tool helps.
+    /// The probability, from 0 to 1, that the tool serves the query.
     pub confidence: Option<f32>,
 }
 
 impl ScoredTool {
-    /// A score without a confidence.
+    /// A tool with a score and no confidence.
     pub fn new(id: ToolId, score: f32) -> Self {
         Self { id, score, confidence: None }
     }
 
-    /// Sets the confidence, used if [`CustomRanker::has_confidence`] returns `true`.
+    /// Sets the confidence. It is used only if [`CustomRanker::has_confidence`] returns `true`.
     #[must_use]
     pub fn with_confidence(self, confidence: f32) -> Self {
         Self { confidence: Some(confidence), ..self }
     }
 }
 
-/// Runs a custom ranker as one of the engine's own.
+/// Adapts a custom ranker to the engine's interface, and checks its results.
 #[derive(Debug)]
 pub(crate) struct CheckedRanker(pub(crate) Arc<dyn CustomRanker>);
 
 impl CheckedRanker {
-    /// The checked and sorted hits of a custom ranker.
-    fn hits(&self, catalog: &Catalog, words: &Words, scope: &Scope, limit: usize) -> Vec<Hit> {
+    /// The hits of the custom ranker, checked and sorted.
+    fn hits(&self, catalog: &Catalog, words: &WordQuery, scope: &Scope, limit: usize) -> Vec<Hit> {
         let mut scored = self.0.rank(&RankRequest { catalog, words, scope, limit });
         scored.retain(|tool| scope.contains(tool.id) && tool.score.is_finite());
         let name = |tool: &ScoredTool| catalog.tool(tool.id).name();
@@ -133,7 +133,7 @@ impl CheckedRanker {
     }
 }
 
-/// A confidence between 0 and 1; 0 if it is missing or not a number.
+/// The confidence, clamped to the range from 0 to 1. The result is 0 if it is missing or not a number.
 fn clamped(confidence: Option<f32>) -> f32 {
     confidence
         .filter(|confidence| !confidence.is_nan())
@@ -144,7 +144,7 @@ impl Ranker for CheckedRanker {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
@@ -155,7 +155,7 @@ impl Ranker for CheckedRanker {
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {

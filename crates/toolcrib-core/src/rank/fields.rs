@@ -1,8 +1,8 @@
-//! The fields of a tool, and the weight of a word in each (BM25F).
+//! The fields of a tool, and the weight of a word in each field (BM25F).
 //!
-//! Field lengths are normalised by fixed pivots and not by averages over the catalog. So the weight of a tool does
-//! not depend on other tools: scores do not reveal hidden tools, and a weight is computed only once, when the tool
-//! is indexed.
+//! Field lengths are normalised by fixed pivots and not by averages over the catalog, so the weight of a word in a tool
+//! does not depend on other tools. As a result, scores do not reveal hidden tools, and each weight is computed only
+//! once, when the tool is indexed.
 
 use crate::catalog::Catalog;
 use crate::ingest::{Part, walk};
@@ -14,38 +14,38 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Field {
-    /// The name, without the name of its server.
+pub enum IndexedField {
+    /// The tool's name, without the name of its server.
     Name,
     /// The title.
     Title,
-    /// The keywords that its owner set.
+    /// The keywords that the tool's owner set.
     Keywords,
     /// The description.
     Description,
-    /// The names of its parameters, at any depth.
+    /// The names of the tool's parameters, at any depth.
     Parameters,
-    /// The descriptions of its parameters.
+    /// The descriptions of the tool's parameters.
     ParameterText,
-    /// The values of its enums.
+    /// The values of enums in the tool's schema.
     Values,
-    /// The name of its server.
+    /// The name of the tool's server.
     Server,
-    /// The instructions of its server.
+    /// The instructions of the tool's server.
     Instructions,
 }
 
-/// All fields, in order.
-pub(super) const FIELDS: [Field; 9] = [
-    Field::Name,
-    Field::Title,
-    Field::Keywords,
-    Field::Description,
-    Field::Parameters,
-    Field::ParameterText,
-    Field::Values,
-    Field::Server,
-    Field::Instructions,
+/// All fields, in the order of the enum's variants.
+pub(super) const FIELDS: [IndexedField; 9] = [
+    IndexedField::Name,
+    IndexedField::Title,
+    IndexedField::Keywords,
+    IndexedField::Description,
+    IndexedField::Parameters,
+    IndexedField::ParameterText,
+    IndexedField::Values,
+    IndexedField::Server,
+    IndexedField::Instructions,
 ];
 
 /// How words in a field are weighted.
@@ -54,13 +54,13 @@ struct FieldWeighting {
     weight: f32,
     /// Strength of the length normalisation, from 0 (none) to 1 (full).
     b: f32,
-    /// The length, in words, at which the normalisation is 1.
+    /// The field length, in words, at which the normalisation factor is 1.
     pivot: f32,
 }
 
-impl Field {
-    /// Chosen on ten datasets with leave-one-out: docs/ranking.md. The optimum is flat; most of these values can
-    /// change by half without changing the mean nDCG by 0.002.
+impl IndexedField {
+    /// The weighting of each field, chosen on ten datasets with leave-one-out: see docs/ranking.md. The optimum is
+    /// flat: most of these values can change by half without changing the mean nDCG by 0.002.
     fn weighting(self) -> FieldWeighting {
         let weighting = |weight, b, pivot| FieldWeighting { weight, b, pivot };
         match self {
@@ -77,14 +77,14 @@ impl Field {
     }
 }
 
-/// Term frequency saturation over all fields: the weighted frequency at which half of the maximum is reached.
+/// Saturation of the term frequency: the weighted frequency, over all fields, at which half of the maximum is reached.
 const K1: f32 = 0.8;
 
 /// The weighted term frequency of `count` occurrences in a field of `length` words.
 ///
-/// The square root dampens repetition within a field, and the saturation in [`saturate`] dampens it over all fields,
-/// so that a description stuffed with words does not win.
-pub(super) fn weighted_frequency(field: Field, count: u32, length: u32) -> f32 {
+/// The square root dampens repetition within a field, and [`saturate`] dampens it over all fields, so that repeating
+/// words in a description gives a tool no advantage.
+pub(super) fn weighted_frequency(field: IndexedField, count: u32, length: u32) -> f32 {
     let FieldWeighting { weight, b, pivot } = field.weighting();
     weight * (count as f32).sqrt() / (1.0 - b + b * length as f32 / pivot)
 }
@@ -94,21 +94,21 @@ pub(super) fn saturate(weight: f32) -> f32 {
     weight * (K1 + 1.0) / (weight + K1)
 }
 
-/// Calls `visit` with every indexed word of a tool. A run-together word of a name is passed as a whole and also as
-/// its parts.
+/// Calls `visit` with every indexed word of a tool. A compound word in the tool's name is passed as a whole, and its
+/// parts are passed as well.
 pub(super) fn each_word(
     catalog: &Catalog,
     tool: &Tool,
     limits: &Limits,
-    visit: &mut impl FnMut(Field, &str),
+    visit: &mut impl FnMut(IndexedField, &str),
 ) {
     let mut left = limits.indexed_words;
-    let mut take = |field: Field, text: &str| {
+    let mut take = |field: IndexedField, text: &str| {
         words::each(text, &mut |word| {
             if left > 0 && !is_stop(word) {
                 left -= 1;
                 visit(field, word);
-                if field == Field::Name {
+                if field == IndexedField::Name {
                     for part in split_compound(word) {
                         visit(field, part);
                     }
@@ -116,27 +116,27 @@ pub(super) fn each_word(
             }
         });
     };
-    take(Field::Name, tool.name_without_server());
-    tool.title().into_iter().for_each(|title| take(Field::Title, title));
-    tool.keywords().for_each(|word| take(Field::Keywords, word));
+    take(IndexedField::Name, tool.name_without_server());
+    tool.title().into_iter().for_each(|title| take(IndexedField::Title, title));
+    tool.keywords().for_each(|word| take(IndexedField::Keywords, word));
     let description = tool.description();
     let indexed = description.floor_char_boundary(limits.indexed_description_bytes);
-    take(Field::Description, &description[..indexed]);
+    take(IndexedField::Description, &description[..indexed]);
     if let Some(server) = tool.server() {
-        take(Field::Server, server);
+        take(IndexedField::Server, server);
         let about = catalog.instructions(server).unwrap_or_default();
-        // Only a few sentences, because all tools of the server have the same instructions.
-        take(Field::Instructions, &about[..about.floor_char_boundary(400)]);
+        // Only a few sentences are indexed, because all tools of the server have the same instructions.
+        take(IndexedField::Instructions, &about[..about.floor_char_boundary(400)]);
     }
     walk(&tool.schema_value(), &mut |part| match part {
-        Part::Name(name) => take(Field::Parameters, name),
+        Part::Name(name) => take(IndexedField::Parameters, name),
         Part::Text(text) => {
             take(
-                Field::ParameterText,
+                IndexedField::ParameterText,
                 &text[..text.floor_char_boundary(limits.indexed_description_bytes)],
             );
         }
-        Part::Value(value) => take(Field::Values, value),
+        Part::Value(value) => take(IndexedField::Values, value),
     });
 }
 
@@ -146,14 +146,17 @@ mod tests {
 
     #[test]
     fn repetition_saturates() {
-        let once = saturate(weighted_frequency(Field::Description, 1, 8));
-        let stuffed = saturate(weighted_frequency(Field::Description, 50, 60));
+        let once = saturate(weighted_frequency(IndexedField::Description, 1, 8));
+        let stuffed = saturate(weighted_frequency(IndexedField::Description, 50, 60));
         assert!(stuffed < 2.0 * once, "{stuffed} against {once}");
         assert!(saturate(1e9) <= K1 + 1.0);
     }
 
     #[test]
     fn a_word_in_a_longer_field_weighs_less() {
-        assert!(weighted_frequency(Field::Name, 1, 2) > weighted_frequency(Field::Name, 1, 6));
+        assert!(
+            weighted_frequency(IndexedField::Name, 1, 2)
+                > weighted_frequency(IndexedField::Name, 1, 6)
+        );
     }
 }

@@ -1,23 +1,23 @@
-//! Which tools a query may find, and which tools it names.
+//! Which tools a query may find, and which tools it mentions by name.
 
 use super::RankInputs;
 use super::index::{Index, Term};
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::spelling::{self, Resolution, SpellingMatch};
 use crate::text::{stem, words};
 
-/// Bonus for a tool that the query names. It is higher than any sum of word points.
+/// Bonus for a tool whose name is in the query. It is higher than any sum of word points.
 const EXACT_NAME_BONUS: f32 = 1_000.0;
-/// Bonus for a tool that the query names without its prefix. It is lower, so that a tool that the query names in full
-/// comes first.
+/// Bonus for a tool whose name without the prefix is in the query. It is lower than the bonus for the full name, so
+/// that tools with their full name in the query come first.
 const UNPREFIXED_NAME_BONUS: f32 = 500.0;
 
-/// Maximum number of tools that one query can name.
+/// Maximum number of tools that get a bonus because the query mentions them by name.
 const MAX_NAMED_TOOLS: usize = 64;
 
-/// The scope and the conditions of the query: `server:`, `+word` and `-word`.
+/// Decides which tools pass the scope and the conditions of the query: `server:`, `+word` and `-word`.
 pub(super) struct QueryFilter<'a> {
     index: &'a Index,
     catalog: &'a Catalog,
@@ -28,7 +28,8 @@ pub(super) struct QueryFilter<'a> {
     /// Whether required words must be in the name.
     in_name: bool,
     must_not: Vec<Option<Term>>,
-    /// Whether every tool passes. That is the common case, and it is checked thousands of times per query.
+    /// Whether every tool passes. This is the common case. It is precomputed, because it is checked thousands of times
+    /// per query.
     passes_all: bool,
 }
 
@@ -36,7 +37,7 @@ impl<'a> QueryFilter<'a> {
     pub(super) fn new(
         index: &'a Index,
         inputs: &RankInputs<'a>,
-        words: &'a Words,
+        words: &'a WordQuery,
         scope: &'a Scope,
     ) -> Self {
         let terms = |list: &[String]| -> Vec<Option<Term>> {
@@ -52,7 +53,7 @@ impl<'a> QueryFilter<'a> {
         Self { index, catalog, scope, servers, must, in_name, must_not, passes_all }
     }
 
-    /// Whether the conditions alone exclude tools, so that the query has an answer even without words.
+    /// Whether the conditions alone exclude tools. If so, the query has results even if it has no words.
     pub(super) fn is_narrow(&self) -> bool {
         !self.servers.is_empty() || !self.must_not.is_empty()
     }
@@ -77,18 +78,18 @@ impl<'a> QueryFilter<'a> {
     }
 }
 
-/// The tools that a query names, and the bonus of each.
+/// The tools that a query mentions by name, and the bonus of each.
 pub(super) struct NamedTools(Vec<(ToolId, f32)>);
 
 impl NamedTools {
     pub(super) fn in_query(
         index: &Index,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
     ) -> Self {
         let mut named = Self(Vec::new());
-        // Longer texts cannot be the name of a tool.
+        // The whole query may be the name of a tool, unless it is too long for a name.
         if words.text.len() <= 2 * inputs.limits.name_bytes {
             named.add(index, inputs, scope, &words.text);
         }
@@ -107,7 +108,8 @@ impl NamedTools {
             }
             Resolution::One(id, SpellingMatch::WithoutPrefix) => (vec![id], UNPREFIXED_NAME_BONUS),
             Resolution::Several(mut ids) => {
-                // If many tools share the unprefixed name, only the first of them by name get the bonus.
+                // If many tools share this name without their prefixes, only those whose full names sort first get the
+                // bonus.
                 ids.sort_unstable_by_key(|id| index.name_rank(*id));
                 ids.truncate(MAX_NAMED_TOOLS);
                 (ids, UNPREFIXED_NAME_BONUS)
@@ -130,7 +132,7 @@ impl NamedTools {
     }
 }
 
-/// Whether a word looks like an identifier and not like prose.
+/// Whether a word looks like an identifier rather than prose.
 fn is_identifier(token: &str) -> bool {
     let hump = || {
         let mut pairs = token.as_bytes().windows(2);

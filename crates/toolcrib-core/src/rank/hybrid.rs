@@ -1,10 +1,10 @@
 //! The hybrid ranker: words and vectors.
 //!
-//! The word index finds tools that contain the words of the query; the vectors find tools with a similar
-//! meaning. The best tools of either become candidates and get both scores, including the bonuses for their
-//! words, and `fuse` combines them. If a request has several needs, `coverage_bonus` makes sure that each is
-//! served. Hidden tools influence neither signal. A tool that the query names comes first, as in the ranker
-//! that uses words alone.
+//! The word index finds tools that contain the words of the query, and the vectors find tools with a similar meaning.
+//! The best tools from both become candidates. Each candidate gets both scores, including the bonuses for its words,
+//! and `fuse` combines them. If a request has several needs, `coverage_bonus` makes sure that each need is served.
+//! Hidden tools influence neither signal. A tool that the query mentions by name comes first, as in the ranker that
+//! uses words alone.
 
 use std::cell::RefCell;
 
@@ -20,25 +20,25 @@ use super::query_vectors::QueryVectors;
 use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Number of candidates that the vectors contribute; twice as many for a request with independent needs.
+/// Number of candidates that the vectors contribute. The number is doubled for a request with independent needs.
 const VECTOR_CANDIDATES: usize = 64;
-/// Number of best hits whose highest similarity determines how well the query is served. It is more than one, because
-/// the most similar hit need not be the first.
+/// How many of the best hits are searched for the highest similarity, which determines the confidence. More than one
+/// hit is searched, because the most similar hit may not be the first.
 const TOP_HITS: usize = 5;
-/// How much the similarity used for confidence is reduced for each point of score that a hit is behind the
-/// best. In cosine units per point; fitted together with the curves in `confidence`.
+/// How much the similarity used for confidence is reduced for each point by which a hit's score is below the best
+/// score. The unit is cosine per point. The value was fitted together with the curves in `confidence`.
 const SCORE_GAP_PENALTY: f32 = 1.3;
 
 thread_local! {
-    /// Reused between queries, so that a query does not allocate memory of the size of the catalog.
+    /// A buffer that is reused between queries, so that a query does not allocate memory in proportion to the catalog.
     static COSINES: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// The hybrid ranker. It holds the word index; the vectors come with the inputs.
+/// The hybrid ranker. It contains the word index; the vectors are passed with the inputs of each search.
 #[derive(Debug)]
 pub(crate) struct Hybrid(Index);
 
@@ -47,7 +47,7 @@ struct ScoredCandidate {
     candidate: Candidate,
     similarity: f32,
     fused: FusedScore,
-    /// Its bonus for serving a need that no better candidate serves.
+    /// The candidate's bonus for serving a need that no better candidate serves.
     coverage_bonus: f32,
 }
 
@@ -57,23 +57,23 @@ impl ScoredCandidate {
     }
 }
 
-/// All candidates of a query, scored.
+/// All candidates for a query, with their scores.
 struct CandidateScores {
     query: QueryVectors,
     candidates: Vec<ScoredCandidate>,
     coverage: CoverageBonuses,
     norms: QueryNorms,
-    /// The best fused score, without bonuses for names and coverage.
+    /// The best fused score, without the bonuses for names and coverage.
     best_score: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
 }
 
 impl CandidateScores {
-    /// The similarity used for confidence: the highest similarity among the best hits, reduced by how far
-    /// the score of this hit is behind the best. The coverage bonus counts, so a hit for another need is not
-    /// penalised. `None` if the table has no piece of the query: then all similarities are 0, which does not
-    /// mean that no tool fits.
+    /// The similarity used for confidence: the highest similarity among the best hits, reduced by how far the score of
+    /// this hit is below the best score. The coverage bonus is part of the score here, so a hit that serves another
+    /// need is not penalised. Returns `None` if the vector table has no piece of the query. In that case all
+    /// similarities are 0, which does not mean that no tool fits.
     fn confidence_similarity(&self, fused: FusedScore, coverage_bonus: f32) -> Option<f32> {
         let gap = (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0);
         (self.top_similarity != 0.0).then_some(self.top_similarity - SCORE_GAP_PENALTY * gap)
@@ -88,7 +88,7 @@ impl Hybrid {
     fn score_candidates(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         plan: &QueryPlan,
     ) -> CandidateScores {
@@ -152,7 +152,7 @@ impl Hybrid {
     /// order.
     fn nearest(&self, cosines: &[f32], count: usize, filter: &QueryFilter<'_>) -> Vec<ToolId> {
         let order = |a: &(ToolId, f32), b: &(ToolId, f32)| self.0.compare(*a, *b);
-        // When this many tools are collected, all but the best `count` are dropped.
+        // When this many tools have been collected, all but the best `count` are dropped, to limit memory.
         let capacity = 8 * count;
         let mut kept: Vec<(ToolId, f32)> = Vec::with_capacity(capacity);
         let mut threshold = f32::MIN_POSITIVE;
@@ -176,12 +176,12 @@ impl Hybrid {
     }
 }
 
-/// The best fused score without bonuses for names and coverage, and the highest similarity among the
-/// [`TOP_HITS`] best candidates by that score.
+/// Returns two values: the best fused score without the bonuses for names and coverage, and the highest similarity
+/// among the [`TOP_HITS`] best candidates by that score.
 fn best_score_and_similarity(scored: &[ScoredCandidate]) -> (f32, f32) {
     let mut pairs: Vec<(f32, f32)> =
         scored.iter().map(|found| (found.fused.total(0.0), found.similarity)).collect();
-    // Ties are broken by similarity, so the result does not depend on which of them is selected.
+    // Ties are broken by similarity, so the result does not depend on which of several equal candidates is selected.
     let order = |a: &(f32, f32), b: &(f32, f32)| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1));
     if pairs.len() > TOP_HITS {
         pairs.select_nth_unstable_by(TOP_HITS - 1, order);
@@ -195,7 +195,7 @@ impl Ranker for Hybrid {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
@@ -219,7 +219,7 @@ impl Ranker for Hybrid {
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
@@ -271,7 +271,7 @@ mod tests {
     use crate::rank::{RankSettings, Vectors};
     use crate::spelling::Spellings;
 
-    /// Far more tools than are kept. The catalog has them in reverse order of their names.
+    /// Far more tools than are kept as candidates. In the catalog, they are in reverse order of their names.
     const TOOLS: usize = 2_000;
 
     fn catalog() -> Catalog {
@@ -283,7 +283,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-        /// With many equal cosines the earlier names win, however the candidates were thinned out.
+        /// If many tools have equal cosines, those whose names sort first must be kept, even though tools are dropped
+        /// along the way.
         #[test]
         fn the_nearest_are_the_same_as_after_sorting_everything(
             steps in proptest::collection::vec(any::<u8>(), TOOLS),
@@ -293,7 +294,7 @@ mod tests {
             let (catalog, limits) = (catalog(), Limits::default());
             let hybrid = Hybrid::build(&catalog, &limits);
             let scope = Scope::of(&catalog, catalog.ids().step_by(every));
-            let words = Words::default();
+            let words = WordQuery::default();
             let inputs = RankInputs {
                 catalog: &catalog,
                 spellings: &Spellings::of(&catalog),

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::fields::{self, FIELDS, Field};
+use super::fields::{self, FIELDS, IndexedField};
 use super::query_plan::TermMatch;
 use super::related_terms;
 use crate::catalog::{Catalog, ToolId};
@@ -19,27 +19,27 @@ pub(super) type Term = u32;
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     terms: FxHashMap<Box<str>, Term>,
-    /// The term of each word as it occurs in the catalog, so that such words of a query need no stemming.
+    /// Maps each word of the catalog, as written, to its term. If a query contains such a word, it need not be stemmed.
     words: FxHashMap<Box<str>, Term>,
-    /// For each term its related terms: synonyms, then relatives by prefix.
+    /// For each term its related terms: first synonyms, then terms with a common prefix.
     related_terms: FxHashMap<Term, Box<[(Term, TermMatch)]>>,
     /// The text of every term, sorted, for lookups by prefix.
     sorted: Vec<(Box<str>, Term)>,
     /// The position of each term in `sorted`.
     sorted_positions: Vec<u32>,
-    /// Where the postings of each term begin; one more entry than terms.
+    /// Where the postings of each term begin. There is one more entry than there are terms.
     starts: Vec<u32>,
     tools: Vec<u32>,
     impacts: Vec<f32>,
     /// The inverse document frequency of each term in the entire catalog.
     idfs: Vec<f32>,
-    /// For each tool, what its bonuses are computed from: the number of distinct terms of its name, those terms (a
-    /// run-together name is split into its words), and then the terms of its name, server and first sentence in
-    /// order, each followed by [`NO_TERM`].
+    /// For each tool, the terms from which its bonuses are computed, in one list. The list starts with the number of
+    /// distinct terms of the name and those terms; a compound name is split into its words. Then come the terms of the
+    /// name, the server and the first sentence, in order. Each of these three parts ends with [`NO_TERM`].
     tool_terms: TermLists,
-    /// The server of each tool, by position in the list of the catalog; [`NO_TERM`] for none.
+    /// The server of each tool, as a position in [`Catalog::servers`], or [`NO_TERM`] for a tool without a server.
     server_of: Vec<u32>,
-    /// The position of each tool in the sorted list of names, which breaks ties.
+    /// The position of each tool in the list of tools sorted by name. It is used to break ties.
     name_ranks: Vec<u32>,
     pub(super) limits: Limits,
 }
@@ -77,7 +77,7 @@ pub(super) struct Occurrence {
 
 impl Index {
     pub(super) fn build(catalog: &Catalog, limits: &Limits) -> Self {
-        let mut builder = Builder::default();
+        let mut builder = IndexBuilder::default();
         for id in catalog.ids() {
             builder.add(catalog, id, limits);
         }
@@ -100,12 +100,12 @@ impl Index {
         self.words.get(word).copied()
     }
 
-    /// The related terms of a term, including those that only hidden tools have.
+    /// The terms related to a term. They may include terms that only hidden tools have.
     pub(super) fn related_terms(&self, term: Term) -> &[(Term, TermMatch)] {
         self.related_terms.get(&term).map_or(&[], |list| list)
     }
 
-    /// The term of a stem.
+    /// The term for a stem.
     pub(super) fn term_of_stem(&self, stem: &str) -> Option<Term> {
         self.terms.get(stem).copied()
     }
@@ -115,8 +115,8 @@ impl Index {
         &self.sorted[self.sorted_positions[term as usize] as usize].0
     }
 
-    /// The tools that contain a term, in catalog order, and the impact of the term in each: its saturated weighted
-    /// frequency, from 0 to 1.8.
+    /// The tools that contain a term, in catalog order, and the impact of the term in each tool. The impact is the
+    /// saturated weighted frequency, from 0 to 1.8.
     pub(super) fn postings(&self, term: Term) -> (&[u32], &[f32]) {
         let range = self.starts[term as usize] as usize..self.starts[term as usize + 1] as usize;
         (&self.tools[range.clone()], &self.impacts[range])
@@ -131,7 +131,7 @@ impl Index {
         tools.iter().filter(|tool| scope.contains(ToolId::at(**tool as usize))).count()
     }
 
-    /// The inverse document frequency of a term in the scope. Precomputed for the entire catalog.
+    /// The inverse document frequency of a term among the tools in scope. For the entire catalog it is precomputed.
     pub(super) fn idf(&self, term: Term, scope: &Scope) -> f32 {
         if scope.is_all() {
             return self.idfs[term as usize];
@@ -139,7 +139,7 @@ impl Index {
         idf(self.document_frequency(term, scope), scope.len())
     }
 
-    /// The terms that begin with `prefix`, in order.
+    /// The terms that begin with `prefix`, in alphabetical order.
     pub(super) fn with_prefix<'a>(
         &'a self,
         prefix: &'a str,
@@ -176,7 +176,7 @@ impl Index {
         self.name_ranks[id.index()]
     }
 
-    /// Size on the heap, in bytes (approximate).
+    /// Approximate size on the heap, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let text: usize = self.sorted.iter().map(|(text, _)| 2 * (text.len() + 24)).sum();
         let numbers = self.starts.len()
@@ -198,13 +198,13 @@ impl Index {
         &self,
         catalog: &Catalog,
         id: ToolId,
-        visit: &mut impl FnMut(Field, &str),
+        visit: &mut impl FnMut(IndexedField, &str),
     ) {
         fields::each_word(catalog, catalog.tool(id), &self.limits, visit);
     }
 
-    /// How often each term of a tool occurs in each field, and the lengths of the fields in words. The impacts were
-    /// computed from these; `explain` shows them.
+    /// How often each term of a tool occurs in each field, and the lengths of the fields in words. The impacts in the
+    /// index were computed from the same numbers. They are computed again here, so that `explain` can show them.
     pub(super) fn occurrences(
         &self,
         catalog: &Catalog,
@@ -223,13 +223,14 @@ impl Index {
     }
 }
 
-/// The inverse document frequency, in its BM25 form: close to 0 for a term that every tool has, and never negative.
+/// The inverse document frequency in its BM25 form. It is close to 0 for a term that every tool has, and never
+/// negative.
 pub(super) fn idf(frequency: usize, total: usize) -> f32 {
     let (frequency, total) = (frequency as f32, total as f32);
     (1.0 + (total - frequency + 0.5) / (frequency + 0.5)).ln()
 }
 
-/// The weighted frequency of a term in a tool, summed over the fields.
+/// The weighted frequency of a term in a tool, summed over all fields.
 pub(super) fn total_weighted_frequency(
     counts: &[u32; FIELDS.len()],
     lengths: &[u32; FIELDS.len()],
@@ -245,17 +246,17 @@ pub(super) fn total_weighted_frequency(
 }
 
 #[derive(Default)]
-struct Builder {
+struct IndexBuilder {
     terms: FxHashMap<Box<str>, Term>,
-    /// The terms of words that occurred before, so that each word is stemmed once.
+    /// The terms of words that occurred before, so that each word is stemmed only once.
     words: FxHashMap<Box<str>, Term>,
     postings: Vec<(Term, u32, f32)>,
     tool_terms: TermLists,
-    /// The words of the current tool.
-    seen: Vec<(Term, Field)>,
+    /// The terms of the current tool, each with its field.
+    seen: Vec<(Term, IndexedField)>,
 }
 
-impl Builder {
+impl IndexBuilder {
     fn add(&mut self, catalog: &Catalog, id: ToolId, limits: &Limits) {
         let mut seen = std::mem::take(&mut self.seen);
         seen.clear();
@@ -278,7 +279,7 @@ impl Builder {
         self.seen = seen;
     }
 
-    /// Records the terms of the name, and the order of the words for the bonus for adjacent words.
+    /// Records the terms of the tool's name, and the order of its words for the bonus for adjacent words.
     fn record_order(&mut self, tool: &Tool) {
         let own = tool.name_without_server();
         self.tool_terms.begin();
@@ -290,8 +291,8 @@ impl Builder {
             let parts = split_compound(word);
             let whole = [word];
             for part in if parts.is_empty() { &whole[..] } else { &parts[..] } {
-                // Kept in the order of the words: float sums depend on the order, and the numbers of terms depend
-                // on other tools.
+                // The terms stay in the order of the words. Sorting them by number would make float sums depend on the
+                // order in which other tools were indexed.
                 let term = self.intern(part);
                 if !name.contains(&term) {
                     name.push(term);
@@ -328,7 +329,7 @@ impl Builder {
         term
     }
 
-    /// Groups the postings by term; the tools of each term stay in catalog order.
+    /// Builds the index. Postings are grouped by term, and the tools of each term stay in catalog order.
     fn finish(mut self) -> Index {
         self.tool_terms.begin();
         let mut starts = vec![0u32; self.terms.len() + 1];

@@ -1,16 +1,16 @@
 //! Ranking: finds the tools that fit a query in words.
 //!
-//! The default ranker combines two signals. The first is words: BM25F over the fields of a tool. A query becomes
-//! a plan of weighted terms, which are run over the postings of an in-memory index, one term at a time; the best
-//! candidates get bonuses, for example for the share of their *name* that the query covers. The second is
-//! vectors: the cosine similarity of the query and every tool, from a table inside the binary. `fuse` combines
-//! the two into one score. The order of the catalog does not influence the ranking; ties are broken by name. In
-//! addition there are two small rankers, used by the presets of other systems.
+//! The default ranker combines two signals. The first signal is words: BM25F over the fields of a tool. A query becomes
+//! a plan of weighted terms, which are looked up in an in-memory index, one term at a time. The best candidates then
+//! get bonuses, for example for the share of their *name* that the query covers. The second signal is vectors: the
+//! cosine similarity of the query and every tool, from a table inside the binary. `fuse` combines the two into one
+//! score. The order of the catalog does not influence the ranking, and ties are broken by name. In addition, there are
+//! two small rankers for the presets of other systems.
 //!
-//! A score only orders the tools of one query. How likely a hit is to serve the query is computed in `confidence`,
+//! A score only orders the tools of one query. The probability that a hit serves the query is computed in `confidence`,
 //! and `fit` decides whether any tool fits.
 //!
-//! Hidden tools never influence a ranking: frequencies are counted within the caller's scope.
+//! Hidden tools never influence a ranking, because frequencies are counted within the caller's scope.
 
 mod bm25;
 mod bonus;
@@ -35,7 +35,7 @@ mod word_ranker;
 
 pub use custom::{CustomRanker, RankRequest, ScoredTool};
 pub use explain::{Explanation, ScorePart, Similarity};
-pub use fields::Field;
+pub use fields::IndexedField;
 pub use fit::{Fit, FitDecision, FitReason};
 pub use query_plan::TermMatch;
 pub use vector_table::VectorTable;
@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ToolId};
 use crate::limits::Limits;
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::spelling::Spellings;
 use bm25::Bm25;
@@ -66,13 +66,13 @@ use overlap::Overlap;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RankSettings {
-    /// The ranker.
+    /// Which ranker is used.
     #[serde(rename = "by")]
     pub ranker: RankerKind,
-    /// Maximum number of results, whatever the caller requests; 0 for no maximum.
+    /// Maximum number of results, even if the caller requests more. 0 means no maximum.
     pub cap: usize,
-    /// A folder with a table of vectors to use instead of the built-in one. This crate does no I/O: the program that
-    /// reads the configuration loads the folder and sets [`Settings::vector_table`](crate::Settings::vector_table).
+    /// A folder with a vector table to use instead of the built-in one. This crate does no I/O, so the program that
+    /// reads the configuration must load the folder and set [`Settings::vector_table`](crate::Settings::vector_table).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<PathBuf>,
     /// The settings of the plain BM25 ranker.
@@ -91,13 +91,13 @@ impl RankSettings {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Bm25Settings {
-    /// Term frequency saturation: the lower, the sooner further occurrences of a word stop counting.
+    /// Saturation of the term frequency. The lower the value, the sooner further occurrences of a word stop counting.
     pub k1: f32,
-    /// Length normalisation, from 0 (none) to 1 (full).
+    /// Strength of the length normalisation, from 0 (none) to 1 (full).
     pub b: f32,
-    /// Whether the names of top-level parameters are indexed too.
+    /// Whether the names of top-level parameters are also indexed.
     pub parameters: bool,
-    /// Whether a query without hits is searched as a substring of the names.
+    /// Whether a query that finds nothing is then searched as a substring of the tools' names.
     pub substring: bool,
 }
 
@@ -112,10 +112,10 @@ impl Default for Bm25Settings {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RankerKind {
-    /// Words and vectors.
+    /// Ranks by words and vectors.
     #[default]
     Hybrid,
-    /// Words only.
+    /// Ranks by words only.
     Words,
     /// Plain BM25, as in Hermes and opencode-tool-search.
     Bm25,
@@ -124,26 +124,27 @@ pub enum RankerKind {
 }
 
 impl RankerKind {
-    /// Whether the ranker supports `+must`, `-not`, `server:` and quoted phrases. The other rankers treat the
-    /// entire query as words, as the systems they come from do.
+    /// Whether the ranker supports `+must`, `-not`, `server:` and quoted phrases. Rankers that do not support them
+    /// treat the entire query as words, like the systems that they come from.
     pub fn knows_operators(self) -> bool {
         matches!(self, Self::Hybrid | Self::Words)
     }
 
-    /// Whether hits have a confidence and replies a fit. The scores of the other rankers are not calibrated.
+    /// Whether the ranker provides a confidence for each hit, so that replies have a fit. The scores of the other
+    /// rankers are not calibrated.
     pub fn has_confidence(self) -> bool {
         matches!(self, Self::Hybrid | Self::Words)
     }
 }
 
-/// What a ranker reads besides its own index, the query and the scope.
+/// What a ranker reads in addition to its own index, the query and the scope.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankInputs<'a> {
     /// The catalog that the ranker was built from.
     pub(crate) catalog: &'a Catalog,
     /// Resolves spellings of tool names.
     pub(crate) spellings: &'a Spellings,
-    /// The vectors of its tools.
+    /// The vectors of the catalog's tools.
     pub(crate) vectors: &'a Vectors,
     /// The settings of the ranking.
     pub(crate) settings: &'a RankSettings,
@@ -159,21 +160,21 @@ pub(crate) trait Ranker: fmt::Debug + Send + Sync {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking;
 
-    /// Returns every number behind the rank of a tool.
+    /// Returns every number from which the rank of a tool is computed.
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation;
 
-    /// Size on the heap, in bytes (approximate).
+    /// Approximate size on the heap, in bytes.
     fn bytes(&self) -> usize;
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn build(
 ) -> Arc<dyn Ranker> {
     match settings.ranker {
         RankerKind::Hybrid if has_table => Arc::new(Hybrid::build(catalog, limits)),
-        // Without a table of vectors, the words decide alone.
+        // If there is no vector table, the hybrid ranker is replaced by the one that ranks by words alone.
         RankerKind::Hybrid | RankerKind::Words => Arc::new(Index::build(catalog, limits)),
         RankerKind::Bm25 => Arc::new(Bm25::build(catalog, settings.bm25.parameters)),
         RankerKind::Overlap => Arc::new(Overlap::build(catalog)),
@@ -199,15 +200,15 @@ pub(crate) fn build(
 pub struct Hit {
     /// The tool.
     pub id: ToolId,
-    /// The score; comparable only within one query.
+    /// The score. Scores are comparable only within one query.
     pub score: f32,
-    /// The part of the score for covering a need: if a request has several needs, a hit gets it for being the first,
-    /// or for serving a need that no hit before it serves.
+    /// The part of the score that is the coverage bonus. If a request has several needs, a hit gets this bonus for
+    /// being the first, or for serving a need that no hit before it serves.
     pub coverage_bonus: f32,
-    /// Whether the query names the tool.
+    /// Whether the query mentions the tool by name.
     pub exact: bool,
-    /// How likely the tool is to serve the query, from 0 to 1; docs/ranking.md says when this holds. `None` from
-    /// rankers without confidence.
+    /// The probability that the tool serves the query, from 0 to 1, under the conditions in docs/ranking.md. It is
+    /// `None` if the ranker provides no confidence.
     pub confidence: Option<f32>,
 }
 
@@ -216,20 +217,20 @@ pub struct Hit {
 pub struct Correction {
     /// The word as written in the query.
     pub word: String,
-    /// The word that was searched instead.
+    /// The word that was searched for instead.
     pub read_as: String,
 }
 
-/// A ranking, and how the query was changed for it.
+/// The hits for a query, and how the query was changed to find them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Ranking {
     pub(crate) hits: Vec<Hit>,
     pub(crate) corrections: Vec<Correction>,
-    /// Whether words were dropped because the query has too many.
+    /// Whether words were dropped because the query has too many words.
     pub(crate) cut: bool,
 }
 
-/// Sorts by score, then by the order of the catalog, and returns the first `limit`.
+/// Sorts by score, then by catalog order, and returns the first `limit` hits.
 fn best_first(mut scored: Vec<(ToolId, f32)>, limit: usize) -> Vec<Hit> {
     scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     scored.truncate(limit);

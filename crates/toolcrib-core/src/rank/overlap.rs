@@ -1,15 +1,15 @@
-//! Keyword overlap, as in everruns: simple enough to predict the result by hand.
+//! Keyword overlap, as in everruns. It is simple enough that one can predict the result by hand.
 //!
-//! Each term of the query scores 3 if the tool's name contains it, otherwise 1 if the description contains it, also
-//! in the middle of a word. A query that equals a name, with or without its server prefix, scores 100 more. There
-//! are no document frequencies and no length normalisation: no score depends on another tool. Ties are broken by
-//! the order of the catalog.
+//! Each term of the query scores 3 if the tool's name contains it, or otherwise 1 if the description contains it, even
+//! in the middle of a word. A query that equals a name, with or without its server prefix, scores 100 more. There are
+//! no document frequencies and no length normalisation, so no score depends on another tool. Ties are broken by the
+//! order of the catalog.
 
 use super::explain::{Explanation, ScorePart};
 use super::{RankInputs, Ranker, Ranking, best_first};
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
-use crate::rank::{Field, TermMatch};
+use crate::query::WordQuery;
+use crate::rank::{IndexedField, TermMatch};
 use crate::scope::Scope;
 use crate::tool::Tool;
 
@@ -26,12 +26,12 @@ pub(crate) struct Overlap {
 #[derive(Debug)]
 struct ToolText {
     name: Box<str>,
-    /// The name without its server prefix, if it has one.
+    /// The name without its server prefix, if the tool has a server.
     own: Option<Box<str>>,
     description: Box<str>,
 }
 
-/// A normalised query.
+/// A query in lower case, without surrounding punctuation.
 struct NormalisedQuery {
     whole: String,
     terms: Vec<String>,
@@ -42,14 +42,14 @@ struct NormalisedQuery {
 }
 
 impl NormalisedQuery {
-    fn new(words: &Words, most: usize) -> Self {
+    fn new(words: &WordQuery, most: usize) -> Self {
         let all = || words.text.split_whitespace().map(normalise).filter(|term| !term.is_empty());
         let cut = all().nth(most).is_some();
         let terms = all().take(most).collect();
         Self { whole: normalise(&words.text), terms, by_own_name: false, cut }
     }
 
-    /// Whether the query equals a name. Punctuation around the name is ignored too, so that `_private` can be found.
+    /// Whether the query equals a name. Punctuation around the name is also ignored, so that `_private` can be found.
     fn equals_name(&self, name: &str) -> bool {
         !self.whole.is_empty() && self.whole == trim_punctuation(name)
     }
@@ -71,7 +71,7 @@ impl Ranker for Overlap {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
@@ -87,7 +87,7 @@ impl Ranker for Overlap {
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
@@ -126,18 +126,18 @@ impl Ranker for Overlap {
 }
 
 impl Overlap {
-    fn normalised_query(&self, words: &Words, most: usize, scope: &Scope) -> NormalisedQuery {
+    fn normalised_query(&self, words: &WordQuery, most: usize, scope: &Scope) -> NormalisedQuery {
         let query = NormalisedQuery::new(words, most);
         let by_own_name = !scope.ids().any(|id| query.equals_name(&self.texts[id.index()].name));
         NormalisedQuery { by_own_name, ..query }
     }
 
-    fn points(&self, id: ToolId, term: &str) -> Option<(f32, Field)> {
+    fn points(&self, id: ToolId, term: &str) -> Option<(f32, IndexedField)> {
         let ToolText { name, description, .. } = &self.texts[id.index()];
         if name.contains(term) {
-            Some((NAME_POINTS, Field::Name))
+            Some((NAME_POINTS, IndexedField::Name))
         } else if description.contains(term) {
-            Some((DESCRIPTION_POINTS, Field::Description))
+            Some((DESCRIPTION_POINTS, IndexedField::Description))
         } else {
             None
         }

@@ -1,7 +1,7 @@
 //! Turns the words of a query into the index terms to look up.
 //!
-//! A word is matched by its own term, or by a related term with a lower factor: a synonym, a term with the same
-//! prefix, or a term one edit away. A tool gets the best matching term of each word and not their sum, so that
+//! A word is matched by its own term, or with a lower factor by a related term: a synonym, a term with the same prefix,
+//! or a term one edit away. For each word, only a tool's best matching term counts and not the sum of all, so that
 //! saying one thing in three ways counts once.
 
 use std::borrow::Cow;
@@ -10,31 +10,32 @@ use super::Correction;
 use super::index::{Index, Term, idf};
 use super::related_terms::are_relatives;
 use crate::catalog::{Catalog, ToolId};
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::text::{is_common, is_filler, is_stop, related, stem, words};
 
-/// Factor for a synonym, relative to the word itself (1). The factors were chosen on ten datasets: docs/ranking.md.
+/// Factor for a synonym; the factor for the word itself is 1. All factors were chosen on ten datasets: see
+/// docs/ranking.md.
 const SYNONYM_FACTOR: f32 = 0.4;
-/// Factor for a synonym of a word that the catalog does not have.
+/// Factor for a synonym if the catalog does not have the word itself.
 const SYNONYM_OF_UNKNOWN_FACTOR: f32 = 0.7;
-/// Factor for a term with the same prefix: `analyst` for `analysis`.
+/// Factor for a term with the same prefix, such as `analyst` for `analysis`.
 const RELATIVE_FACTOR: f32 = 0.4;
-/// Factor for a completion of a word that the catalog does not have: `repository` for `repo`.
+/// Factor for a completion, such as `repository` for `repo`, if the catalog does not have the word itself.
 const COMPLETION_FACTOR: f32 = 0.6;
-/// Factor for a term one edit away.
+/// Factor for a term that is one edit away from the word.
 const TYPO_FACTOR: f32 = 0.5;
-/// Bonus for two adjacent words of the query that are adjacent in the tool too, as a share of the sum of their
-/// inverse document frequencies.
+/// Bonus for two words that are adjacent both in the query and in the tool, as a share of the sum of their inverse
+/// document frequencies.
 const PAIR_WEIGHT: f32 = 0.3;
-/// Weight of common words and numbers; other words have weight 1.
+/// Weight of common words and numbers. All other words have weight 1.
 const COMMON_WORD_WEIGHT: f32 = 0.5;
-/// Maximum number of related terms of each kind for one word.
+/// Maximum number of related terms of each kind, except synonyms, for one word.
 const MAX_RELATED_TERMS: usize = 12;
-/// Maximum share of the tools in scope that may have a related term. A more frequent term is ignored: it does not
-/// distinguish tools, and it takes time.
+/// Maximum share of the tools in scope that may have a related term. A term that more tools have is ignored, because it
+/// does not distinguish tools and takes time to look up.
 const MAX_RELATED_SHARE: f32 = 0.05;
-/// Even above that share, a related term is not ignored if at most this many tools have it.
+/// A related term that at most this many tools have is never ignored, even if it exceeds [`MAX_RELATED_SHARE`].
 const MIN_RELATED_LIMIT: usize = 20;
 
 /// How a term matches a word of the query.
@@ -42,13 +43,13 @@ const MIN_RELATED_LIMIT: usize = 20;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TermMatch {
-    /// It is the word itself, up to inflection.
+    /// The term is the word itself, possibly in another inflection.
     Word,
-    /// It is a synonym.
+    /// The term is a synonym of the word.
     Synonym,
-    /// It has the same prefix.
+    /// The term has the same prefix as the word.
     Prefix,
-    /// It is one edit away.
+    /// The term is one edit away from the word.
     Typo,
 }
 
@@ -56,7 +57,8 @@ pub enum TermMatch {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueryWord {
     pub(super) word: String,
-    /// The weight of the word in this query: the square root of its count, halved for common words.
+    /// The weight of the word in this query: the square root of how often it occurs, halved for common words and
+    /// numbers.
     pub(super) weight: f32,
     pub(super) terms: Vec<MatchingTerm>,
 }
@@ -66,32 +68,33 @@ pub(super) struct QueryWord {
 pub(super) struct MatchingTerm {
     pub(super) term: Term,
     pub(super) via: TermMatch,
-    /// The factor of the kind of match, from 0 to 1.
+    /// The factor for the kind of match, from 0 to 1.
     pub(super) factor: f32,
-    /// Its inverse document frequency in the scope, at most that of the word itself.
+    /// The term's inverse document frequency in the scope. It is at most that of the word itself.
     pub(super) idf: f32,
 }
 
-/// A query, ready to be run over the index.
+/// A query that is ready to be looked up in the index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryPlan {
     pub(super) words: Vec<QueryWord>,
-    /// Adjacent words of the query that the catalog has, and the bonus for tools in which they are adjacent.
+    /// Pairs of words that are adjacent in the query and that the catalog has. Each has the bonus for tools in which
+    /// the two words are also adjacent.
     pub(super) pairs: Vec<(Term, Term, f32)>,
-    /// The total weight of the query: the sum of weight times inverse document frequency over all its words,
-    /// including words that no tool in scope has.
+    /// The total weight of the query. It is the sum, over all words, of the word's weight times its inverse document
+    /// frequency. Words that no tool in scope has are included.
     pub(super) query_weight: f32,
     pub(super) corrections: Vec<Correction>,
-    /// Whether words were dropped because the query has too many.
+    /// Whether words were dropped because the query has too many words.
     pub(super) cut: bool,
 }
 
 impl QueryPlan {
-    pub(super) fn new(index: &Index, catalog: &Catalog, words: &Words, scope: &Scope) -> Self {
+    pub(super) fn new(index: &Index, catalog: &Catalog, words: &WordQuery, scope: &Scope) -> Self {
         let mut plan = Self::default();
         let asked = DistinctWords::new(index, &words.text);
         plan.cut = asked.cut;
-        // Filler words are skipped, unless the query has nothing else.
+        // Filler words are skipped, unless the query has only filler words.
         let has_content_words = asked.words.iter().any(|word| !word.filler);
         let lookup = TermLookup { index, catalog, scope };
         let mut own: Vec<Option<MatchingTerm>> = Vec::with_capacity(asked.words.len());
@@ -106,7 +109,7 @@ impl QueryPlan {
         plan
     }
 
-    /// Adds the pairs of adjacent words that the catalog has.
+    /// Adds the pairs of adjacent words of the query for which the catalog has both words.
     fn add_pairs(&mut self, neighbours: &[Option<MatchingTerm>]) {
         for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
@@ -118,7 +121,7 @@ impl QueryPlan {
         }
     }
 
-    /// Adds a word. Returns the matching term that is the word itself, if a tool in scope has it.
+    /// Adds a word to the plan. If a tool in scope has the word itself, returns its term.
     fn add_word(
         &mut self,
         lookup: &TermLookup<'_>,
@@ -142,8 +145,8 @@ impl QueryPlan {
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= COMMON_WORD_WEIGHT;
         }
-        // The idf of the word itself is the highest, because it caps that of its related terms. A word that no
-        // tool has weighs as much as one that a single tool has.
+        // If the word itself has a term, its idf is the highest, because it is the maximum for related terms. A word
+        // that no tool has weighs as much as a word that a single tool has.
         let highest = terms.iter().map(|term| term.idf).reduce(f32::max);
         self.query_weight += weight * highest.unwrap_or_else(|| idf(1, lookup.scope.len().max(1)));
         if terms.is_empty() {
@@ -158,13 +161,13 @@ impl QueryPlan {
 struct DistinctWord<'a> {
     word: String,
     stemmed: Cow<'a, str>,
-    /// Its term, if the catalog has it.
+    /// The word's term, if the catalog has it.
     term: Option<Term>,
     count: u32,
     filler: bool,
 }
 
-/// The distinct words of a query, and the order in which they occur.
+/// The distinct words of a query. `order` has the index of each word of the query, in the order of the text.
 #[derive(Default)]
 struct DistinctWords<'a> {
     words: Vec<DistinctWord<'a>>,
@@ -230,7 +233,8 @@ impl TermLookup<'_> {
     ) -> Option<MatchingTerm> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * MAX_RELATED_SHARE) as usize).max(MIN_RELATED_LIMIT);
-        // A term that many tools have does not distinguish them, unless nothing else matches the word.
+        // A related term that many tools have does not distinguish them, so it is ignored if the word itself is in the
+        // catalog.
         if frequency == 0 || (via != TermMatch::Word && cap.is_some() && frequency > most) {
             return None;
         }
@@ -239,7 +243,8 @@ impl TermLookup<'_> {
         Some(MatchingTerm { term, via, factor, idf })
     }
 
-    /// The shortest spelling of a term in a tool in scope, to be shown instead of the stem.
+    /// A spelling of a term to show instead of its stem. It is the shortest spelling in one tool: of the tools in scope
+    /// that have the term, the one whose name sorts first.
     fn surface_form(&self, member: &MatchingTerm) -> String {
         let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);
@@ -261,8 +266,8 @@ impl TermLookup<'_> {
     }
 
     /// Adds synonyms and terms with the same prefix. They are also added for a word that only tools outside the scope
-    /// have, so that the caller cannot detect hidden tools. For a word without a term, the related terms are found by
-    /// search.
+    /// have, so that the caller cannot detect hidden tools. If the word has no term, there is no precomputed list of
+    /// related terms, so they are searched for.
     fn related_terms(
         &self,
         term: Option<Term>,
@@ -302,12 +307,13 @@ impl TermLookup<'_> {
         }
     }
 
-    /// Adds terms that begin with an unknown word.
+    /// Adds terms that begin with a word that the catalog does not have.
     fn completions(&self, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         if stemmed.chars().count() < 3 {
             return;
         }
-        // The limit is applied after the scope was checked; otherwise the words of hidden tools would take it up.
+        // The limit is applied after the scope is checked. Otherwise the words of hidden tools would count towards the
+        // limit.
         let mut found: Vec<MatchingTerm> = self
             .index
             .with_prefix(stemmed)
@@ -316,14 +322,14 @@ impl TermLookup<'_> {
             })
             .take(4 * MAX_RELATED_TERMS)
             .collect();
-        // The most frequent ones are the most likely.
+        // The most frequent terms are kept, because they are the most likely completions.
         let text = |term: &MatchingTerm| self.index.text(term.term);
         found.sort_by(|a, b| a.idf.total_cmp(&b.idf).then_with(|| text(a).cmp(text(b))));
         terms.extend(found.into_iter().take(MAX_RELATED_TERMS));
     }
 
-    /// Adds terms one edit away from an unknown word. The first letter is assumed to be right: it nearly always
-    /// is, and this makes the vocabulary to search thirty times smaller.
+    /// Adds terms that are one edit away from a word that the catalog does not have. The first letter is assumed to be
+    /// right. It nearly always is, and this makes the vocabulary to search thirty times smaller.
     fn typos(&self, word: &str, stemmed: &str, terms: &mut Vec<MatchingTerm>) {
         let Some(first) = stemmed.get(..1).filter(|_| word.len() >= 4) else { return };
         for (text, term) in self.index.with_prefix(first).filter(|(text, _)| text.len() >= 4) {
@@ -368,7 +374,7 @@ mod tests {
         let catalog = Catalog::from_json(tools.as_bytes()).unwrap();
         let index = Index::build(&catalog, &Limits::default());
         let asked = |text: &str| {
-            let words = Words::plain(text, &Limits::default());
+            let words = WordQuery::plain(text, &Limits::default());
             QueryPlan::new(&index, &catalog, &words, &Scope::all(&catalog)).query_weight
         };
         let (once, twice) = (idf(1, 3), idf(2, 3));
@@ -378,14 +384,14 @@ mod tests {
             ("please ping", once),
             ("ping mail", once + twice),
             ("ping ping", once * 2.0_f32.sqrt()),
-            // No tool has it, and it weighs as if one tool had it.
+            // No tool has `xylophone`. It weighs as much as a word that one tool has.
             ("ping xylophone", 2.0 * once),
             ("", 0.0),
         ] {
             assert!((asked(text) - weight).abs() < 1e-5, "{text}: {} is not {weight}", asked(text));
         }
         let nobody = Scope::none(&catalog);
-        let words = Words::plain("ping", &Limits::default());
+        let words = WordQuery::plain("ping", &Limits::default());
         assert!(QueryPlan::new(&index, &catalog, &words, &nobody).query_weight >= 0.0);
     }
 

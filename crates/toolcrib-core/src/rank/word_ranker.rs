@@ -1,4 +1,4 @@
-//! The word ranker: runs a query plan over the postings of the index, one term at a time.
+//! The word ranker, which runs a query plan over the postings of the index, one term at a time.
 
 use std::cell::RefCell;
 
@@ -10,41 +10,43 @@ use super::index::Index;
 use super::query_plan::QueryPlan;
 use super::{Hit, RankInputs, Ranker, Ranking};
 use crate::catalog::ToolId;
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::scope::Scope;
 use crate::text::words;
 
-/// Maximum number of candidates that are selected by their words. Only candidates get bonuses.
+/// Maximum number of candidates that are selected by their word scores. Only candidates get bonuses.
 const MAX_CANDIDATES: usize = 64;
 
 /// The points of one tool while a query runs.
 ///
-/// The stamp identifies the query word that touched the tool last. Stamps grow from query to query, so the accumulators
-/// are never cleared: a stamp from before this query means that the tool was not touched yet.
+/// The stamp identifies the last query word for which the tool got points. Stamps grow from query to query, so the
+/// accumulators are never cleared: a stamp from before this query means that the tool has no points in this query yet.
 #[derive(Clone, Copy, Default)]
 struct Accumulator {
-    /// The sum over the previous words of the query.
+    /// The sum of the points for the previous words of the query.
     earlier_sum: f32,
-    /// The points of the best matching term of the current word.
+    /// The points of the best matching term for the current word.
     best: f32,
     stamp: u32,
 }
 
-/// Buffers that are reused between queries, so that the cost of a query depends only on the tools it touches.
+/// Buffers that are reused between queries, so that the cost of a query depends only on the number of tools that get
+/// points.
 #[derive(Default)]
 struct Scratch {
     accumulators: Vec<Accumulator>,
-    /// The tools that were touched. It has one element more than there are tools, because the element after the
-    /// last one is written without a branch.
+    /// The tools that got points in this query. The buffer has one more element than there are tools, because the
+    /// element after the last one is always written, to avoid a branch.
     touched: Vec<u32>,
-    /// The sums of the touched tools, in the same order, and a copy of them to sort.
+    /// The sums of the tools in `touched`, in the same order. `order` has a copy of them to partition.
     sums: Vec<f32>,
     order: Vec<u32>,
     stamp: u32,
 }
 
 impl Scratch {
-    /// Makes room for `tools` accumulators, and resets the stamps before they would overflow.
+    /// Makes room for `tools` accumulators. If the stamps would overflow during a query of `words` words, they are
+    /// reset.
     fn prepare(&mut self, tools: usize, words: usize) {
         if self.accumulators.len() < tools {
             self.accumulators.resize(tools, Accumulator::default());
@@ -65,7 +67,7 @@ impl Ranker for Index {
     fn search(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         limit: usize,
     ) -> Ranking {
@@ -85,7 +87,7 @@ impl Ranker for Index {
     fn explain(
         &self,
         inputs: &RankInputs<'_>,
-        words: &Words,
+        words: &WordQuery,
         scope: &Scope,
         id: ToolId,
     ) -> Explanation {
@@ -101,19 +103,19 @@ impl Ranker for Index {
 }
 
 impl Index {
-    /// All candidates with their word scores, in the order of names: the best by words, the tools that the query
-    /// names, and those that `near` returns.
+    /// All candidates with their word scores, sorted by name: the tools with the best word scores, the tools that the
+    /// query mentions by name, and the tools that `near` returns.
     pub(super) fn candidates(
         &self,
         inputs: &RankInputs<'_>,
-        query: &Words,
+        query: &WordQuery,
         scope: &Scope,
         plan: &QueryPlan,
         near: impl FnOnce(&QueryFilter<'_>) -> Vec<ToolId>,
     ) -> Vec<Candidate> {
         let filter = QueryFilter::new(self, inputs, query, scope);
         let named = NamedTools::in_query(self, inputs, query, scope);
-        // Named tools are candidates whatever their word score is.
+        // Tools that the query mentions by name are candidates even if their word score is low.
         let mut also: Vec<ToolId> = named.ids().filter(|id| filter.passes(*id)).collect();
         also.extend(near(&filter));
         let mut bases =
@@ -122,7 +124,7 @@ impl Index {
             // A query such as `server:x` without words returns all tools that pass.
             bases = scope.ids().filter(|id| filter.passes(*id)).map(|id| (id, 1.0)).collect();
         }
-        // Sorted by name, because the sums over candidates must not depend on the order of the catalog.
+        // The candidates are sorted by name, because float sums over them must not depend on the order of the catalog.
         bases.sort_unstable_by_key(|(id, _)| self.name_rank(*id));
         bases.dedup_by_key(|(id, _)| *id);
         BonusScorer::new(self, inputs.catalog, scope, (plan, query), &named).score_all(&bases)
@@ -139,13 +141,13 @@ impl Index {
         hits
     }
 
-    /// Orders by score, best first, then by name.
+    /// Compares by score, best first, and then by name.
     pub(super) fn compare(&self, a: (ToolId, f32), b: (ToolId, f32)) -> std::cmp::Ordering {
         b.1.total_cmp(&a.1).then_with(|| self.name_rank(a.0).cmp(&self.name_rank(b.0)))
     }
 
-    /// The best tools by the sum over the query's words, followed by the tools of `also` with their sums. A tool
-    /// that is in both occurs twice, with the same sum.
+    /// Returns the tools with the best sums of points over the query's words, followed by the tools of `also` with
+    /// their sums. A tool that is in both groups occurs twice, with the same sum.
     fn accumulate(
         &self,
         plan: &QueryPlan,
@@ -163,7 +165,7 @@ impl Index {
                 let factor = word.weight * matching.factor * matching.idf;
                 let (ids, impacts) = self.postings(matching.term);
                 for (id, impact) in ids.iter().zip(impacts) {
-                    // This code has no branches, because whether a tool was touched before is unpredictable.
+                    // This code avoids branches, because a CPU cannot predict whether a tool already has points.
                     let accumulator = &mut accumulators[*id as usize];
                     let points = factor * impact;
                     let fresh = accumulator.stamp <= before;
@@ -186,7 +188,7 @@ impl Index {
         best
     }
 
-    /// The best of the touched tools that pass the filter.
+    /// The tools with the best sums, among those that got points and pass the filter.
     fn top_candidates(
         &self,
         filter: &QueryFilter<'_>,
@@ -201,7 +203,8 @@ impl Index {
         }));
         let mut threshold = f32::MIN_POSITIVE;
         if sums.len() > MAX_CANDIDATES {
-            // Positive floats sort in the order of their bits, and partitioning integers is much faster.
+            // The bit patterns of positive floats have the same order as the floats, and partitioning integers is much
+            // faster.
             order.clear();
             order.extend(sums.iter().map(|sum| sum.to_bits()));
             let at = order.len() - MAX_CANDIDATES;
@@ -214,7 +217,7 @@ impl Index {
             .map(|(id, sum)| (ToolId::at(*id as usize), *sum))
             .collect();
         if candidates.len() > MAX_CANDIDATES {
-            // Of equal sums at the threshold, the earlier names are kept.
+            // If several tools have the same sum at the threshold, those whose names sort first are kept.
             candidates.select_nth_unstable_by(MAX_CANDIDATES - 1, |a, b| self.compare(*a, *b));
             candidates.truncate(MAX_CANDIDATES);
         }

@@ -1,7 +1,7 @@
-//! The reply formats of other systems, which their models and harnesses already read.
+//! The reply formats of other systems, which their models and harnesses already know.
 //!
 //! The other system's keys come first and keep their meaning. Information for which that system has no key (missing
-//! names, tools that did not fit, servers that are still connecting) follows under our keys.
+//! names, tools that did not fit, servers that are still connecting) follows under our own keys.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use super::{AvailableTools, Reply, ReplyMetadata, ServerSize};
 #[derive(Serialize)]
 struct ToolsReply<'a> {
     query: &'a str,
-    tools: Vec<Tool<'a>>,
+    tools: Vec<ToolEntry<'a>>,
     loaded: &'a [String],
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ struct ToolsReply<'a> {
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct ToolEntry<'a> {
     name: &'a str,
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn of(size: &'a ServerSize) -> Self {
-        // Hermes calls tools without a server plugins.
+        // In Hermes' format, tools without a server have the source `plugin`.
         let name = if size.server.is_empty() { "plugin" } else { &size.server };
         Self { name, tools: size.tools }
     }
@@ -75,7 +75,7 @@ struct Match<'a> {
 }
 
 impl Reply {
-    /// The reply as everruns writes it.
+    /// The reply in the format of everruns.
     pub(super) fn tools(&self) -> String {
         let mut message = String::from(match (self.hits.len(), self.loaded.len()) {
             (0, _) if self.notes.is_empty() => "These are the tools there are.",
@@ -89,7 +89,7 @@ impl Reply {
             }
             message.push_str(note);
         }
-        let tools = self.hits.iter().map(|hit| Tool {
+        let tools = self.hits.iter().map(|hit| ToolEntry {
             name: &hit.name,
             description: &hit.description,
             parameters: hit.input_schema.as_deref(),
@@ -108,12 +108,12 @@ impl Reply {
         serde_json::to_string(&reply).unwrap_or_default()
     }
 
-    /// The reply as Hermes writes it: matches for a search, the tool itself for a description.
+    /// The reply in the format of Hermes: a list of matches for a search, or the tool itself for a description.
     pub(super) fn matches(&self) -> String {
         if let [hit] = &self.hits[..]
             && self.described
         {
-            let tool = Tool {
+            let tool = ToolEntry {
                 name: &hit.name,
                 description: &hit.description,
                 parameters: hit.input_schema.as_deref(),

@@ -1,7 +1,7 @@
-//! Answers a search: by name, by words, by pattern, or a browse.
+//! Answers a search. A search can be by name, by words or by pattern. An empty one lists what is available.
 //!
-//! A reply contains what the model needs next. A hit has what is needed to call the tool. A reply without hits lists
-//! what is available, possible corrections, and the servers that are still connecting.
+//! A reply contains what the model needs next. Each hit contains what is needed to call the tool. A reply without hits
+//! has a list of what is available, possible corrections, and the servers that are still connecting.
 
 mod build_reply;
 mod word_search;
@@ -17,7 +17,7 @@ use crate::spelling::{self, Resolution, SUGGESTION_SIMILARITY};
 use crate::turn_context::TurnContext;
 use toolcrib_text::shorten;
 
-/// What one call of a search tool asks for.
+/// The input of one call to a search tool.
 ///
 /// ```
 /// use toolcrib_core::SearchRequest;
@@ -27,70 +27,73 @@ use toolcrib_text::shorten;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchRequest {
-    /// Queries, in words or as `select:NAME`.
+    /// Queries, each in words or of the form `select:NAME`.
     pub queries: Vec<String>,
     /// Names of tools to load.
     pub names: Vec<String>,
-    /// A regular expression, for the pattern search.
+    /// A regular expression, if this is a search by pattern.
     pub pattern: Option<String>,
-    /// Number of results; clamped to what the settings allow.
+    /// Maximum number of results. It is clamped to the range that the settings allow.
     pub limit: Option<usize>,
 }
 
 impl SearchRequest {
-    /// Asks for the answer to one query.
+    /// A request with one query.
     pub fn query(text: &str) -> Self {
         Self::queries([text])
     }
 
-    /// Asks for the answers to several queries, interleaved.
+    /// A request with several queries. Their results are interleaved.
     pub fn queries<S: Into<String>>(queries: impl IntoIterator<Item = S>) -> Self {
         Self { queries: queries.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Asks for the tools that match a regular expression.
+    /// A request for the tools that match a regular expression.
     pub fn pattern(pattern: &str) -> Self {
         Self::default().with_pattern(pattern)
     }
 
-    /// Also asks for the tools with these names.
+    /// Also requests the tools with these names.
     #[must_use]
     pub fn with_names<S: Into<String>>(self, names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Also asks for the tools that match a regular expression.
+    /// Also requests the tools that match a regular expression.
     #[must_use]
     pub fn with_pattern(self, pattern: &str) -> Self {
         Self { pattern: Some(pattern.to_owned()), ..self }
     }
 
-    /// Sets the number of results.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn with_limit(self, limit: impl Into<Option<usize>>) -> Self {
         Self { limit: limit.into(), ..self }
     }
 }
 
-/// Minimum similarity, from 0 to 100, of a suggested name if no name reaches [`SUGGESTION_SIMILARITY`]. A few common
-/// letters suffice: the model sees that it is a guess, because the requested name is reported as missing.
+/// Minimum similarity, from 0 to 100, of a suggested name if no name reaches [`SUGGESTION_SIMILARITY`]. A few letters
+/// in common are enough. The model can see that the suggestion is a guess, because the requested name is reported as
+/// missing.
 const GUESS_SIMILARITY: u32 = 1;
-/// Maximum number of missing names for which such a guess is made. Each guess compares all names.
+/// Maximum number of missing names for which similar names are suggested. It is limited, because each missing name must
+/// be compared with all names.
 const MAX_GUESSES: usize = 8;
 /// What a search found, before it is fitted into a reply.
 #[derive(Debug, Default)]
 struct SearchResults {
-    /// Maximum number of tools that one call may load.
+    /// Maximum number of tools that one search may load.
     most: usize,
     picked: Vec<Hit>,
-    /// The best fit of the queries, if the ranker has confidence.
+    /// The best fit among all queries, if the ranker provides confidence.
     fit: Option<Fit>,
-    /// The tools that were requested by name. They are shown in full even if they are loaded already.
+    /// The tools that were requested by name. They are shown in full even if they are already loaded.
     by_name: Vec<ToolId>,
-    /// The number of requested names.
+    /// How many names were requested so far.
     names: usize,
     missing: Vec<MissingTool>,
-    /// Whether nothing was found, not even a similar name. Then the reply lists what is available.
+    /// Whether a query found nothing, or a requested name was not even similar to an existing one. If the reply then
+    /// has no hits, it lists what is available.
     is_lost: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
@@ -98,7 +101,7 @@ struct SearchResults {
 }
 
 impl SearchResults {
-    /// Adds a tool, or lists it as omitted if the maximum is reached.
+    /// Adds a tool to the results. If the maximum is reached, the tool is listed as omitted instead.
     fn pick(&mut self, catalog: &Catalog, hit: Hit) {
         if self.picked.iter().any(|known| known.id == hit.id) {
             return;
@@ -152,7 +155,9 @@ impl Crib {
         }
         if ask.queries.len() > most {
             let (all, kept) = (ask.queries.len(), most);
-            results.notes.push(format!("{all} queries were asked, the first {kept} are answered."));
+            results
+                .notes
+                .push(format!("{all} queries were sent; only the first {kept} are answered."));
         }
         word_search::interleave(self.catalog(), &per_query, &mut results);
         if !results.omitted.is_empty() {
@@ -162,7 +167,7 @@ impl Crib {
                 .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
         }
         if results.fit == Some(Fit::None) && !results.picked.is_empty() {
-            // No tool fits the words, but the pattern found some, so there is no fit for the reply as a whole.
+            // No tool fits the words, but the pattern found some tools, so the reply as a whole has no fit.
             results.fit = None;
         }
         results.is_lost |= results.picked.is_empty() && results.missing.is_empty();
@@ -179,7 +184,7 @@ impl Crib {
             let (all, kept) = (names.len(), room);
             results
                 .notes
-                .push(format!("{all} names were asked for, the first {kept} are answered."));
+                .push(format!("{all} names were requested; only the first {kept} are answered."));
         }
         let mut fit = Fit::None;
         for name in names.iter().take(room) {
@@ -210,7 +215,6 @@ impl Crib {
         }
     }
 
-    /// The hit for a tool that was requested by name.
     fn hit_by_name(&self, id: ToolId) -> Hit {
         Hit {
             id,
@@ -287,12 +291,12 @@ impl Crib {
     }
 }
 
-/// A requested name on one line and shortened, to be shown in a reply.
+/// A requested name, shortened and on one line, as it is shown in a reply.
 fn displayed_name(name: &str) -> String {
     shorten(&toolcrib_text::clean::one_line(name), 128).into_owned()
 }
 
-/// The request on one line, to be shown in a reply.
+/// The request on one line, as it is shown in a reply.
 fn displayed_query(ask: &SearchRequest) -> String {
     let pattern = ask.pattern.iter().map(|pattern| format!("/{pattern}/"));
     let names = (!ask.names.is_empty()).then(|| format!("select:{}", ask.names.join(",")));

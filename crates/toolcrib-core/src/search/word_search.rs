@@ -1,28 +1,30 @@
-//! Answers a query in words: which hits of a ranking are returned, and when none is.
+//! Answers a query in words. Decides which hits of a ranking are returned, and when none is.
 
 use super::SearchResults;
 use crate::catalog::Catalog;
 use crate::conversation::Conversation;
 use crate::crib::Crib;
-use crate::query::Words;
+use crate::query::WordQuery;
 use crate::rank::{Fit, Hit, Ranking, is_confident_enough_to_show};
 use crate::turn_context::TurnContext;
 use toolcrib_text::json::data;
 use toolcrib_text::shorten;
 
-/// Maximum length of the query in a note, in characters.
+/// Maximum length of a query that is repeated in a note, in characters.
 const MAX_NOTE_CHARS: usize = 80;
-/// Number of tools that are named if none fits, so that a wrong refusal costs only one `select:`.
+/// How many tools are named if none fits. If the decision that none fits is wrong, the model can load one of them with
+/// a single `select:`.
 const NAMED_WITHOUT_FIT: usize = 3;
 
 impl Crib {
-    /// Returns the hits of one query. If no tool fits, it returns none and adds a note with the nearest tools.
+    /// Returns the hits for one query. If no tool fits, it returns no hits and adds a note that names the nearest
+    /// tools.
     pub(super) fn search_words(
         &self,
         turn: &TurnContext<'_>,
         conversation: &Conversation,
         query: &str,
-        words: &Words,
+        words: &WordQuery,
         limit: Option<usize>,
         results: &mut SearchResults,
     ) -> Vec<Hit> {
@@ -41,21 +43,22 @@ impl Crib {
             return Vec::new();
         }
         let mut hits = self.relevant_hits(words, ranked);
-        // Tools that the model already has come last.
+        // If so configured, tools whose schemas the model already has come last.
         let known_last = self.settings().search.known_last;
         hits.sort_by_key(|hit| known_last && self.is_visible(conversation, hit.id));
         hits.truncate(limit);
         hits
     }
 
-    /// The hits of a ranking that are returned: the first, and those that are not far behind it.
-    fn relevant_hits(&self, words: &Words, ranked: Ranking) -> Vec<Hit> {
+    /// Selects the hits of a ranking that are returned: the first hit, and those whose score is not far below it.
+    fn relevant_hits(&self, words: &WordQuery, ranked: Ranking) -> Vec<Hit> {
         let search = &self.settings().search;
-        // A query that is a single name requests only that tool. If several words happen to spell a name, that tool
-        // comes first, but the others are returned too.
+        // If the query is a single word that is the name of a tool, only that tool was requested. If several words
+        // happen to spell a name, that tool comes first, but other tools are returned as well.
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let alone = pasted && ranked.hits.iter().any(|hit| hit.exact);
-        // The coverage bonus of the first hit is excluded: it does not say how far the others are behind.
+        // The coverage bonus is excluded from the best score, because it does not show how much better the first hit
+        // is.
         let best =
             ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.coverage_bonus);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;
@@ -100,7 +103,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// How many of two hits are returned, given their scores and coverage bonuses.
+    /// Returns how many of two hits are kept. Each hit is given as a score and a coverage bonus.
     fn kept(hits: [(f32, f32); 2]) -> usize {
         let tools = br#"[{"name": "a", "input_schema": {}}, {"name": "b", "input_schema": {}}]"#;
         let crib = Crib::new(Catalog::from_json(tools).unwrap(), Settings::default());
@@ -112,13 +115,15 @@ mod tests {
             confidence: Some(0.6),
         };
         let hits: Vec<Hit> = crib.catalog().ids().zip(hits).map(hit).collect();
-        let kept = crib
-            .relevant_hits(&Words::default(), Ranking { hits: hits.clone(), ..Ranking::default() });
+        let kept = crib.relevant_hits(
+            &WordQuery::default(),
+            Ranking { hits: hits.clone(), ..Ranking::default() },
+        );
         assert_eq!(kept, hits[..kept.len()]);
         kept.len()
     }
 
-    /// The first hit was judged to fit, so a low score does not exclude it.
+    /// `decide_fit` has already decided that the first hit fits, so a low score must not exclude it.
     #[test]
     fn the_first_hit_is_returned_whatever_its_score() {
         assert_eq!(kept([(-0.1, 0.0), (-0.2, 0.0)]), 1);

@@ -1,4 +1,4 @@
-//! Calls: unwrapped, validated, then run or refused with what the model needs.
+//! Tests of calls. They are unwrapped and validated, and then run or refused with what the model needs.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::{ArgumentFault, RefusalCode};
@@ -30,7 +30,7 @@ fn the_bridge_unwraps_to_the_real_tool_in_any_spelling() {
 fn arguments_run_as_they_were_written() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "number"}}});
     let crib = crib(&[tool("a__b", "", &schema)]);
-    // The order of keys, white space and the spelling of numbers are preserved.
+    // The order of keys, the white space and the spelling of numbers must be preserved.
     let arguments = r#"{ "z":1.00, "n": 12345678901234567890123, "a":[ ] }"#;
     let input = format!(r#"{{"name":"a__b","arguments":{arguments}}}"#);
     assert_eq!(Chat::new(&crib).runs("tool_call", &input).1, arguments);
@@ -121,7 +121,7 @@ fn repeating_the_same_mistake_changes_the_refusal() {
     let mut chat = Chat::new(&crib);
     let hints: Vec<String> = (0..4).map(|_| chat.refused("mail__send", "{}").hint).collect();
     assert_eq!(hints[1], "send arguments that fit the schema");
-    assert!(hints[2].starts_with("this very call has failed 3 times"), "{}", hints[2]);
+    assert!(hints[2].starts_with("this exact call has failed 3 times"), "{}", hints[2]);
     assert!(
         chat.refused("mail__send", "{}").input_schema.is_some(),
         "the schema may no longer be in the context"

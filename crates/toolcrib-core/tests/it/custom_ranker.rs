@@ -1,13 +1,14 @@
-//! A ranker that a user of the library plugs in.
+//! Tests of a ranker that a user of the library provides.
 
 use std::sync::Arc;
 
 use toolcrib_core::rank::{CustomRanker, Fit, FitDecision, FitReason, RankRequest, ScoredTool};
-use toolcrib_core::{Crib, Query, Scope, Settings, Tool, ToolId, Words};
+use toolcrib_core::{Crib, Query, Scope, Settings, Tool, ToolId, WordQuery};
 
 use crate::support::{Chat, catalog, names, office};
 
-/// Gives every tool of the catalog, in scope or not, the same score, and one tool a higher one.
+/// A ranker that gives the same score to every tool of the catalog, even outside the scope, and a higher score to one
+/// tool.
 #[derive(Debug)]
 struct Favourite {
     name: &'static str,
@@ -21,7 +22,8 @@ impl CustomRanker for Favourite {
             let scored = ScoredTool::new(id, if is_favourite { 2.0 } else { 1.0 });
             self.confidence.map_or(scored, |confidence| scored.with_confidence(confidence))
         };
-        // In an order that depends on the catalog, with duplicates and with a score that is no number.
+        // The results are in catalog order, have duplicates, and include scores that are not a number. The engine must
+        // handle all of this.
         let twice = request.catalog.ids().chain(request.catalog.ids());
         let broken = request.catalog.ids().map(|id| ScoredTool::new(id, f32::NAN));
         broken.chain(twice.map(score)).collect()
@@ -37,7 +39,7 @@ fn crib(confidence: Option<f32>) -> Crib {
     crib.with_ranker(Arc::new(Favourite { name: "mail__send", confidence }))
 }
 
-fn words(crib: &Crib, scope: &Scope, text: &str) -> Words {
+fn words(crib: &Crib, scope: &Scope, text: &str) -> WordQuery {
     match crib.parse(text, scope) {
         Query::Words(words) => words,
         other => panic!("{other:?}"),

@@ -1,19 +1,20 @@
-//! The hybrid ranker, with a table that is small enough to check by hand.
+//! Tests of the hybrid ranker, with a vector table that is small enough to check results by hand.
 
 use serde_json::{Value, json};
 use toolcrib_core::rank::{EmbeddingWork, VectorTable};
 use toolcrib_core::{
-    Catalog, Crib, EmbeddingModel, Limits, Query, Scope, Settings, ToolId, Words, ingest,
+    Catalog, Crib, EmbeddingModel, Limits, Query, Scope, Settings, ToolId, WordQuery, ingest,
 };
 
 use crate::support::{Chat, catalog, changed, lines, names, tool};
 
-/// Two directions: mail and weather, with three words each. No two of the words are relatives or synonyms.
+/// A vector table with two directions, mail and weather, and three words for each. No two of the words are related
+/// terms.
 fn table() -> VectorTable {
     table_with_word("drizzle", [0, 100])
 }
 
-/// The same table, in which `word` has the direction `way`.
+/// The same table, except that the vector of `word` is `way`.
 fn table_with_word(word: &'static str, way: [i8; 2]) -> VectorTable {
     let (mail, weather) = ([100, 0], [0, 100]);
     let entries: [(&str, [i8; 2]); 6] = [
@@ -71,7 +72,8 @@ fn a_tool_with_the_same_meaning_is_found_without_a_common_word() {
     assert_eq!(ranked(&words, "drizzle"), [""; 0]);
 }
 
-/// The query has more words about mail than about weather, and two tools are about mail.
+/// The query has more words about mail than about weather, and two tools are about mail. The weather tool must still
+/// come second.
 #[test]
 fn a_tool_for_a_second_need_comes_before_another_one_for_the_first() {
     let tools = [described("a", "Courier."), described("b", "Parcel."), described("c", "Cyclone.")];
@@ -80,8 +82,9 @@ fn a_tool_for_a_second_need_comes_before_another_one_for_the_first() {
     assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
     assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
     assert_eq!(names(&Chat::new(&crib).search(both)), ["a", "c", "b"]);
-    // The coverage bonus makes up for its lower score.
-    let words = Words::plain(both, &Limits::default());
+    // The hit for the second need has a lower score but the same confidence, because the coverage bonus counts for
+    // confidence.
+    let words = WordQuery::plain(both, &Limits::default());
     let hits = crib.rank(&words, &Scope::all(crib.catalog()), 3);
     assert!(hits[0].confidence == hits[1].confidence && hits[1].score < hits[0].score);
 }
@@ -95,7 +98,7 @@ fn a_changed_tool_is_the_only_one_embedded_again() {
     let second = first.next(catalog(&tools), first.settings().clone());
     assert_eq!(second.prepare(), EmbeddingWork { embedded: 1, reused: 3 });
     assert_eq!(ranked(&second, "mercury"), ["sky__cyclone", "sky__other"]);
-    // In another order, without one tool, and with a new one.
+    // Unchanged tools must also be reused if the order differs, one tool is removed and one is added.
     tools.reverse();
     tools[1] = described("sky__new", "Mercury.");
     let third = second.next(catalog(&tools), second.settings().clone());
@@ -133,7 +136,7 @@ fn another_table_or_description_limit_embeds_all_tools_again() {
     let crib = Crib::new(catalog(&post()), settings());
     crib.prepare();
     let all = EmbeddingWork { embedded: 4, reused: 0 };
-    // A table with the same contents is still another table.
+    // `settings()` makes a new table. It counts as a different one, even though its contents are the same.
     assert_eq!(crib.next(catalog(&post()), settings()).prepare(), all);
     let otherwise = changed(settings(), |settings| {
         settings.vector_table = table_with_word("cyclone", [100, 0]);
@@ -145,11 +148,12 @@ fn another_table_or_description_limit_embeds_all_tools_again() {
         settings.limits.indexed_description_bytes = 3;
     });
     assert_eq!(crib.next(catalog(&post()), shorter.clone()).prepare(), all);
-    // The name has no known word, and `Dri` is all that remains of the description; the table does not have it.
+    // With a limit of three bytes, only `Dri` of the description is embedded. The table has neither this nor a word of
+    // the name, so the cosine is 0.
     let crib = Crib::new(catalog(&[described("x", "Drizzle.")]), settings());
     let cosine = |crib: &Crib| {
         let (scope, words) =
-            (Scope::all(crib.catalog()), Words::plain("drizzle", &Limits::default()));
+            (Scope::all(crib.catalog()), WordQuery::plain("drizzle", &Limits::default()));
         crib.explain(&words, &scope, crib.catalog().find("x").unwrap())
             .unwrap()
             .similarity
@@ -170,7 +174,7 @@ fn nothing_is_embedded_before_the_first_search() {
         "nothing was made, so nothing is kept and nothing is made"
     );
     ranked(&crib, "parcel");
-    // A vector of two dimensions is padded to 64 bytes and has a scale.
+    // Each of the four vectors has two dimensions, which are padded to 64 bytes, and a scale of 4 bytes.
     assert_eq!(crib.index_bytes(), index + 4 * (64 + 4));
     let words = Crib::new(catalog(&post()), toolcrib_core::Preset::Words.settings());
     assert_eq!(words.prepare(), EmbeddingWork::default());
@@ -201,7 +205,7 @@ fn operators_apply_to_hits_found_by_vectors() {
 fn hidden_tools_are_not_found_by_vectors() {
     let crib = Crib::new(catalog(&post()), settings());
     let scope = Scope::named(crib.catalog(), ["post__stamp", "sky__other"]);
-    let words = Words::plain("courier", &Limits::default());
+    let words = WordQuery::plain("courier", &Limits::default());
     let found = crib.rank(&words, &scope, 10);
     let found: Vec<&str> = found.iter().map(|hit| crib.catalog().tool(hit.id).name()).collect();
     assert_eq!(found, ["post__stamp"]);
@@ -211,12 +215,12 @@ fn hidden_tools_are_not_found_by_vectors() {
 fn both_signals_are_explained_and_add_up() {
     let crib = Crib::new(catalog(&post()), settings());
     let scope = Scope::all(crib.catalog());
-    let words = Words::plain("cyclone", &Limits::default());
+    let words = WordQuery::plain("cyclone", &Limits::default());
     let why = crib.explain(&words, &scope, crib.catalog().find("sky__cyclone").unwrap()).unwrap();
     let both = why.similarity.unwrap();
     assert_eq!((both.cosine, both.needs, both.vectors), (1.0, 0, 1.0));
     assert!((both.word_score - both.best_word_score).abs() < 1e-5);
-    // The query is also the tool's own name.
+    // The query is also the tool's own name, so the bonus for an exact name is part of the score.
     assert!((both.words + both.vectors + why.exact_bonus - why.score).abs() < 1e-4);
     let best = crib.rank(&words, &scope, 1)[0];
     assert_eq!((best.id, best.exact), (crib.catalog().find("sky__cyclone").unwrap(), true));

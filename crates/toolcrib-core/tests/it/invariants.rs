@@ -1,6 +1,7 @@
 //! The invariants of the design, as properties over generated catalogs, scopes and queries.
 //!
-//! Each test was seen to fail on a seeded fault; CONTRIBUTING.md says on which, and how to repeat it.
+//! To show that each test can fail, a fault was introduced on purpose. CONTRIBUTING.md lists the faults and how to
+//! repeat this.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +42,7 @@ fn words(
     proptest::collection::vec(proptest::sample::select(&WORDS[..]), count)
 }
 
-/// A tool with a name of one or two words, some prose and some parameters.
+/// A tool with a name of one or two words, a short description and some parameters.
 fn tool() -> impl Strategy<Value = Value> {
     (words(1..3), words(0..8), words(0..3), 0..4usize).prop_map(
         |(name, prose, properties, server)| {
@@ -60,7 +61,7 @@ fn tool() -> impl Strategy<Value = Value> {
     )
 }
 
-/// Tools with distinct names, and which of them are in scope.
+/// Tools with distinct names, and for each whether it is in scope.
 fn scoped_tools() -> impl Strategy<Value = Vec<(Value, bool)>> {
     proptest::collection::vec((tool(), any::<bool>()), 0..24).prop_map(|tools| {
         let mut seen = HashSet::new();
@@ -68,7 +69,7 @@ fn scoped_tools() -> impl Strategy<Value = Vec<(Value, bool)>> {
     })
 }
 
-/// Words, operators, names and typos.
+/// A query of words, operators, names and typos, or a `select:` of such tokens.
 fn question() -> impl Strategy<Value = String> {
     let token = prop_oneof![
         4 => proptest::sample::select(&WORDS[..]).prop_map(str::to_owned),
@@ -86,7 +87,7 @@ fn preset() -> impl Strategy<Value = Preset> {
     proptest::sample::select(Preset::ALL)
 }
 
-/// The name of a tool as a person writes it in a rule: without its server, or with other separators.
+/// The name of a tool as a person might write it in a rule: without its server, or with other separators.
 fn rule(tools: &[(Value, bool)], at: usize) -> String {
     let name = tools.get(at / 2).and_then(|(tool, _)| tool["name"].as_str()).unwrap_or("none");
     if at.is_multiple_of(2) {
@@ -133,7 +134,8 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
                 .text(form),
         );
     }
-    // A refusal has no hits, so refusing is disabled for a second search.
+    // If no tool fits, the reply has no hits to compare. So the search is repeated with settings that always return
+    // hits.
     let (mut lenient, ask) = (crib.settings().clone(), SearchRequest::query(question));
     lenient.search.refuse = false;
     let lenient = crib.with_settings(lenient).search(&turn, &mut Conversation::new(), &ask);
@@ -186,8 +188,8 @@ proptest! {
         );
     }
 
-    /// Invariant 2. The order of the catalog influences no answer. (In the rankers of other systems it breaks ties, as in
-    /// those systems.)
+    /// Invariant 2. The order of the catalog influences no answer. Only in the rankers of other systems does it break
+    /// ties, as in those systems.
     #[cfg(feature = "presets")]
     #[test]
     fn the_order_of_the_catalog_influences_no_answer(
@@ -205,7 +207,7 @@ proptest! {
         );
     }
 
-    /// Invariant 5. Any text gets an answer.
+    /// Invariant 5. Any text as a query, a name or an input gets an answer and causes no panic.
     #[test]
     fn any_text_gets_an_answer(
         text in "(?s).{0,300}", other in "\\PC{0,40}", preset in preset(),
@@ -272,7 +274,8 @@ proptest! {
         }
     }
 
-    /// Invariant 5. The same for any JSON; all tools that are ingested are clean, named and bounded.
+    /// Invariant 5. Any JSON is ingested without affecting other tools, and all tools that are ingested are clean, have
+    /// an allowed name, and have an object as their schema.
     #[test]
     fn any_json_is_ingested_clean_and_bounded(
         name in "\\PC{0,12}|[\\x00-\\x20a-z\u{200b}\u{202e}\u{e0041}_]{0,12}",
@@ -294,39 +297,40 @@ proptest! {
         }
     }
 
-    /// Invariant 6. Wire names are injective, valid for every provider, and never one of ours. The pairs include neighbours
-    /// that differ only in the position of the separator, and forgeries: tools whose own name is another tool's wire name.
+    /// Invariant 6. Wire names are injective, valid for every provider, and never one of ours. The generated pairs
+    /// include pairs that differ only in the position of the separator, and tools whose own name is the wire name of
+    /// another tool.
     #[test]
     fn wire_names_are_injective(
         pairs in proptest::collection::vec(("[_a]{0,3}|\\PC{0,80}|tool", "[_a]{0,3}|\\PC{0,80}|search"), 1..60),
     ) {
-        let forged = pairs.iter().map(|(server, tool)| (String::new(), wire_name::of(server, tool)));
+        let forged = pairs.iter().map(|(server, tool)| (String::new(), wire_name::for_tool(server, tool)));
         let pairs: Vec<(String, String)> = pairs.iter().cloned().chain(forged).collect();
         let mut owners: HashMap<String, &(String, String)> = HashMap::new();
         for pair in &pairs {
-            let name = wire_name::of(&pair.0, &pair.1);
+            let name = wire_name::for_tool(&pair.0, &pair.1);
             prop_assert!(wire_name::is_valid(&name), "{:?} became {}", pair, name);
             prop_assert!(!wire_name::is_reserved(&name));
-            prop_assert_eq!(&name, &wire_name::of(&pair.0, &pair.1));
+            prop_assert_eq!(&name, &wire_name::for_tool(&pair.0, &pair.1));
             let owner = *owners.entry(name.clone()).or_insert(pair);
             prop_assert_eq!(owner, pair, "both are {}", name);
         }
     }
 
-    /// Invariant 6, for full names.
+    /// Invariant 6. The wire names of tools with a fixed full name are injective as well.
     #[test]
     fn wire_names_of_full_names_are_injective(
         names in proptest::collection::hash_set("[_a. ]{1,3}|\\PC{1,80}|tool_search", 1..40),
     ) {
-        let forged = names.iter().map(|name| wire_name::of_full(name).into_owned());
+        let forged = names.iter().map(|name| wire_name::for_full_name(name).into_owned());
         let names: HashSet<String> = names.iter().cloned().chain(forged).collect();
-        let wires: HashSet<Cow<'_, str>> = names.iter().map(|name| wire_name::of_full(name)).collect();
+        let wires: HashSet<Cow<'_, str>> = names.iter().map(|name| wire_name::for_full_name(name)).collect();
         prop_assert_eq!(wires.len(), names.len());
         prop_assert!(wires.iter().all(|wire| wire_name::is_valid(wire) && !wire_name::is_reserved(wire)));
     }
 
-    /// Invariant 7. Below activation the tools array is exactly the text of the input: no search tool, no note, and no
-    /// changed white space.
+    /// Invariant 7. If deferral is not activated, the tools array is exactly the text of the input: no search tool, no
+    /// note, and no changed white space.
     #[test]
     fn below_activation_the_tools_are_unchanged(
         tools in proptest::collection::vec(tool(), 0..14), blanks in "[ \\n\\t]{0,3}", shape in 0..4usize,
@@ -353,8 +357,8 @@ proptest! {
         prop_assert_eq!(shown.definitions(shape), definitions);
     }
 
-    /// Under all settings, the model is never directed to one of our tools that it does not have, and the texts that it
-    /// received say which tools were loaded.
+    /// Under all settings, no text tells the model to use one of our tools that it does not have. In addition, the
+    /// replies alone are enough to rebuild which tools were loaded.
     #[test]
     fn texts_for_the_model_are_true_under_all_settings(
         kind in 0..4usize, flags in any::<[bool; 6]>(), form in 0..5usize, listing in 0..6usize,
@@ -371,7 +375,7 @@ proptest! {
             ["json", "functions", "markdown", "tools", "matches"][form],
             ["all", "deferrable"][usize::from(deferrable)],
         );
-        // The schemas are so large that some become signatures.
+        // The schemas are made so large that replies must show some of them as signatures.
         let mut tools = crate::support::office();
         for (at, tool) in tools.iter_mut().enumerate() {
             let more = "as its server says ".repeat(6 * (at % 4));
@@ -396,7 +400,7 @@ proptest! {
                 CallOutcome::Answer(reply) => replies.push((reply.for_model(), None)),
             }
         }
-        // A conversation that is resumed from the transcript has the same state.
+        // A ledger that is rebuilt from the transcript must be equal to that of the conversation.
         let transcript = replies.iter().map(|(reply, called)| match called {
             Some(name) => TranscriptEntry::Call(name),
             None => TranscriptEntry::Reply(reply),
@@ -414,7 +418,7 @@ proptest! {
         }
     }
 
-    /// If any tool is deferred, at least one tool is shown in full: ours.
+    /// If any tool is deferred, at least one tool must be shown in full: our search tool.
     #[test]
     fn at_least_one_tool_is_always_shown_in_full(tools in scoped_tools(), kind in 0..4usize) {
         let tools: Vec<Value> = tools.into_iter().map(|(tool, _)| tool).collect();

@@ -1,7 +1,7 @@
-//! Queries that are not in English.
+//! Tests of queries that are not in English.
 
 use serde_json::{Value, json};
-use toolcrib_core::{Crib, Limits, Preset, Scope, Settings, Words};
+use toolcrib_core::{Crib, Limits, Preset, Scope, Settings, WordQuery};
 
 use crate::support::{Chat, catalog, names, office, tool};
 
@@ -50,15 +50,15 @@ fn tools_described_in_japanese_are_found_in_japanese() {
     }
 }
 
-/// A common word is enough for the word ranker. The vectors do not displace such hits and know a few more words:
-/// 创建 means "to create".
+/// For the word ranker, one English word in common is enough to find a tool. The vectors must not displace such hits.
+/// They also know a few words of other languages, such as 创建 ("to create").
 #[test]
 fn vectors_do_not_displace_word_matches_in_english_catalogs() {
     let both = Crib::new(catalog(&office()), Settings::default());
     let words = both.with_settings(Preset::Words.settings());
     let scope = Scope::all(both.catalog());
     let position_of = |crib: &Crib, query: &str, right: &str| {
-        let ranked = crib.rank(&Words::plain(query, &Limits::default()), &scope, 8);
+        let ranked = crib.rank(&WordQuery::plain(query, &Limits::default()), &scope, 8);
         ranked.iter().position(|hit| crib.catalog().tool(hit.id).name() == right)
     };
     for (query, right) in [

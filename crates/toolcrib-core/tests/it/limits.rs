@@ -1,11 +1,11 @@
-//! Every limit: one below, at the limit, and one above.
+//! Tests of every limit: one below, at the limit, and one above.
 
 use serde_json::json;
-use toolcrib_core::{Limits, Problem, SearchRequest, Words, ingest};
+use toolcrib_core::{Limits, Problem, SearchRequest, WordQuery, ingest};
 
 use crate::support::{Chat, crib, crib_with, limits, office, tool};
 
-/// The result of ingesting a document under a limit: the number of tools, and the first problem.
+/// Ingests a document under the given limits. Returns the number of tools and the first problem.
 fn ingest_result(text: &str, limits: &Limits) -> (usize, Option<Problem>) {
     let ingested = ingest(text.as_bytes(), None, limits).unwrap();
     (ingested.tools.len(), ingested.findings.first().map(|finding| finding.problem.clone()))
@@ -118,7 +118,7 @@ fn the_number_of_queries_in_one_call_is_limited() {
         Chat::new(&crib).ask(&SearchRequest::queries(queries)).notes
     };
     assert_eq!(notes(2), Vec::<String>::new());
-    assert_eq!(notes(3), ["3 queries were asked, the first 2 are answered."]);
+    assert_eq!(notes(3), ["3 queries were sent; only the first 2 are answered."]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_number_of_names_in_one_call_is_limited() {
     assert_eq!(reply("mail__send,zz").notes, Vec::<String>::new());
     let over = reply("mail__send,zz,slack__post_message");
     assert_eq!(over.loaded, ["mail__send"]);
-    assert_eq!(over.notes, ["3 names were asked for, the first 2 are answered."]);
+    assert_eq!(over.notes, ["3 names were requested; only the first 2 are answered."]);
 }
 
 #[test]
@@ -141,13 +141,14 @@ fn the_number_of_indexed_words_of_a_tool_is_limited() {
         );
         !crib
             .rank(
-                &Words::plain(word, &Limits::default()),
+                &WordQuery::plain(word, &Limits::default()),
                 &toolcrib_core::Scope::all(crib.catalog()),
                 5,
             )
             .is_empty()
     };
-    // The word of the name, then those of the description that are not stop words: two, three, four.
+    // Four words are indexed: `thing` from the name, then `two`, `three` and `four` from the description, because `one`
+    // is a stop word.
     assert!(found(4, "four") && !found(3, "four"));
     assert!(found(3, "three") && !found(2, "three"));
 }
@@ -166,7 +167,8 @@ fn the_pattern_limits_are_exact() {
         ask(short, "emails").notes[0],
         "The pattern cannot be used: the pattern has 6 bytes, the limit is 5. Use plain words with tool_search instead."
     );
-    // Linear time in the text is not enough: this pattern has fifty thousand states.
+    // This pattern has fifty thousand states. It must be rejected, because even matching in time linear in the text
+    // would be slow.
     assert!(ask("", "(.{0,50}){50}z").notes[0].contains("too large once compiled"));
     assert!(ask("", "(").notes[0].contains("unclosed group"));
     let size = office()[0].to_string().len();

@@ -1,15 +1,15 @@
-//! Searching: which tools are found, in what order, and what a reply without hits contains.
+//! Tests of searching: which tools are found, in what order, and what a reply without hits contains.
 
 use serde_json::json;
 use toolcrib_core::reply::{AvailableTools, MissingTool, ReplyFormat};
-use toolcrib_core::{Conversation, Limits, Scope, SearchRequest, TurnContext, Words};
+use toolcrib_core::{Conversation, Limits, Scope, SearchRequest, TurnContext, WordQuery};
 
 use crate::support::{Chat, crib, crib_with, names, office, strings, tool};
 
 #[test]
 fn a_pasted_name_in_any_spelling_beats_every_description() {
     let mut tools = office();
-    // The description contains the name of the other tool more often than that tool itself does.
+    // This tool's description contains the name of another tool more often than that tool itself does.
     tools.push(tool(
         "docs__howto",
         "create_issue create_issue github create issue github__create_issue",
@@ -96,7 +96,7 @@ fn synonyms_and_inflections_find_the_tool() {
     ] {
         assert_eq!(names(&Chat::new(&crib).search(query))[0], first, "{query}");
     }
-    // `sendr` is as similar to `send` as to `sender`, so both are suggested.
+    // `sendr` is one edit away from `send` and from `sender`, so tools with either word are found.
     let reply = Chat::new(&crib).search("find emials by sendr");
     assert_eq!(names(&reply)[..2], ["mail__send", "mail__search_messages"]);
 }
@@ -134,12 +134,12 @@ fn a_quoted_phrase_raises_the_score_and_never_filters() {
         ),
     ];
     let crib = crib(&tools);
-    let words = |phrases: Vec<String>| Words {
+    let words = |phrases: Vec<String>| WordQuery {
         phrases,
-        ..Words::plain("pull request lever", &Limits::default())
+        ..WordQuery::plain("pull request lever", &Limits::default())
     };
     let scope = Scope::all(crib.catalog());
-    let lead = |words: &Words| {
+    let lead = |words: &WordQuery| {
         let score = |id| crib.explain(words, &scope, id).unwrap().score;
         let [one, two] = crib.catalog().ids().map(score).collect::<Vec<_>>()[..] else { panic!() };
         two - one
@@ -362,14 +362,14 @@ fn the_explanation_of_a_named_tool_adds_up() {
     );
     let crib = crib(&tools);
     let scope = Scope::all(crib.catalog());
-    let words = Words::plain("create issue", &Limits::default());
+    let words = WordQuery::plain("create issue", &Limits::default());
     let first = crib.rank(&words, &scope, 1)[0];
     assert_eq!(crib.catalog().tool(first.id).name(), "create_issue");
     let why = crib.explain(&words, &scope, first.id).unwrap();
     assert!((why.score - first.score).abs() < 1e-3, "{} against {}", why.score, first.score);
 }
 
-/// A word that more than one in twenty tools has is too common to be used as a related term, but it is still used to
+/// A word that more than one in twenty tools has is too common to be used as a related term. It must still be used to
 /// correct a typo.
 #[test]
 fn a_typo_of_a_common_word_is_corrected_too() {
@@ -380,7 +380,8 @@ fn a_typo_of_a_common_word_is_corrected_too() {
     assert_eq!((reply.hits.len(), reply.did_you_mean[0].read_as.as_str()), (5, "search"));
 }
 
-/// A nearly right name is answered with similar names. A list of all names would cost what the search is meant to save.
+/// A nearly correct name must be answered with similar names only. A list of all names would cost the tokens that the
+/// search is meant to save.
 #[test]
 fn a_nearly_right_name_is_answered_with_similar_names_only() {
     let crib = crib(&office());
@@ -391,7 +392,7 @@ fn a_nearly_right_name_is_answered_with_similar_names_only() {
     assert!(matches!(far.available, Some(AvailableTools::Names(names)) if names.len() == 8));
 }
 
-/// One call loads a limited number of tools; the others are listed and never dropped silently.
+/// One call loads a limited number of tools. The other tools must be listed and not dropped silently.
 #[test]
 fn tools_over_the_limit_of_one_call_are_listed() {
     let crib = crib_with(&office(), "[search]\nlimit = 2\nmax_limit = 2\n");

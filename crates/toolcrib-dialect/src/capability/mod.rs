@@ -8,7 +8,7 @@
 //! 3. Features that the upstream rejected ([`LearnedUnsupported`], `unsupported_feature`). If the configuration took
 //!    precedence over these, every request would be sent twice.
 //!
-//! For every other upstream, no native feature is used, which always works.
+//! For an upstream that none of these sources covers, no native feature is used, because that always works.
 
 mod learned;
 mod model;
@@ -34,14 +34,14 @@ use crate::api::Api;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostedSupport {
-    /// None.
+    /// The upstream has no hosted search.
     #[default]
     None,
-    /// Anthropic's search by regular expressions, but not the one by keywords.
+    /// Only Anthropic's search by regular expressions, not its search by keywords.
     Regex,
-    /// Anthropic's searches by regular expressions and by keywords.
+    /// Both of Anthropic's searches: by regular expressions and by keywords.
     Both,
-    /// OpenAI's search.
+    /// OpenAI's hosted search.
     OpenAi,
 }
 
@@ -49,11 +49,11 @@ pub enum HostedSupport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capability {
-    /// The hosted searches.
+    /// The searches that the provider itself can run.
     pub hosted: HostedSupport,
     /// Whether Anthropic's `defer_loading` on tools and `tool_reference` in results are supported.
     pub references: bool,
-    /// Whether OpenAI's `tool_search` is supported in the form that the client executes.
+    /// Whether OpenAI's `tool_search` is supported with searches that the client executes.
     pub client_search: bool,
     /// Whether OpenAI's `additional_tools` items are supported.
     pub additional_tools: bool,
@@ -71,17 +71,17 @@ pub enum CapabilityReason {
     Configured,
     /// The upstream rejected this feature.
     Unsupported(UnsupportedFeature),
-    /// The host is the provider's own, and the model has these features.
+    /// The host is the provider's own, and the model has native features.
     FirstParty,
-    /// The host is a cloud that serves a model with these features.
+    /// The host is a known cloud, and the model has native features.
     Cloud,
-    /// The API has no such features.
+    /// The API has no native features for deferred tools.
     Api,
     /// The host is unknown.
     Host,
     /// On this host, requests name deployments, and the name of a deployment does not identify a model.
     Deployment,
-    /// The model has no such features, or is unknown.
+    /// The model has no native features for deferred tools, or is unknown.
     Model,
     /// The settings do not allow references: with `reveals = false`, search results must not load tools.
     NoReveals,
@@ -90,7 +90,7 @@ pub enum CapabilityReason {
 impl fmt::Display for CapabilityReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Configured => "the configuration says so",
+            Self::Configured => "it is set in the configuration",
             Self::Unsupported(UnsupportedFeature::Search) => {
                 "the upstream has rejected the search tool"
             }
@@ -106,12 +106,12 @@ impl fmt::Display for CapabilityReason {
             Self::FirstParty => "the provider's own host supports it for this model",
             Self::Cloud => "this cloud supports it for this model",
             Self::Api => "the API has no such feature",
-            Self::Host => "the host is not known",
+            Self::Host => "the host is unknown",
             Self::Deployment => {
-                "on this host, names are those of deployments: set `native.model` to the model"
+                "on this host, model names are names of deployments: set `native.model` to the model"
             }
-            Self::Model => "the model has no such feature, or is not known",
-            Self::NoReveals => "`reveals = false`: what a search finds is not loaded",
+            Self::Model => "the model does not have this feature, or is unknown",
+            Self::NoReveals => "with `reveals = false`, tools that a search finds are not loaded",
         })
     }
 }
@@ -120,7 +120,7 @@ impl fmt::Display for CapabilityReason {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CapabilityOverrides {
-    /// The model, if requests name a deployment instead.
+    /// The model that runs behind a deployment, for hosts where requests name a deployment instead of a model.
     pub model: Option<String>,
     /// See [`Capability::hosted`].
     pub hosted: Option<HostedSupport>,
@@ -155,7 +155,7 @@ pub fn resolve_capability(
 }
 
 impl Capability {
-    /// No native features.
+    /// Returns a capability without any native feature.
     fn none(reason: CapabilityReason) -> Self {
         Self {
             hosted: HostedSupport::None,
@@ -167,8 +167,8 @@ impl Capability {
         }
     }
 
-    /// Removes what the settings do not allow. A reference always loads a tool, so `reveals = false` excludes
-    /// references.
+    /// Removes the features that the settings do not allow. With `reveals = false`, search results must not load tools,
+    /// so every feature that loads tools by reference is removed.
     pub(crate) fn allowed_by(self, settings: &Settings) -> Self {
         let loads = self.references || self.client_search || self.additional_tools;
         if settings.reveals || !loads {
@@ -183,7 +183,7 @@ impl Capability {
         }
     }
 
-    /// Removes an unsupported feature, and those that depend on it.
+    /// Removes an unsupported feature, and the features that depend on it.
     fn remove(&mut self, feature: UnsupportedFeature) {
         let before = self.clone();
         match feature {

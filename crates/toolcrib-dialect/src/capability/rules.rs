@@ -7,9 +7,9 @@ use crate::api::Api;
 /// The name of the beta feature that enables tool search, for hosts on which it is still in beta.
 const SEARCH_BETA: &str = "tool-search-tool-2025-10-19";
 
-/// The kinds of hosts with rules of their own.
+/// The kinds of hosts that have their own rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Host {
+enum KnownHost {
     Anthropic,
     OpenAi,
     /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so that endpoint's host counts as unknown.
@@ -19,7 +19,7 @@ enum Host {
     Unknown,
 }
 
-impl Host {
+impl KnownHost {
     fn from_name(host: &str) -> Self {
         let bedrock = || {
             let name = host.strip_prefix("bedrock-runtime").unwrap_or_default();
@@ -37,7 +37,7 @@ impl Host {
         match host {
             "api.anthropic.com" => Self::Anthropic,
             "api.openai.com" => Self::OpenAi,
-            // Hosts for data residency: `eu.api.openai.com`.
+            // Regional hosts for data residency, such as `eu.api.openai.com`.
             _ if host.strip_suffix(".api.openai.com").is_some_and(is_label) => Self::OpenAi,
             _ if bedrock() => Self::Bedrock,
             _ if vertex() => Self::Vertex,
@@ -60,9 +60,9 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Returns the capability according to the rules. `is_stated` says whether the configuration names the model.
+/// Returns the capability according to the built-in rules. `is_stated` is true if the configuration names the model.
 pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_stated: bool) -> Capability {
-    let host = Host::from_name(host);
+    let host = KnownHost::from_name(host);
     match api {
         Api::Chat | Api::Gemini => Capability::none(CapabilityReason::Api),
         Api::Messages => messages(host, model),
@@ -70,13 +70,13 @@ pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_stated: bool) -
     }
 }
 
-fn messages(host: Host, model: &ModelId) -> Capability {
+fn messages(host: KnownHost, model: &ModelId) -> Capability {
     let (reason, hosted) = match host {
-        Host::Anthropic => (CapabilityReason::FirstParty, HostedSupport::Both),
-        Host::Vertex => (CapabilityReason::Cloud, HostedSupport::Both),
-        Host::Bedrock => (CapabilityReason::Cloud, HostedSupport::Regex),
-        Host::Azure => return Capability::none(CapabilityReason::Deployment),
-        Host::OpenAi | Host::Unknown => return Capability::none(CapabilityReason::Host),
+        KnownHost::Anthropic => (CapabilityReason::FirstParty, HostedSupport::Both),
+        KnownHost::Vertex => (CapabilityReason::Cloud, HostedSupport::Both),
+        KnownHost::Bedrock => (CapabilityReason::Cloud, HostedSupport::Regex),
+        KnownHost::Azure => return Capability::none(CapabilityReason::Deployment),
+        KnownHost::OpenAi | KnownHost::Unknown => return Capability::none(CapabilityReason::Host),
     };
     if !supports_deferral(model) {
         return Capability::none(CapabilityReason::Model);
@@ -84,29 +84,29 @@ fn messages(host: Host, model: &ModelId) -> Capability {
     Capability {
         hosted,
         references: true,
-        betas: if host == Host::Anthropic { &[] } else { &[SEARCH_BETA] },
+        betas: if host == KnownHost::Anthropic { &[] } else { &[SEARCH_BETA] },
         ..Capability::none(reason)
     }
 }
 
-fn responses(host: Host, model: &ModelId, is_stated: bool) -> Capability {
+fn responses(host: KnownHost, model: &ModelId, is_stated: bool) -> Capability {
     let reason = match host {
-        Host::OpenAi => CapabilityReason::FirstParty,
-        Host::Azure if is_stated => CapabilityReason::Cloud,
-        Host::Azure => return Capability::none(CapabilityReason::Deployment),
+        KnownHost::OpenAi => CapabilityReason::FirstParty,
+        KnownHost::Azure if is_stated => CapabilityReason::Cloud,
+        KnownHost::Azure => return Capability::none(CapabilityReason::Deployment),
         _ => return Capability::none(CapabilityReason::Host),
     };
-    // No report says that search works for the smallest models.
+    // `nano` models are excluded, because no report says that search works for the smallest models.
     let searches =
         model.family() == ModelFamily::Gpt && model.is_at_least(5, 4) && !model.has_word("nano");
-    if !searches && host == Host::Azure {
+    if !searches && host == KnownHost::Azure {
         return Capability::none(CapabilityReason::Model);
     }
     Capability {
         hosted: if searches { HostedSupport::OpenAi } else { HostedSupport::None },
         client_search: searches,
         // OpenAI's own host accepts `additional_tools` items for every model.
-        additional_tools: host == Host::OpenAi,
+        additional_tools: host == KnownHost::OpenAi,
         ..Capability::none(reason)
     }
 }

@@ -44,24 +44,25 @@ use crate::response_check::ResponseCheck;
 use crate::toolset::Toolset;
 use crate::turn::{Turn, TurnSummary};
 
-/// What an exchange waits for.
+/// What an exchange is waiting for.
 #[derive(Debug)]
-enum State {
-    /// The records of the conversation.
+enum ExchangeState {
+    /// The driver loads the records of the conversation.
     LoadingRecords,
-    /// A toolset. `is_second` is set if the first toolset deferred a tool that must be sent in full.
+    /// The driver prepares a toolset. `is_second` is set if the first toolset deferred a tool that must be sent in
+    /// full.
     PreparingToolset { attempt: Attempt, is_second: bool },
-    /// The head of a response.
+    /// The request was sent, and the head of the response has not arrived yet.
     AwaitingResponse,
-    /// The rest of a response that is read completely before anything is forwarded.
+    /// The response is read completely before any of it is forwarded. These are its bytes so far.
     Collecting(Vec<u8>),
-    /// More of a response that is forwarded as it arrives.
+    /// The response is forwarded as it arrives.
     Streaming,
-    /// Nothing: the exchange has ended.
+    /// The exchange has ended.
     Over,
 }
 
-/// One client request, until its response has ended.
+/// One client request and its response, as a state machine.
 #[derive(Debug)]
 pub struct Exchange {
     settings: Arc<Settings>,
@@ -72,33 +73,33 @@ pub struct Exchange {
     limits: ResponseLimits,
     /// The total size of all responses that were read completely, in bytes.
     collected: usize,
-    /// The memory that the response in [`State::Collecting`] takes once it is parsed, in bytes.
+    /// The memory that the response in [`ExchangeState::Collecting`] takes once it is parsed, in bytes.
     collected_memory: usize,
-    /// Checks the response of a caller with a limited scope.
+    /// Checks the response. `None` if the caller's scope is not limited.
     check: Option<ResponseCheck>,
-    /// Why nothing is deferred, if the toolset is only needed to check calls.
+    /// Why nothing is deferred. Set only if a toolset is needed nevertheless, to check calls.
     passes: Option<PassthroughReason>,
     fallback: Fallback,
     translator: Translator,
-    /// `None` if the body is not rewritten.
+    /// The client's request. `None` if the body is sent without being rewritten.
     request: Option<Arc<Request>>,
     record_keys: Option<RecordKeys>,
     records: Records,
-    /// The toolset of the last attempt. It keeps the text of the tools, which is removed from the request.
+    /// The toolset of the last attempt. It contains the text of the client's tools, which is removed from `request`.
     toolset: Option<Arc<Toolset>>,
-    /// `None` until the first round is sent, and if the response is forwarded unchanged.
+    /// The turn of the model. `None` before the first round is sent, or if the response is forwarded unchanged.
     turn: Option<Turn>,
-    /// The summary, if the response is forwarded unchanged.
+    /// The summary of a response that is forwarded unchanged.
     unchanged_summary: Option<TurnSummary>,
     betas: &'static [&'static str],
-    /// Translates the response of the current round, if it must be translated.
+    /// Translates the response of the current round. `None` if no translation is needed.
     translation: Option<ResponseTranslation>,
     status: u16,
     is_events: bool,
     /// Whether the client's response has started.
     has_started: bool,
     report: DecisionReport,
-    state: State,
+    state: ExchangeState,
     actions: VecDeque<Action>,
 }
 
@@ -133,7 +134,7 @@ impl Exchange {
             is_events: false,
             has_started: false,
             report: DecisionReport::default(),
-            state: State::LoadingRecords,
+            state: ExchangeState::LoadingRecords,
             actions: VecDeque::new(),
         };
         match request {
@@ -143,12 +144,13 @@ impl Exchange {
         exchange
     }
 
-    /// Returns the next action; `None` if the exchange waits for the result of the last one, or for more of a response.
+    /// Returns the next action. `None` means that the exchange waits for the result of the last action, or for more of
+    /// a response.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// Returns the client's tools, from which a toolset is made.
+    /// Returns the client's tools as JSON text. A toolset is created from them.
     pub fn tools(&self) -> &str {
         match (&self.toolset, &self.request) {
             (Some(toolset), _) => toolset.input(),
@@ -157,38 +159,38 @@ impl Exchange {
         }
     }
 
-    /// Returns what has been decided about the request so far.
+    /// Returns the decision about the request, as far as it has been made.
     pub fn report(&self) -> &DecisionReport {
         &self.report
     }
 
     /// Whether the exchange has ended. Actions may still be queued.
     pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
+        matches!(self.state, ExchangeState::Over)
     }
 
-    /// Returns the rounds, searches and tokens so far.
+    /// Returns the counts of rounds, searches and tokens so far.
     pub fn summary(&self) -> TurnSummary {
         let turn = || self.turn.as_ref().map(Turn::summary);
         self.unchanged_summary.or_else(turn).unwrap_or_default()
     }
 
-    /// Bytes of the upstream's responses that are held in memory.
+    /// Returns how many bytes of the upstream's responses are held in memory.
     pub fn held_bytes(&self) -> usize {
         let collected =
-            if let State::Collecting(_) = self.state { self.collected_memory } else { 0 };
+            if let ExchangeState::Collecting(_) = self.state { self.collected_memory } else { 0 };
         let turn = self.turn.as_ref().map_or(0, Turn::held_bytes);
         let translation = self.translation.as_ref().map_or(0, ResponseTranslation::held_bytes);
         collected + turn + translation + self.check.as_ref().map_or(0, ResponseCheck::held_bytes)
     }
 
-    /// Makes the current round the last one whose searches are answered.
+    /// Makes the current round the last one whose searches are answered in a hidden round.
     pub fn make_round_last(&mut self) {
         self.turn.iter_mut().for_each(Turn::make_round_last);
     }
 
-    /// Returns bytes that keep the client's connection alive; empty if its API has none, or if the client waits for a
-    /// complete response.
+    /// Returns bytes that keep the client's connection alive. Empty if the client's API has no such bytes, or if the
+    /// client waits for a complete response.
     pub fn keep_alive(&self) -> &'static [u8] {
         match &self.turn {
             Some(turn) if self.has_started => turn.keep_alive(),
@@ -197,7 +199,7 @@ impl Exchange {
     }
 }
 
-/// Returns the body of a request, whether it can be rewritten or not.
+/// Returns the body of a request, whether or not the request could be read.
 fn body_of(request: &ReadResult) -> &[u8] {
     match request {
         Ok(request) => request.text.as_bytes(),

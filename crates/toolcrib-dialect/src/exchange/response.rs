@@ -1,13 +1,13 @@
 //! Handles the upstream's response, and decides what the client gets.
 //!
 //! A response is read completely before any of it is forwarded if it is not streamed, if it is an error that may lead
-//! to another mode, or if its status depends on its translation. Everything else is forwarded as it arrives. For a
-//! caller with a limited scope, everything that the client gets is checked here, in `start` and `forward`.
+//! to another mode, or if its status depends on its translation. Everything else is forwarded as it arrives. If the
+//! caller's scope is limited, everything that the client gets is checked here, in `start` and `forward`.
 
 use bytes::Bytes;
 
 use super::action::{Action, Ending, ExchangeOutcome, ResponseBody, ResponseStart};
-use super::{Exchange, State};
+use super::{Exchange, ExchangeState};
 use crate::limits::LimitExceeded;
 use crate::parsed_size::parsed_size;
 use crate::record_keys::RecordKey;
@@ -18,55 +18,58 @@ impl Exchange {
     /// Reports that the upstream could not be reached, or closed the connection before the head of its response.
     pub fn upstream_unreachable(&mut self) {
         match self.state {
-            State::AwaitingResponse if self.has_started => self.hidden_round_lost(),
-            State::AwaitingResponse => self.end(Ending::Unreachable, 502),
+            ExchangeState::AwaitingResponse if self.has_started => self.hidden_round_lost(),
+            ExchangeState::AwaitingResponse => self.end(Ending::Unreachable, 502),
             _ => {}
         }
     }
 
-    /// Handles a hidden round that gets no response after part of the stream was forwarded.
+    /// Handles a hidden round without a complete response, after part of the stream was forwarded to the client.
     fn hidden_round_lost(&mut self) {
         self.status = 502;
         self.round_failed(&[]);
     }
 
-    /// Takes the head of a response: its status, and whether its body is a stream of events.
+    /// Reports the head of a response: its status, and whether its body is a stream of events.
     pub fn response_started(&mut self, status: u16, is_events: bool) {
-        if !matches!(self.state, State::AwaitingResponse) {
+        if !matches!(self.state, ExchangeState::AwaitingResponse) {
             return;
         }
         (self.status, self.is_events) = (status, is_events);
         if self.translation.is_some() && !is_events {
-            // Translating the body may change the status.
-            self.state = State::Collecting(Vec::new());
+            // The body is read first, because translating it may change the status.
+            self.state = ExchangeState::Collecting(Vec::new());
         } else {
             self.head(None);
         }
     }
 
-    /// Takes the head of a response whose body is compressed and therefore cannot be read here.
+    /// Reports the head of a response whose body is compressed and therefore cannot be read here.
     pub fn compressed_response_started(&mut self, status: u16, is_events: bool) {
         let is_success = (200..300).contains(&status);
-        if self.check.is_some() && is_success && matches!(self.state, State::AwaitingResponse) {
+        if self.check.is_some()
+            && is_success
+            && matches!(self.state, ExchangeState::AwaitingResponse)
+        {
             self.withhold(WithheldReason::Compressed);
         } else {
             self.response_started(status, is_events);
         }
     }
 
-    /// Handles the head of a response in the client's API, with its body if that was already read.
+    /// Handles the head of a response. `body` is its translated body, if the response was already read completely.
     fn head(&mut self, body: Option<Vec<u8>>) {
         let is_success = self.is_success();
         let learned = if is_success { self.fallback.confirm_unsupported() } else { None };
         self.actions.extend(learned.map(Action::Remember));
         let Some(turn) = &self.turn else { return self.forward_response(body, 1) };
-        // If the first round was not streamed, later rounds are not streamed either.
+        // The client gets a stream only if the first round was streamed.
         let streams = self.has_started || turn.wants_stream() && turn.summary().rounds == 0;
         if is_success && self.is_events && streams && !turn.counts_tokens() {
             if !self.has_started {
                 self.start(ResponseBody::Forwarded, false, None);
             }
-            self.state = State::Streaming;
+            self.state = ExchangeState::Streaming;
             return;
         }
         let can_fall_back = self.fallback.can_fall_back(self.status);
@@ -76,11 +79,11 @@ impl Exchange {
         }
         match body {
             Some(body) => self.complete_response(body),
-            None => self.state = State::Collecting(Vec::new()),
+            None => self.state = ExchangeState::Collecting(Vec::new()),
         }
     }
 
-    /// Forwards a response that is unchanged apart from its translation.
+    /// Forwards a response to the client. The only change to it is its translation, if it needs one.
     fn forward_response(&mut self, body: Option<Vec<u8>>, rounds: usize) {
         let summary = TurnSummary { rounds, ..self.summary() };
         (self.turn, self.unchanged_summary) = (None, Some(summary));
@@ -88,16 +91,16 @@ impl Exchange {
             Some(body) => ResponseBody::Complete(body.into()),
             None if self.translation.is_some() => {
                 self.start(ResponseBody::Forwarded, true, None);
-                self.state = State::Streaming;
+                self.state = ExchangeState::Streaming;
                 return;
             }
             None if self.check.is_some() && self.is_success() => {
                 if self.is_events {
-                    // The check may end the stream early, so the length of the body is unknown.
+                    // The check may end the stream early, so the upstream's `content-length` must not be forwarded.
                     self.start(ResponseBody::Forwarded, false, None);
-                    self.state = State::Streaming;
+                    self.state = ExchangeState::Streaming;
                 } else {
-                    self.state = State::Collecting(Vec::new());
+                    self.state = ExchangeState::Collecting(Vec::new());
                 }
                 return;
             }
@@ -107,11 +110,11 @@ impl Exchange {
         self.end_with(Ending::Complete, self.status, summary);
     }
 
-    /// Takes the next bytes of a response.
+    /// Reports the next bytes of a response.
     pub fn response_bytes(&mut self, bytes: Bytes) {
         let mut exceeded = None;
         let bytes = match &mut self.translation {
-            // Everything other than events is translated when it is complete.
+            // Only events are translated as they arrive. Any other body is translated when it is complete.
             Some(translation) if self.is_events => {
                 let mut out = Vec::new();
                 translation.bytes(&bytes, &mut out);
@@ -121,7 +124,7 @@ impl Exchange {
             _ => bytes,
         };
         match &mut self.state {
-            State::Collecting(body) => {
+            ExchangeState::Collecting(body) => {
                 self.collected = self.collected.saturating_add(bytes.len());
                 if self.collected > self.limits.response {
                     return self.limit_exceeded(LimitExceeded::Response(self.limits.response));
@@ -130,10 +133,10 @@ impl Exchange {
                 self.collected_memory = before + parsed_size(&bytes);
                 body.extend_from_slice(&bytes);
             }
-            State::Streaming => {
+            ExchangeState::Streaming => {
                 self.stream(bytes);
-                if let (Some(exceeded), State::Streaming) = (exceeded, &self.state) {
-                    // The translation has written the error event.
+                if let (Some(exceeded), ExchangeState::Streaming) = (exceeded, &self.state) {
+                    // The translation has already written the error event for the client.
                     self.end(Ending::LimitExceeded(exceeded), 502);
                 }
             }
@@ -141,7 +144,8 @@ impl Exchange {
         }
     }
 
-    /// Ends an exchange whose response exceeded a limit: its own, or the total for all exchanges.
+    /// Ends an exchange whose response exceeded a limit: either a limit of this exchange, or the total for all
+    /// exchanges.
     pub fn limit_exceeded(&mut self, exceeded: LimitExceeded) {
         if self.is_over() {
             return;
@@ -152,14 +156,14 @@ impl Exchange {
                 turn.exceed(exceeded, &mut out);
                 self.forward(out.into());
             }
-            // Without a turn, no error event can be written, so the client's response is cut off.
+            // Without a turn, no error event can be written, so the client's stream ends without one.
             None if self.has_started => return self.end(Ending::CutOff, 502),
             None => {}
         }
         self.end(Ending::LimitExceeded(exceeded), 502);
     }
 
-    /// Reads bytes of a stream in the client's API.
+    /// Handles the next bytes of a stream, which are already translated to the client's API.
     fn stream(&mut self, bytes: Bytes) {
         let Some(turn) = &mut self.turn else { return self.forward(bytes) };
         let mut out = Vec::new();
@@ -176,24 +180,24 @@ impl Exchange {
         let mut rest = Vec::new();
         match (&mut self.translation, &mut self.state) {
             (Some(translation), _) if self.is_events => translation.end(&mut rest),
-            (Some(translation), State::Collecting(body)) => {
+            (Some(translation), ExchangeState::Collecting(body)) => {
                 let (status, body) =
                     translation.complete_response(self.status, std::mem::take(body));
-                // If the translated status is invalid, the upstream's is kept.
+                // If the translated status is invalid, the upstream's status is kept.
                 self.status = if (100..1000).contains(&status) { status } else { self.status };
                 return self.head(Some(body));
             }
             _ => {}
         }
         match &mut self.state {
-            State::Collecting(body) => {
+            ExchangeState::Collecting(body) => {
                 let mut body = std::mem::take(body);
                 body.extend(rest);
                 self.complete_response(body);
             }
-            State::Streaming => {
+            ExchangeState::Streaming => {
                 self.stream(rest.into());
-                if matches!(self.state, State::Streaming) {
+                if matches!(self.state, ExchangeState::Streaming) {
                     self.end_stream();
                 }
             }
@@ -201,15 +205,17 @@ impl Exchange {
         }
     }
 
-    /// Reports that a response was cut off.
+    /// Reports that the connection was lost before a response was complete.
     pub fn response_cut_off(&mut self) {
         match &self.state {
-            // The final event has already arrived, so nothing is missing.
-            State::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
+            // The round's final event has already arrived, so nothing is missing.
+            ExchangeState::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
                 self.end_stream();
             }
-            State::Collecting(_) if self.has_started => self.hidden_round_lost(),
-            State::Collecting(_) | State::Streaming => self.end(Ending::CutOff, 502),
+            ExchangeState::Collecting(_) if self.has_started => self.hidden_round_lost(),
+            ExchangeState::Collecting(_) | ExchangeState::Streaming => {
+                self.end(Ending::CutOff, 502)
+            }
             _ => {}
         }
     }
@@ -239,7 +245,7 @@ impl Exchange {
         }
     }
 
-    /// Handles a response that was read completely: a successful one, an error, or something else.
+    /// Handles a response that was read completely, whether it is successful, an error, or not a response of this API.
     fn complete_response(&mut self, body: Vec<u8>) {
         let may_be_round = self.is_success() && !self.has_started;
         let Some(turn) = &mut self.turn else { return self.forward_response(Some(body), 1) };
@@ -259,8 +265,8 @@ impl Exchange {
         }
     }
 
-    /// Handles an error, or something that is not a response of this API. If no other mode can be tried, the body is
-    /// sent to the client.
+    /// Handles an error, or a body that is not a response of this API. If no other mode can be tried, the client gets
+    /// this body, or an error event if part of a stream was already forwarded.
     fn round_failed(&mut self, body: &[u8]) {
         if let (Some(toolset), Some(request), None) = (&self.toolset, &self.request, self.passes)
             && let Some(fell_back) =
@@ -308,8 +314,8 @@ impl Exchange {
 
     fn forward(&mut self, bytes: Bytes) {
         let Some(check) = &mut self.check else { return self.queue_bytes(bytes) };
-        // Nothing is forwarded after a response was withheld.
-        if matches!(self.state, State::Over) {
+        // The response may have been withheld already. Nothing is forwarded after that.
+        if matches!(self.state, ExchangeState::Over) {
             return;
         }
         let mut checked = Vec::with_capacity(bytes.len());
@@ -320,9 +326,9 @@ impl Exchange {
         }
     }
 
-    /// Forwards the bytes that the check still holds when a stream ends.
+    /// At the end of a stream, forwards the bytes after its last complete event, which the check still holds.
     fn forward_rest(&mut self) {
-        let check = self.check.as_mut().filter(|_| !matches!(self.state, State::Over));
+        let check = self.check.as_mut().filter(|_| !matches!(self.state, ExchangeState::Over));
         match check.map(ResponseCheck::rest) {
             None => {}
             Some(Ok(rest)) => self.queue_bytes(rest),
@@ -330,7 +336,7 @@ impl Exchange {
         }
     }
 
-    /// Ends an exchange whose response must not reach a caller with a limited scope.
+    /// Ends an exchange whose response must not be forwarded, because the caller's scope is limited.
     fn withhold(&mut self, why: WithheldReason) {
         self.end(Ending::Withheld(why), 502);
     }
@@ -352,11 +358,11 @@ impl Exchange {
     }
 
     fn end_with(&mut self, ending: Ending, status: u16, summary: TurnSummary) {
-        // If the response was withheld, the exchange has already ended.
+        // If the response was withheld, the exchange has already ended with that result.
         if self.is_over() {
             return;
         }
-        self.state = State::Over;
+        self.state = ExchangeState::Over;
         self.actions.push_back(Action::Done(ExchangeOutcome { ending, status, summary }));
     }
 }

@@ -1,4 +1,5 @@
-//! Handles the client's request, up to what is sent to the upstream: records, toolset, and the body of each round.
+//! Handles the client's request, until it is sent to the upstream: loads the records, requests the toolset, and writes
+//! the body of each round.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use super::action::{Action, DecisionReport, Ending, OutgoingRequest};
 use super::fallback::{Attempt, decision_report, supports_client_deferral};
 use super::translation::ResponseTranslation;
-use super::{Exchange, State};
+use super::{Exchange, ExchangeState};
 use crate::api::Api;
 use crate::capability::HostedSupport;
 use crate::dialects;
@@ -22,13 +23,13 @@ use crate::turn::Turn;
 use crate::upstream_history;
 
 impl Exchange {
-    /// Decides what can be decided before the tools are counted.
+    /// Decides what to do with the request, as far as this is possible before the tools are counted.
     pub(super) fn begin(&mut self, target: &str, mut request: Request) {
         let capability = self.fallback.capability(&request.model);
         let (api, requested) = (request.api, self.fallback.requested());
         if api == Api::Responses && requested != RequestedMode::Off {
-            // An upstream without native features does not support namespaces either, and tools that the client
-            // put into them must stay callable.
+            // An upstream without native features does not support namespaces either. But tools that the client put
+            // into namespaces must stay callable.
             let has_native = capability.client_search
                 || capability.additional_tools
                 || capability.hosted == HostedSupport::OpenAi;
@@ -45,7 +46,8 @@ impl Exchange {
                 let body = self.without_client_deferral(request);
                 return self.pass_through(reason, body);
             }
-            // If the scope is limited, calls are checked, because a model may call a tool that it was not sent.
+            // If the caller's scope is limited, calls are checked even though nothing is deferred, because a model may
+            // call a tool that it was not sent.
             Some(reason @ (PassthroughReason::Off | PassthroughReason::ClientHasSearch))
                 if self.check.is_some() =>
             {
@@ -59,7 +61,8 @@ impl Exchange {
         if client.is_some() {
             match Request::read(api, target, self.without_client_deferral(request)) {
                 Ok(rewritten) => request = rewritten,
-                // No tools are left to search in. The client's deferral is still translated.
+                // Without the client's deferral, there are no tools left to search. The client's deferral is still
+                // translated.
                 Err(unread) => {
                     return self
                         .pass_through(PassthroughReason::ClientDefersTranslated, unread.body);
@@ -72,15 +75,15 @@ impl Exchange {
         if to_load.is_empty() {
             return self.next_attempt();
         }
-        self.state = State::LoadingRecords;
+        self.state = ExchangeState::LoadingRecords;
         self.actions.push_back(Action::LoadRecords(to_load));
     }
 
-    /// Returns a body without the client's own deferral, for an upstream that does not support it.
+    /// Returns the body without the deferral that the client set up itself, for an upstream that does not support it.
     fn without_client_deferral(&mut self, request: Request) -> Vec<u8> {
         if request.api == Api::Responses {
-            // The response must be translated back as well, so the translator removes the deferral when the request is
-            // sent.
+            // The response must be translated back as well. So the translator removes the deferral later, when the
+            // request is sent.
             self.translator.emulates_deferral = true;
             return request.text.into_bytes();
         }
@@ -88,10 +91,10 @@ impl Exchange {
         rewritten.unwrap_or(request.text).into_bytes()
     }
 
-    /// Takes the records that were requested with [`Action::LoadRecords`], in the same order. Pass an empty list if the
-    /// store is unavailable.
+    /// Reports the records that were requested with [`Action::LoadRecords`], in the order of their keys. Pass an empty
+    /// list if the store is unavailable.
     pub fn records_loaded(&mut self, found: Vec<Option<Vec<u8>>>) {
-        if let (State::LoadingRecords, Some(record_keys), Some(request)) =
+        if let (ExchangeState::LoadingRecords, Some(record_keys), Some(request)) =
             (&self.state, &self.record_keys, &self.request)
         {
             self.records = Records::from_store(record_keys, request, found);
@@ -108,7 +111,7 @@ impl Exchange {
             None => self.fallback.next_attempt(&request.model),
         };
         let Some(attempt) = attempt else {
-            // Tool search is off. `begin` has already handled that case.
+            // There is no attempt only if tool search is off, and `begin` has already handled that case.
             let body = self.original_body();
             return self.pass_through(PassthroughReason::Off, body);
         };
@@ -130,14 +133,17 @@ impl Exchange {
             only_checks_calls: self.passes.is_some(),
             send_in_full,
         };
-        self.state = State::PreparingToolset { attempt, is_second };
+        self.state = ExchangeState::PreparingToolset { attempt, is_second };
         self.actions.push_back(Action::PrepareToolset(Box::new(plan)));
     }
 
-    /// Takes the toolset that was requested with [`Action::PrepareToolset`].
+    /// Reports the toolset that was requested with [`Action::PrepareToolset`].
     pub fn toolset_prepared(&mut self, toolset: Arc<Toolset>) {
-        let (State::PreparingToolset { attempt, is_second }, Some(request), Some(record_keys)) =
-            (&self.state, &mut self.request, &self.record_keys)
+        let (
+            ExchangeState::PreparingToolset { attempt, is_second },
+            Some(request),
+            Some(record_keys),
+        ) = (&self.state, &mut self.request, &self.record_keys)
         else {
             return;
         };
@@ -150,7 +156,7 @@ impl Exchange {
                 return self.request_toolset(attempt, send_in_full, true);
             }
         }
-        // This is possible only as long as no turn shares the request.
+        // The tools can be dropped only before a turn has been created, because a turn shares the request.
         if let Some(request) = Arc::get_mut(request) {
             request.drop_tools();
         }
@@ -177,19 +183,19 @@ impl Exchange {
         self.send_round();
     }
 
-    /// Returns the client's body, with its tools put back.
+    /// Returns the client's body, including the tools that were removed from the request.
     fn original_body(&self) -> Vec<u8> {
         let text = self.request.as_ref().map(|request| request.with_tools(self.tools()));
         text.unwrap_or_default().into_bytes()
     }
 
-    /// Sends a body unchanged and reports why.
+    /// Sends the client's body unchanged. `reason` is reported.
     pub(super) fn pass_through(&mut self, reason: PassthroughReason, body: Vec<u8>) {
         self.report = DecisionReport::without_tools(reason.mode_name(), reason.to_string());
         self.send_unchanged(body);
     }
 
-    /// Sends a body without hidden rounds. It is translated if the upstream needs that.
+    /// Sends a body without hidden rounds. The body is translated if the upstream requires it.
     fn send_unchanged(&mut self, body: Vec<u8>) {
         (self.request, self.turn, self.betas) = (None, None, &[]);
         let is_read = self.translator.is_needed() || self.check.is_some();
@@ -244,11 +250,11 @@ impl Exchange {
     }
 
     fn send(&mut self, request: OutgoingRequest) {
-        // If the response of an earlier round was withheld, nothing more is sent.
+        // If the response of an earlier round was withheld, the exchange is over and nothing more is sent.
         if self.is_over() {
             return;
         }
-        self.state = State::AwaitingResponse;
+        self.state = ExchangeState::AwaitingResponse;
         self.actions.push_back(Action::Send(request));
     }
 }

@@ -1,8 +1,8 @@
-//! Finds the calls in a JSON value, and compares each with what the request declares.
+//! Finds the calls in a JSON value, and checks that the request declares the called tools.
 //!
-//! The whole value is searched, not only the places where its API has calls: some clients also read a second choice, a
-//! `message` in place of a `delta`, or a block in the first event of a stream. The forms of all four APIs are looked
-//! for, whichever API the client uses.
+//! The complete value is searched, not only the places in which its API has calls. The reason is that some clients also
+//! read a second choice, a `message` in place of a `delta`, or a block in the first event of a stream. The search
+//! includes the forms of all four APIs, whichever API the client uses.
 //!
 //! | form | allowed if the request declares |
 //! |---|---|
@@ -27,7 +27,7 @@ use crate::tool_list;
 /// Maximum nesting depth of a value that is searched. Responses of the four APIs have about twelve levels.
 const MAX_DEPTH: usize = 32;
 
-/// Folded keys whose values are not searched.
+/// Keys whose values are not searched, in the form that `fold_key` returns.
 const FREE_FORM_KEYS: [&str; 12] = [
     "arguments",
     "args",
@@ -38,14 +38,15 @@ const FREE_FORM_KEYS: [&str; 12] = [
     "responseschema",
     "properties",
     "metadata",
-    // Attributes of files that were found. The files' owner sets them.
+    // These are attributes of files that a search found. The owner of the files sets them.
     "attributes",
     // The Responses API repeats the tools and the tool choice of the request.
     "tools",
     "toolchoice",
 ];
 
-/// Folded keys that are read. If an object has two spellings of the same key, the key counts as occurring twice.
+/// Keys that this check reads, in the form that `fold_key` returns. If an object contains such a key in two spellings,
+/// the key counts as occurring twice.
 const READ_KEYS: [&str; 22] = [
     "candidates",
     "choices",
@@ -71,29 +72,28 @@ const READ_KEYS: [&str; 22] = [
     "type",
 ];
 
-/// Maximum number of calls that arrive in pieces. It is higher than the limit for a turn, so that the turn reports its
-/// error first, which names that limit.
+/// Maximum number of calls that arrive in pieces. It is higher than the limit for a turn, so that the turn reports an
+/// error first. That error names the limit.
 const MAX_STREAMED_CALLS: usize = 4 * MAX_CALLS;
 
-/// Folded suffixes of types that may be calls in an unknown form.
+/// Suffixes of types that may be calls in an unknown form. They are compared with the type after `fold_key`.
 const SUSPICIOUS_SUFFIXES: [&str; 4] = ["call", "calls", "tooluse", "approvalrequest"];
 
 /// The kind of response that a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseKind {
-    /// A complete response.
     Complete,
     /// An event of a stream. A later event may continue a call.
     Event,
 }
 
-/// The names of calls that arrive in pieces, by the choice and the index of the call.
+/// The names of calls that arrive in pieces. The keys consist of the index of the choice and the index of the call.
 #[derive(Debug, Default)]
-pub(super) struct StreamedCallNames(HashMap<(String, String), StreamedCall>);
+pub(super) struct StreamedCallNames(HashMap<(String, String), PartialCall>);
 
 /// A call of which some pieces have arrived.
 #[derive(Debug, Default)]
-struct StreamedCall {
+struct PartialCall {
     id: Option<String>,
     name: String,
 }
@@ -116,7 +116,7 @@ struct CallSearch<'a> {
 }
 
 impl CallSearch<'_> {
-    /// Searches a value. `index` is the `index` of the innermost enclosing object that has one.
+    /// Searches a value for calls. `index` is the `index` field of the innermost enclosing object that has one.
     fn value(&mut self, raw: &str, index: &str, depth: usize) -> Result<(), WithheldReason> {
         if depth == MAX_DEPTH {
             return Err(WithheldReason::TooComplex);
@@ -149,8 +149,8 @@ impl CallSearch<'_> {
                     let calls = json::items(raw).ok_or(WithheldReason::UnknownForm)?;
                     calls.iter().try_for_each(|call| self.call(call.get(), index, None))?;
                 }
-                // `function_call`, the legacy form of Chat Completions, arrives in pieces and has no index. Gemini's
-                // `functionCall` is complete.
+                // In Chat Completions, the legacy `function_call` arrives in pieces without an index. Gemini's
+                // `functionCall` arrives complete.
                 "functioncall" => self.call(raw, index, (key == "function_call").then_some(""))?,
                 "toolcall" => {
                     let kind =
@@ -165,8 +165,8 @@ impl CallSearch<'_> {
         Ok(())
     }
 
-    /// Checks a call, or a piece of one: its own name and those in the objects directly inside it. `at` is used as the
-    /// index of a piece that has none.
+    /// Checks a call or a piece of a call. All its names are checked: its own, and those of the objects directly inside
+    /// it. `at` is the index for a piece that has none.
     fn call(&mut self, raw: &str, index: &str, at: Option<&str>) -> Result<(), WithheldReason> {
         let call = object(raw)?;
         let words_of_call = folded_keys(&call)?;
@@ -216,7 +216,7 @@ impl CallSearch<'_> {
             "tool_search_output" | "additional_tools" => {
                 allow(declared.has_all(fields.get("tools").unwrap_or("[]")))
             }
-            // An event of the Responses API. Some events repeat the name of the tool.
+            // The value is an event of the Responses API. Some of these events repeat the name of the tool.
             _ if kind.starts_with("response.") => match text(fields, "name")? {
                 Some(name) => allow(declared.has(None, &name) || declared.has_member_of_any(&name)),
                 None => Ok(()),
@@ -231,8 +231,9 @@ impl CallSearch<'_> {
 }
 
 impl StreamedCallNames {
-    /// Records the name of a call. Clients concatenate the names in the pieces of a call, so a later piece may repeat
-    /// the name but not extend it. Servers that use one index for several calls distinguish them by id.
+    /// Records the name of a call, and returns an error if the name changes. Clients concatenate the names in the
+    /// pieces of a call, so a later piece may repeat the name but must not extend it. Servers that use one index for
+    /// several calls distinguish these calls by id.
     fn begin(
         &mut self,
         place: (String, String),
@@ -243,13 +244,13 @@ impl StreamedCallNames {
         match self.0.get_mut(&place) {
             Some(begun) if begun.name == name => Ok(()),
             Some(begun) if id.is_some() && begun.id != id => {
-                *begun = StreamedCall { id, name };
+                *begun = PartialCall { id, name };
                 Ok(())
             }
             Some(_) => Err(WithheldReason::UndeclaredTool),
             None if is_full => Err(WithheldReason::TooComplex),
             None => {
-                self.0.insert(place, StreamedCall { id, name });
+                self.0.insert(place, PartialCall { id, name });
                 Ok(())
             }
         }
@@ -284,7 +285,8 @@ fn name(fields: &Fields<'_>) -> Result<Option<String>, WithheldReason> {
     text(fields, "name")
 }
 
-/// Returns the folded keys of an object. Keys that are read must occur only once, spelled as the APIs spell them.
+/// Returns the keys of an object after `fold_key`. Returns an error if a key occurs twice, or if a key that is read
+/// here is not spelled as in the APIs.
 fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     let keys: Vec<&str> = fields.iter().map(|(key, _)| key).collect();
     let words: Vec<String> = keys.iter().map(|key| fold_key(key)).collect();
@@ -295,7 +297,7 @@ fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     read.sort_unstable();
     let is_double = sorted.windows(2).any(|two| two[0] == two[1])
         || read.windows(2).any(|two| two[0] == two[1]);
-    // A client that ignores case would read a key in a different spelling, but this check would not.
+    // A client that ignores case would read a key in a different spelling, but this check would miss it.
     let is_variant = |(key, word): (&&str, &String)| {
         key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
             && !is_gemini_key(key)

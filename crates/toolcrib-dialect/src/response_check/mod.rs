@@ -1,9 +1,9 @@
 //! Checks a response before a caller with a limited scope gets any of it.
 //!
-//! Hidden rounds already answer most calls of tools that the caller does not have. This check does not rely on
-//! them: it reads what is about to be forwarded, in the client's API, and allows it only if every call is of a tool
-//! that the request declares after narrowing. What cannot be read is not forwarded either, because the client may be
-//! able to read it.
+//! Hidden rounds already answer most calls of tools that the caller does not have. This check does not rely on them. It
+//! reads the response that is about to be forwarded, in the client's API. It allows the response only if the request,
+//! without the tools outside the scope, declares every tool that is called. A response that cannot be read is withheld
+//! too, because the client may be able to read it.
 //!
 //! Reading order: `declared_tools` (what a request declares), `calls` (the calls in a JSON value), this file (complete
 //! bodies and streams).
@@ -21,30 +21,30 @@ use crate::sse::{Decoder, Event};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WithheldReason {
-    /// It is compressed, although the request does not allow that.
+    /// The response is compressed, although the request does not allow that.
     #[error("it is compressed")]
     Compressed,
-    /// A complete response that is not a JSON object in UTF-8.
+    /// A complete response is not a JSON object in UTF-8.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// A stream that is not made of events with JSON objects as their data.
+    /// A stream contains something other than events with JSON objects as their data.
     #[error("it is not a stream of events with JSON objects")]
     NotEventStream,
-    /// A key occurs twice, and parsers disagree on which of the two counts.
+    /// A key occurs twice in one object, or in an unusual spelling. Parsers disagree on which occurrence counts.
     #[error("a key occurs twice in one object, or in an unusual spelling")]
     DuplicateKey,
-    /// It is nested deeper than any response of these APIs, or has more calls than a turn may have.
+    /// The response is nested deeper than any response of these APIs, or it has too many calls.
     #[error("it is nested too deeply or has too many calls")]
     TooComplex,
-    /// A call whose tool cannot be determined.
-    #[error("it has a call in a form that is not known")]
+    /// The response contains a call whose tool cannot be determined.
+    #[error("it has a call in an unknown form")]
     UnknownForm,
-    /// A call of a tool that the request does not declare.
+    /// The response contains a call of a tool that the request does not declare.
     #[error("it calls a tool that this caller does not have")]
     UndeclaredTool,
 }
 
-/// Checks the responses to one request.
+/// Checks all responses to one request.
 #[derive(Debug)]
 pub(crate) struct ResponseCheck {
     declared: DeclaredTools,
@@ -53,7 +53,7 @@ pub(crate) struct ResponseCheck {
 }
 
 impl ResponseCheck {
-    /// Creates a check against the tools in a body that was narrowed.
+    /// Creates a check. `request` is a body from which the tools outside the caller's scope were removed.
     pub(crate) fn new(request: &[u8]) -> Self {
         Self {
             declared: DeclaredTools::read(request),
@@ -62,7 +62,7 @@ impl ResponseCheck {
         }
     }
 
-    /// Checks a complete response.
+    /// Checks a complete response. `is_events` says whether its body is a stream of events.
     pub(crate) fn complete(&mut self, body: &[u8], is_events: bool) -> Result<(), WithheldReason> {
         if is_events {
             self.events(body, &mut Vec::new())?;
@@ -76,8 +76,7 @@ impl ResponseCheck {
         calls::check(text, ResponseKind::Complete, &self.declared, &mut self.names)
     }
 
-    /// Checks bytes of a stream. Complete events are appended to `out`, up to the first event with a call that is not
-    /// allowed.
+    /// Checks bytes of a stream. Complete events are appended to `out`, up to the first event that is not allowed.
     pub(crate) fn events(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WithheldReason> {
         self.decoder.push(bytes);
         loop {
@@ -92,20 +91,22 @@ impl ResponseCheck {
         }
     }
 
-    /// Checks the end of a stream. Some servers omit the blank line after the last event.
+    /// Checks the end of a stream, and returns the bytes after the last complete event. Some servers omit the blank
+    /// line after the last event.
     pub(crate) fn rest(&mut self) -> Result<Bytes, WithheldReason> {
         let rest = self.decoder.take_rest();
         self.event(&Event::from_bytes(rest.clone()))?;
         Ok(rest)
     }
 
-    /// Memory taken by an incomplete event, in bytes.
+    /// Returns the memory that an incomplete event takes, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.decoder.held_bytes()
     }
 
     fn event(&mut self, event: &Event) -> Result<(), WithheldReason> {
-        // A line that is not a field of an event may be JSON, which some clients read whatever the content type is.
+        // A line that is not a field of an event may be JSON. Some clients read such JSON, whatever the content type
+        // is.
         if !event.has_only_fields() {
             return Err(WithheldReason::NotEventStream);
         }
@@ -121,7 +122,7 @@ impl ResponseCheck {
             Err(WithheldReason::NotAnObject) => return Err(WithheldReason::NotEventStream),
             result => result?,
         }
-        // Some clients read each line of an event on its own, and skip what they cannot parse.
+        // Some clients parse each line of an event separately, and skip lines that they cannot parse.
         for line in data.lines().filter(|_| data.contains('\n')) {
             match calls::check(line.trim(), ResponseKind::Event, &self.declared, &mut self.names) {
                 Err(WithheldReason::NotAnObject) | Ok(()) => {}

@@ -13,7 +13,7 @@ use crate::tool_list::{self, ToolEdit, ToolListEdit};
 /// Maximum length of a namespace's description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 400;
 
-/// Writes the client's tools, then our own tools or the API's search tool, then the tools that a search found.
+/// Writes the client's tools, then Toolcrib's own tools or the API's search tool, then the tools that a search found.
 pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     let mut entries = match edit.mode {
         Mode::Hosted(HostedSearch::Namespaces) => group_by_server(input, edit),
@@ -22,7 +22,7 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     match edit.mode {
         Mode::Hosted(_) => entries.push(r#"{"type":"tool_search"}"#.to_owned()),
         Mode::Reference(ReferenceKind::SearchOutput) => {
-            // The API's search tool replaces our search function: if both were declared, the model would call
+            // The API's search tool replaces Toolcrib's search function. If both were declared, the model would call
             // the function.
             entries.extend(edit.own.first().map(|own| {
                 let (description, schema) = (json::quote(&own.description), own.schema);
@@ -37,16 +37,16 @@ pub(super) fn write(input: &str, edit: &ToolListEdit<'_>) -> String {
     format!("[{}]", entries.join(","))
 }
 
-/// Returns the tool marked as deferred.
+/// Returns the definition of a tool, marked as deferred.
 pub(super) fn mark_deferred(fields: &Fields<'_>) -> String {
     fields.with(&[("defer_loading", Some("true".to_owned()))])
 }
 
-/// Returns the client's tools, with the deferred ones grouped into one namespace per server. A namespace takes
-/// the place of its first tool. A tool without a server keeps its place and is marked as deferred.
+/// Returns the client's tools. The deferred tools of each server are grouped into one namespace, which takes the
+/// position of the first of them. A deferred tool without a server keeps its position and is marked as deferred.
 fn group_by_server(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
     let mut groups: Vec<ServerGroup> = Vec::new();
-    // Either the text of a tool, or the position of a group.
+    // Each entry is either `Ok` with the text of a tool, or `Err` with the position of a group.
     let mut entries: Vec<Result<String, usize>> = Vec::new();
     for item in json::items(input).unwrap_or_default() {
         let text = item.get();
@@ -58,8 +58,8 @@ fn group_by_server(input: &str, edit: &ToolListEdit<'_>) -> Vec<String> {
             Some((server.to_owned(), name, mark_deferred(&fields)))
         });
         let Some((server, name, definition)) = group else {
-            // The tool is passed as a list of one, so that `edited_entries` handles namespaces and tools without
-            // a server.
+            // `edited_entries` handles namespaces and tools without a server. It takes a list, so the tool is passed as
+            // a list of one.
             entries.extend(
                 tool_list::edited_entries(&format!("[{text}]"), edit, &mark_deferred)
                     .into_iter()
@@ -94,10 +94,10 @@ struct ServerGroup {
 
 impl ServerGroup {
     fn write(&self, used_names: &mut HashSet<String>) -> String {
-        let mut name = wire_name::of_full(&self.server).into_owned();
+        let mut name = wire_name::for_full_name(&self.server).into_owned();
         if used_names.contains(&name) {
             // A namespace must not have the same name as a function.
-            name = wire_name::distinct("namespace", &self.server);
+            name = wire_name::with_hash("namespace", &self.server);
         }
         used_names.insert(name.clone());
         let mut description = format!("Tools of {}:", self.server);

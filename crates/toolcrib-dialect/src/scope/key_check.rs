@@ -1,12 +1,12 @@
-//! Checks every key of a body, and rejects those that two programs may read differently.
+//! Checks every key of a body, and rejects keys that two programs may read differently.
 //!
-//! Narrowing changes the positions where an API has tools. That is useless if the upstream finds
-//! tools elsewhere: under the second of two equal keys, under `Tools` (Go's decoder ignores case),
-//! or in an object that only this upstream reads. So a key must occur only once in an object, the API's keys
-//! must be spelled as the API spells them, and a key that can carry tools is accepted only where the API has it.
+//! Tools outside the scope are removed from the positions in which an API has tools. That is useless if the upstream
+//! finds tools elsewhere: under the second of two equal keys, under `Tools` (Go's decoder ignores case), or in an
+//! object that only this upstream reads. So a key must occur only once in an object, the API's keys must be spelled as
+//! the API spells them, and a key that can contain tools is accepted only where the API has it.
 //!
-//! Schemas, arguments and results are free-form; in them, only duplicates are rejected.
-//! The scan is one pass without recursion, and it keeps only the keys of the objects that are open.
+//! Schemas, arguments and results are free-form, so only duplicate keys are rejected in them. The scan is one pass
+//! without recursion, and it keeps only the keys of the objects that enclose the current position.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,27 +19,26 @@ use crate::api::Api;
 const MAX_DEPTH: usize = 128;
 /// Maximum number of keys in one object.
 const MAX_KEYS: usize = 100_000;
-/// From this number of keys on, the keys of an object are looked up in a set.
+/// If an object has more keys than this, they are looked up in a set.
 const SET_THRESHOLD: usize = 32;
 
-/// What a value is, according to its position.
+/// What a value contains, according to its position in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     Body,
-    /// A list of tools. `inner` is set if the list is inside a group.
+    /// A list of tools. `inner` is set if the list is inside another entry, such as a namespace.
     Tools {
         inner: bool,
     },
     Tool {
         inner: bool,
     },
-    /// A part of a tool or of a hosted server. Its keys are checked, and it contains no tools.
+    /// A part of a tool or of a hosted server that contains no tools. Its keys are checked.
     Part,
-    /// A part whose keys are the names of tools.
+    /// An object whose keys are the names of tools.
     Named,
     Choice,
     History,
-    /// One entry of the history.
     Entry,
     Block,
     /// A field that is unrelated to tools, or unknown.
@@ -47,19 +46,20 @@ enum Position {
     Free,
 }
 
-/// An object or array that is open.
+/// An object or array that encloses the current position of the scan.
 struct Frame<'a> {
     position: Position,
     is_object: bool,
-    /// The index of this object's first key in the list of the keys of all open objects.
+    /// The index of this object's first key in the list of the keys of all enclosing objects.
     start: usize,
-    /// The keys of this object as a set, if there are many.
+    /// The keys of this object as a set, if the object has many keys.
     key_set: HashSet<Cow<'a, str>>,
-    /// The keys of this object that are known and have several accepted spellings.
+    /// Those keys of this object that are known and have several accepted spellings, in the form that `fold_key`
+    /// returns.
     known: Vec<&'static str>,
     /// Whether the next string is a key.
     at_key: bool,
-    /// The position of the current key's value.
+    /// What the value of the current key contains.
     child: Position,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn check(api: Api, text: &str) -> Result<(), ScopeViolation> {
     Ok(())
 }
 
-/// Returns the index after a string that starts at `at`.
+/// Returns the index after the end of the string that starts at `at`.
 fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -130,7 +130,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Returns the position of an element of an array.
+/// Returns what an element of an array contains, given the position of the array.
 fn element_of(position: Position) -> Position {
     match position {
         Position::Tools { inner } => Position::Tool { inner },
@@ -140,7 +140,7 @@ fn element_of(position: Position) -> Position {
     }
 }
 
-/// Adds a key of an object.
+/// Checks a key of an object and adds it to the list of keys.
 fn add_key<'a>(
     api: Api,
     frame: &mut Frame<'a>,
@@ -150,7 +150,7 @@ fn add_key<'a>(
     frame.at_key = false;
     let key: Cow<'a, str> = match literal.get(1..literal.len().saturating_sub(1)) {
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
-        // Programs disagree on how to read half of a surrogate pair.
+        // Programs disagree on how to read half of a surrogate pair, so such a key is rejected.
         _ => Cow::Owned(
             serde_json::from_str::<String>(literal)
                 .map_err(|_| ScopeViolation::DuplicateKey(ScopeViolation::printable(literal)))?,
@@ -176,12 +176,13 @@ fn add_key<'a>(
     Ok(())
 }
 
-/// Returns the position of a key's value.
+/// Returns what the value of a key contains.
 fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, ScopeViolation> {
     let position = match frame.position {
         Position::Free => return Ok(Position::Free),
         Position::Named => return Ok(Position::Part),
-        // A list is expected here. Narrowing rejects anything else.
+        // The position requires a list, but the value is an object. Later steps reject this, so its keys are checked as
+        // if it were an element of the list.
         Position::Tools { inner } => Position::Tool { inner },
         Position::History => Position::Entry,
         position => position,
@@ -204,7 +205,7 @@ fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, Scop
         return tools_value_of(api, position, key)
             .ok_or_else(|| ScopeViolation::UnexpectedKey(ScopeViolation::printable(key)));
     }
-    // Letters of other alphabets can look like ASCII letters, and no API has such keys.
+    // No API has keys with letters of other alphabets, and such letters can look like ASCII letters.
     if position == Position::Body && !key.is_ascii() {
         return Err(ScopeViolation::UnexpectedKey(ScopeViolation::printable(key)));
     }
@@ -231,7 +232,8 @@ fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, Scop
     })
 }
 
-/// Returns the position of the value of a key that can carry tools; `None` if the API has no such key there.
+/// Returns what the value of a key that can contain tools is. Returns `None` if the API has no such key in this
+/// position.
 fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
     match (api, position, key) {
         (_, Position::Body, "tools") | (Api::Chat, Position::Body, "functions") => {
@@ -245,17 +247,18 @@ fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
             Position::Tool { inner: false },
             "functionDeclarations" | "function_declarations",
         ) => Some(Position::Tools { inner: true }),
-        // Items that load tools.
+        // These are the tools in an item that loads tools.
         (Api::Responses, Position::Entry, "tools") => Some(Position::Tools { inner: false }),
         (Api::Chat | Api::Responses, Position::Choice, "tools" | "allowed_tools") => {
             Some(Position::Choice)
         }
-        // Names of a hosted server's tools. In APIs without such servers, an entry with this key is removed.
+        // These are the names of a hosted server's tools. In APIs without such servers, an entry with this key is
+        // removed later.
         (_, Position::Tool { .. }, "allowed_tools")
         | (Api::Messages, Position::Part, "allowed_tools") => Some(Position::Part),
-        // Names of tools whose results stay in the context.
+        // These are the names of tools whose results stay in the context.
         (Api::Messages, Position::Other, "exclude_tools") => Some(Position::Other),
-        // A tool that the history adds or removes.
+        // This is a tool that the history adds or removes.
         (Api::Messages, Position::Block, "tool") => Some(Position::Block),
         (Api::Messages, Position::Body, "mcp_servers")
         | (Api::Gemini, Position::Tool { inner: false }, "mcpServers" | "mcp_servers") => {
@@ -265,7 +268,7 @@ fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
     }
 }
 
-/// Returns the key of the history in an API.
+/// Returns the name of the field that contains the history in an API.
 pub(crate) fn history_key(api: Api) -> &'static str {
     match api {
         Api::Chat | Api::Messages => "messages",
@@ -296,7 +299,7 @@ mod tests {
         }
         let twice = r#"{"tools":[{"functionDeclarations":[],"function_declarations":[]}]}"#;
         assert!(refused(Api::Gemini, twice).unwrap().contains("occurs twice"));
-        // Many keys are looked up in a set.
+        // An object with many keys uses a set, which must find duplicates as well.
         let many: Vec<String> = (0..100).map(|at| format!(r#""k{at}":{at}"#)).collect();
         assert_eq!(refused(Api::Chat, &format!("{{{}}}", many.join(","))), None);
         let many = format!(r#"{{{},"k7":0}}"#, many.join(","));
@@ -311,7 +314,7 @@ mod tests {
         }
         let nested = r#"{"tools":[{"type":"function","function":{"Name":"a"}}]}"#;
         assert!(refused(Api::Chat, nested).unwrap().contains("variant of `name`"));
-        // The keys of a schema are free-form.
+        // The keys of a schema are free-form, so any spelling is accepted in it.
         let schema = r#"{"tools":[{"function":{"name":"a","parameters":{"properties":{"Name":{},"name":{},"Tools":{}}}}}]}"#;
         assert_eq!(refused(Api::Chat, schema), None);
     }
@@ -328,7 +331,7 @@ mod tests {
             (Api::Gemini, r#"{"generateContentRequest":{"tools":[]}}"#),
         ] {
             let why = refused(api, text).unwrap();
-            assert!(why.contains("not known to belong there"), "{text}: {why}");
+            assert!(why.contains("is not allowed there"), "{text}: {why}");
         }
         for (api, text) in [
             (Api::Chat, r#"{"tools":[],"functions":[],"metadata":{"tools":1}}"#),

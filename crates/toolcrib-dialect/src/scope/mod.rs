@@ -1,11 +1,11 @@
-//! Narrows a body to the tools in its caller's scope.
+//! Removes the tools outside the caller's scope from a body. This is called narrowing.
 //!
-//! The four APIs have tools in many places: lists, groups in lists, entries of the history, tool choices, servers
-//! that the provider calls, and objects that it stores. [`narrow`] goes through all of them. If it cannot decide, it
-//! rejects the body: for a caller with a limited scope, an error is better than a tool outside the scope.
+//! The four APIs have tools in many places: lists, groups in lists, entries of the history, tool choices, servers that
+//! the provider calls, and objects that the provider stores. [`narrow`] goes through all of them. If it cannot decide,
+//! it rejects the body: for a caller with a limited scope, an error is better than a tool outside the scope.
 //!
-//! Reading order: `key_check` and `known_keys` (no key may hide tools), `tool_entries` (lists of tools), `history`
-//! and `loading_blocks` (entries that load tools), `tool_choice`, `response_form` (the response must be one that can be
+//! Reading order: `key_check` and `known_keys` (no key may hide tools), `tool_entries` (lists of tools), `history` and
+//! `loading_blocks` (entries that load tools), `tool_choice`, `response_form` (the response must be one that can be
 //! checked), `violation` (why a body is rejected).
 
 mod history;
@@ -26,11 +26,11 @@ use self::tool_entries::{NarrowedEntry, Narrowing, filter, items, list};
 pub use self::violation::ScopeViolation;
 use crate::api::Api;
 
-/// Whether a tool is in the caller's scope, given all of its names. It is in the scope if at least one of the names is
-/// allowed and none is hidden.
+/// A function that returns whether a tool is in the caller's scope, given all of its names. The tool is in the scope if
+/// at least one of its names is allowed and none is hidden.
 pub type ToolFilter<'a> = &'a dyn Fn(&[&str]) -> bool;
 
-/// Fields that make the provider run a tool, and the names by which they are matched.
+/// Fields that make the provider run a tool. Each has the names that are looked up in the caller's scope.
 const HOSTED_TOOL_FIELDS: [(&str, &[&str]); 6] = [
     ("web_search_options", &["web_search_options", "web_search"]),
     ("search_parameters", &["search_parameters"]),
@@ -40,18 +40,18 @@ const HOSTED_TOOL_FIELDS: [(&str, &[&str]); 6] = [
     ("dataSources", &["data_sources"]),
 ];
 
-/// Fields that refer to a stored object of the provider that may contain tools. A previous response is not among them:
-/// tools are sent again with each request, and the tools that the previous response loaded were narrowed in the
-/// request for that response.
+/// Fields that refer to a stored object of the provider that may contain tools. `previous_response_id` is not among
+/// them, because tools are sent again with each request. Tools that the previous response loaded were already checked
+/// in the request for that response.
 const STORED_FIELDS: [&str; 5] =
     ["conversation", "prompt", "container", "cachedContent", "cached_content"];
 
 /// Changes to the top level of a body.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
-    /// New values of the lists of tools.
+pub(crate) struct BodyChanges {
+    /// The fields with lists of tools that change, with their new values.
     pub(crate) tools: Vec<(&'static str, String)>,
-    /// New values of other fields; `None` for a field that is removed.
+    /// Other fields that change, with their new values. `None` removes the field.
     pub(crate) others: Vec<(&'static str, Option<String>)>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn narrow(
     text: &str,
     body: &Fields<'_>,
     visible: ToolFilter<'_>,
-) -> Result<Changes, ScopeViolation> {
+) -> Result<BodyChanges, ScopeViolation> {
     key_check::check(api, text)?;
     let narrow = Narrowing { api, visible };
     let given = |key: &str| body.get(key).filter(|raw| *raw != "null");
@@ -70,7 +70,7 @@ pub(crate) fn narrow(
             return Err(ScopeViolation::StoredReference(field));
         }
     }
-    let mut changes = Changes::default();
+    let mut changes = BodyChanges::default();
     for key in ["tools", "functions"] {
         if let Some(raw) = given(key) {
             let left = narrow.tools(key, raw, None)?;
@@ -110,7 +110,8 @@ pub(crate) fn narrow(
     Ok(changes)
 }
 
-/// Returns the hosted servers in a list of tools that was narrowed.
+/// Returns the names of the hosted servers in a list of tools. The tools outside the scope must already be removed from
+/// the list.
 fn hosted_servers(api: Api, tools: &str) -> Vec<String> {
     let (kind, key) = match api {
         Api::Messages => ("mcp_toolset", "mcp_server_name"),
@@ -124,7 +125,8 @@ fn hosted_servers(api: Api, tools: &str) -> Vec<String> {
 }
 
 impl Narrowing<'_> {
-    /// Narrows an entry of `mcp_servers`. Its tools are limited in the entry itself or in a toolset.
+    /// Removes tools outside the scope from an entry of `mcp_servers`. The entry itself or one of `toolsets` must limit
+    /// the server's tools; otherwise the entry is removed.
     fn server(self, raw: &str, toolsets: &[String]) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "mcp_servers";
         let server = Fields::read(raw).ok_or(ScopeViolation::UnnamedTool(of))?;

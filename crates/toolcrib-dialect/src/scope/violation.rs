@@ -1,64 +1,66 @@
-//! Why a body is rejected for a caller with a limited scope.
+//! The reasons why a body is rejected for a caller with a limited scope.
 
-/// Maximum length of a client's key in a message, in characters.
+/// Maximum number of characters of a client's key in an error message.
 const MAX_KEY_CHARS: usize = 64;
 
-/// A reason why a body could carry a tool past the caller's scope.
+/// The reason why a body is rejected: it could contain a tool outside the caller's scope, or its response could not be
+/// checked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeViolation {
-    /// The body cannot be read here, but another program might be able to read it.
+    /// The body cannot be read here, but another program might be able to read it and find tools.
     #[error("the body is not a JSON object in UTF-8")]
     NotAnObject,
-    /// A key occurs twice, and programs disagree on which of the two counts.
+    /// A key occurs twice, and programs disagree on which occurrence counts.
     #[error("the key `{0}` occurs twice in one object")]
     DuplicateKey(String),
-    /// A key differs from a known key only in its spelling. Some servers ignore the case of keys.
+    /// A key differs from a known key only in its spelling. Some servers would accept it, because they ignore the case
+    /// of keys.
     #[error("the key `{0}` is a variant of `{1}`")]
     KeySpelling(String, &'static str),
-    /// A key that can carry tools, in a position where the API does not have it.
-    #[error("the key `{0}` is not known to belong there")]
+    /// A key that can contain tools is in a position where the API does not have it.
+    #[error("the key `{0}` is not allowed there")]
     UnexpectedKey(String),
-    /// The tools are not a list.
+    /// The value of a field that must be a list of tools is not a list.
     #[error("the value of `{0}` is not a list")]
     NotAList(&'static str),
-    /// A tool that cannot be matched against the scope.
+    /// A tool has no readable name, so it cannot be matched against the scope.
     #[error("a tool in `{0}` has no name that can be read")]
     UnnamedTool(&'static str),
-    /// Something that may load tools has an unknown form.
-    #[error("`{0}` has a form that is not known")]
+    /// A part of the body that may load tools has an unknown form.
+    #[error("`{0}` has an unknown form")]
     UnknownForm(&'static str),
     /// The client forces a tool that is outside the scope.
     #[error("`{0}` names a tool that this caller does not have")]
     HiddenToolChosen(&'static str),
     /// The body refers to a stored object, which may contain tools.
-    #[error("`{0}` refers to something stored elsewhere, which may bring in tools")]
+    #[error("`{0}` refers to a stored object, which may contain tools")]
     StoredReference(&'static str),
-    /// The response would be a JSON array, in which calls are not checked.
+    /// The response would be streamed as a JSON array, in which calls are not checked.
     #[error("the response would be streamed as a JSON array, in which calls cannot be checked")]
     JsonArrayStream,
-    /// The arguments of calls would arrive in pieces. Such calls are not checked.
-    #[error("the response would have the arguments of calls in pieces, which cannot be checked")]
+    /// The arguments of calls would be streamed in pieces, and such calls are not checked.
+    #[error("the arguments of calls would be streamed in pieces, which cannot be checked")]
     StreamedArguments,
-    /// The response would be fetched later, at a path where calls are not checked.
+    /// The client would fetch the response later, from a path where calls are not checked.
     #[error("the response would be fetched later, where calls cannot be checked")]
     Background,
     /// The value is neither `true` nor `false`, and parsers disagree on which other values count as true.
     #[error("the value of `{0}` is not `true` or `false`")]
     NotABoolean(&'static str),
-    /// The body is not a request of the API.
+    /// The body names no model, so it is not a request of the API.
     #[error("`model` is missing or not a string")]
     NoModel,
-    /// The body is not a request of the API.
+    /// The body has no readable history, so it is not a request of the API.
     #[error("`{0}` is missing or not a conversation of this API")]
     NoHistory(&'static str),
     /// The body is nested deeper than any request needs.
     #[error("the body is nested too deeply")]
     TooDeep,
-    /// The body has more values than are read.
+    /// The body has more JSON values than the proxy reads.
     #[error("the body has more than {} values", crate::limits::MAX_VALUES)]
     TooManyValues,
-    /// The body has more tools than are rewritten.
+    /// The body has more tools than the proxy can rewrite.
     #[error("the body has more than {} tools", crate::limits::MAX_TOOLS)]
     TooManyTools,
     /// An object has more keys than any request needs.
@@ -67,7 +69,7 @@ pub enum ScopeViolation {
 }
 
 impl ScopeViolation {
-    /// Returns what the client can do.
+    /// Returns a hint on what the client can change.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotAnObject => "send the request as plain JSON",
@@ -92,7 +94,7 @@ impl ScopeViolation {
         }
     }
 
-    /// Returns a client's key, shortened and without control characters, for a message.
+    /// Returns a client's key for an error message, shortened and without control characters.
     pub(super) fn printable(key: &str) -> String {
         let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         let mut text: String = key.chars().take(MAX_KEY_CHARS).map(clean).collect();

@@ -1,6 +1,7 @@
 //! Checks a parsed config, from `toolcrib.toml` or from another client's file.
 //!
-//! Each error names its key, so that the file's parser can add the line and column. No error contains a value.
+//! Each error names its key, so that the file's parser can add the line and column. No error contains a value, because
+//! a value may be a secret.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -8,24 +9,24 @@ use std::ops::RangeInclusive;
 use toolcrib_server::config::InvalidSetting;
 use toolcrib_server::url;
 
-use super::{Config, Limits, Profile, Server, Transport};
+use super::{GatewayConfig, GatewayLimits, Profile, Server, Transport};
 use crate::Secret;
 
 /// Range of a server's start timeout, in seconds.
 pub(super) const START_TIMEOUT: RangeInclusive<f64> = 0.1..=1_800.0;
 /// Range of a call's timeout, in seconds.
 pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
-/// Range of the time that a search, or a client's first tool list, waits for servers, in seconds.
+/// Range of the time, in seconds, that a search or a client's first tool list waits for servers.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
 /// Maximum length of a name or a prefix, in characters.
 const NAME_CHARS: usize = 128;
-/// Maximum length of a pattern, in characters. Accepted tool names have at most 256 bytes.
+/// Maximum length of a pattern for tool names, in characters. The tool names themselves have at most 256 bytes.
 const PATTERN_CHARS: usize = 256;
 
 type CheckResult = Result<(), InvalidSetting>;
 
 /// Checks the complete config except the engine's settings.
-pub(super) fn config(config: &Config) -> CheckResult {
+pub(super) fn config(config: &GatewayConfig) -> CheckResult {
     for (name, one) in &config.servers {
         let under = |fault: InvalidSetting| fault.within(&["servers", name]);
         check_name("server", name).and_then(|()| server(one)).map_err(under)?;
@@ -63,7 +64,8 @@ pub(super) fn config(config: &Config) -> CheckResult {
 /// Checks the name of a server or a profile.
 pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME_CHARS).is_none();
-    // Other code removes repeated spaces and invisible characters, which would change the name.
+    // Names with repeated spaces or invisible characters are rejected, because other code removes those and would
+    // change the name.
     let plain = toolcrib_text::clean::one_line(name) == name;
     InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME_CHARS} characters, and no control characters");
@@ -130,7 +132,7 @@ fn transport(transport: &Transport) -> CheckResult {
             })
         }
         Transport::Http { url, headers, .. } => {
-            // A URL that contains a variable is complete only after expansion, and is checked again then.
+            // A URL that contains a variable is complete only after expansion, so it is checked then.
             if !url.contains("${") || url.starts_with('-') {
                 let problem = url::problem(url);
                 InvalidSetting::unless(problem.is_none(), || {
@@ -180,8 +182,8 @@ fn patterns(key: &str, patterns: &[String]) -> CheckResult {
     })
 }
 
-fn limits(limits: &Limits) -> CheckResult {
-    let Limits {
+fn limits(limits: &GatewayLimits) -> CheckResult {
+    let GatewayLimits {
         message_bytes,
         request_bytes,
         server_tools,

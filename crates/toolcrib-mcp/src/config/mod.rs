@@ -1,7 +1,7 @@
 //! The configuration of the gateway: its servers, its profiles, and what clients see.
 //!
-//! It is part of `toolcrib.toml`, next to the engine's settings, or imported from another client's file. A config is
-//! checked completely before any of it is used.
+//! The configuration is part of `toolcrib.toml`, next to the engine's settings, or is imported from another client's
+//! file. It is checked completely before any of it is used.
 
 mod check;
 mod expand;
@@ -27,38 +27,41 @@ use toolcrib_core::Settings;
 
 /// The configuration of a gateway.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Config {
+pub struct GatewayConfig {
     /// The engine's settings.
     pub settings: Settings,
     /// The servers, by name.
     pub servers: BTreeMap<String, Server>,
-    /// Narrower scopes, by name.
+    /// The profiles, by name. Each is a subset of the servers and tools.
     pub profiles: BTreeMap<String, Profile>,
-    /// What clients see.
+    /// Settings of the gateway that apply to all servers.
     pub gateway: GatewaySettings,
 }
 
-/// A narrower scope. Clients choose it in the config, with `--profile`, or at `/mcp/NAME`.
+/// A subset of the servers and tools. A client chooses it with `--profile` or at `/mcp/NAME`. The config can set one
+/// for clients that do not choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
-    /// Patterns for the servers in the profile. If empty, it includes all servers.
+    /// Patterns for the servers in the profile. If empty, the profile includes all servers.
     pub servers: Vec<String>,
-    /// Patterns for the tools in the profile, as `server/tool` or a tool's name. If empty, it includes all tools.
+    /// Patterns for the tools in the profile, as `server/tool` or a tool's name. If empty, the profile includes all
+    /// tools.
     pub allow: Vec<String>,
     /// Patterns for the tools that are not in the profile. Takes precedence over `allow`.
     pub deny: Vec<String>,
 }
 
-/// What clients see.
+/// Settings of the gateway that apply to all servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
-    /// Maximum length of our own tools' descriptions, in characters: some clients truncate longer ones.
+    /// Maximum length of our own tools' descriptions, in characters. Some clients truncate longer ones.
     pub description_chars: usize,
-    /// Whether found tools are also added to the list of an older client that honours `list_changed`.
+    /// Whether tools that a search finds are also added to the client's tool list. This affects only clients of the
+    /// older protocol that honour `list_changed`.
     pub add_found: bool,
-    /// Whether clients with a tool search of their own get the full list.
+    /// Whether clients that have their own tool search get the full tool list.
     pub defer_to_clients: bool,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
     pub wait: f64,
@@ -66,10 +69,10 @@ pub struct GatewaySettings {
     pub first_list_wait: f64,
     /// Whether hidden characters are removed from the results of calls and from the contents of resources.
     pub clean_results: bool,
-    /// The profile of clients that do not name one.
+    /// The profile of clients that do not choose one.
     pub profile: Option<String>,
-    /// Limits.
-    pub limits: Limits,
+    /// Limits on what servers and clients send.
+    pub limits: GatewayLimits,
 }
 
 impl Default for GatewaySettings {
@@ -82,7 +85,7 @@ impl Default for GatewaySettings {
             first_list_wait: 2.0,
             clean_results: false,
             profile: None,
-            limits: Limits::default(),
+            limits: GatewayLimits::default(),
         }
     }
 }
@@ -90,29 +93,30 @@ impl Default for GatewaySettings {
 /// Limits on what servers and clients send.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// Maximum size of one message from a server (a line, an event, a body), in bytes.
     pub message_bytes: usize,
     /// Maximum size of one request from a client, in bytes.
     pub request_bytes: usize,
     /// Maximum number of tools of one server.
     pub server_tools: usize,
-    /// Maximum number of pages of one list.
+    /// Maximum number of pages that a server may use for one list.
     pub pages: usize,
     /// Maximum number of tools of all servers together.
     pub tools: usize,
-    /// Maximum number of concurrent sessions of older clients. At the maximum, a new session ends an idle one.
+    /// Maximum number of concurrent sessions. Only clients of the older protocol have sessions. At the maximum, a new
+    /// session ends an idle one.
     pub sessions: usize,
-    /// Maximum number of concurrent sessions from one remote address, except loopback.
+    /// Maximum number of concurrent sessions from one remote address. Loopback addresses are not limited.
     pub sessions_per_client: usize,
     /// Seconds after which an idle session ends.
     pub session_idle: u64,
     /// Maximum number of concurrent calls to one server.
     pub server_calls: usize,
-    /// Maximum number of calls that wait for one server.
+    /// Maximum number of calls that wait in the queue of one server.
     pub server_queue: usize,
-    /// Maximum number of one server's requests that wait for a client's answer, and of answers that wait to be written
-    /// to the server.
+    /// Maximum number of requests from one server that wait for a client's answer. The answers that wait to be written
+    /// to the server have the same maximum.
     pub server_requests: usize,
     /// Maximum memory of all messages from one server that wait for a client, in bytes.
     pub server_bytes: usize,
@@ -122,15 +126,15 @@ pub struct Limits {
     pub calls: usize,
     /// Maximum number of servers that start at the same time.
     pub starting: usize,
-    /// Maximum length of a server's question to the user, in characters. Longer ones are cut.
+    /// Maximum length of a server's question to the user, in characters. Longer questions are truncated.
     pub question_chars: usize,
-    /// Maximum size of a server's question to the user, including its form, in bytes. Larger ones are refused.
+    /// Maximum size of a server's question to the user, including its form, in bytes. Larger questions are refused.
     pub question_bytes: usize,
-    /// Maximum size of a server's sampling request, in bytes. Larger ones are refused.
+    /// Maximum size of a server's sampling request, in bytes. Larger requests are refused.
     pub sampling_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for GatewayLimits {
     fn default() -> Self {
         Self {
             message_bytes: 8 << 20,

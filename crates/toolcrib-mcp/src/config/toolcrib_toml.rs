@@ -8,16 +8,16 @@ use toml::Spanned;
 use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
-use super::{Config, ConfigError, OAuth, Server, Transport, check};
+use super::{ConfigError, GatewayConfig, OAuth, Server, Transport, check};
 use crate::Secret;
 
 /// The gateway's sections of the file.
 pub const SECTIONS: [&str; 3] = ["servers", "profiles", "gateway"];
 
-/// The page that lists the keys.
+/// The documentation page that lists the keys of these sections.
 const DOCS: &str = "docs/gateway-config.md";
 
-/// A server as it is written in the file.
+/// A server as it is written in the file, before it is checked.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct RawServer {
@@ -41,7 +41,7 @@ struct RawServer {
 }
 
 impl RawServer {
-    /// The transport: a command or a URL. A key that belongs to the other transport is an error.
+    /// The transport, which is either a command or a URL. A key that belongs to the other transport is an error.
     fn transport(&mut self) -> Result<Transport, InvalidSetting> {
         let either = "a server has either `command` or `url`";
         match (self.command.take(), self.url.take()) {
@@ -91,7 +91,8 @@ impl RawServer {
 
     fn server(mut self) -> Result<Server, InvalidSetting> {
         let defaults = Server::new(self.transport()?);
-        // The first matching pattern applies, but a parsed table is unordered, so the order in the file is restored.
+        // The first pattern that matches a tool sets its timeout. A parsed table is unordered, so the order in the file
+        // is restored.
         let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();
         timeouts.sort_by_key(|(pattern, _)| pattern.span().start);
         Ok(Server {
@@ -110,14 +111,14 @@ impl RawServer {
     }
 }
 
-impl Config {
+impl GatewayConfig {
     /// Parses a text that contains only the gateway's sections and the engine's settings.
     ///
     /// ```
-    /// use toolcrib_mcp::Config;
-    /// let config = Config::from_toml("[servers.time]\ncommand = 'uvx'\nargs = ['mcp-server-time']")?;
+    /// use toolcrib_mcp::GatewayConfig;
+    /// let config = GatewayConfig::from_toml("[servers.time]\ncommand = 'uvx'\nargs = ['mcp-server-time']")?;
     /// assert!(config.servers["time"].enabled);
-    /// let error = Config::from_toml("[servers.time]\ncomand = 'uvx'").unwrap_err();
+    /// let error = GatewayConfig::from_toml("[servers.time]\ncomand = 'uvx'").unwrap_err();
     /// assert!(error.to_string().ends_with("at line 2, column 1"));
     /// # Ok::<(), toolcrib_mcp::config::ConfigError>(())
     /// ```
@@ -130,7 +131,7 @@ impl Config {
         Self::read(&file, settings)
     }
 
-    /// Reads the gateway's [`SECTIONS`] of a file that may have other sections too.
+    /// Reads the gateway's [`SECTIONS`] of a file that may also have other sections.
     pub fn read(file: &ConfigFile<'_>, settings: Settings) -> Result<Self, ConfigError> {
         let written: BTreeMap<String, RawServer> = file.section("servers", DOCS)?;
         let profiles = file.section("profiles", DOCS)?;

@@ -1,9 +1,9 @@
 //! The gateway: how a client's requests are answered.
 //!
-//! Each file covers one part of the protocol: [`tools`] finds and runs tools, [`prompts_and_resources`] lists and
-//! reads prompts and resources, [`forwarded_request`] sends one request to a server and waits for its result,
-//! [`change_notifications`] notifies clients of changes, [`subscriptions`] tracks the resources they subscribe to.
-//! [`client_session`] is the session of one client.
+//! Each file covers one part of the protocol: [`tools`] finds and runs tools, [`prompts_and_resources`] lists and reads
+//! prompts and resources, [`forwarded_request`] sends one request to a server and waits for its result,
+//! [`change_notifications`] notifies clients of changes, and [`subscriptions`] tracks the resources that clients
+//! subscribe to. [`client_session`] is the session of one client.
 
 mod call_deadline;
 mod change_notifications;
@@ -42,7 +42,7 @@ use serde_json::Value;
 use toolcrib_core::TokenCounter;
 use toolcrib_server::metrics::Registry;
 
-use crate::config::Config;
+use crate::config::GatewayConfig;
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
@@ -60,9 +60,9 @@ pub struct Gateway {
     pending_inputs: PendingInputs,
     subscriptions: subscriptions::SubscriptionRegistry,
     pub(crate) unknown_fields: UnknownFields,
-    /// The sources of hidden text that were already logged.
+    /// The tools, prompts and servers whose hidden characters were already logged. Each is logged once.
     logged_hidden_text: LoggedOnce,
-    /// Identifies connections, so that the calls of different clients can be told apart.
+    /// The id of the next connection. The ids distinguish the calls of different clients.
     next_client_id: AtomicU64,
 }
 
@@ -92,9 +92,9 @@ pub(crate) struct VisibleSnapshot {
 }
 
 impl Gateway {
-    /// Starts the servers of a config, without waiting for them.
+    /// Starts the servers of a config, without waiting until they are ready.
     pub fn start(
-        config: Config,
+        config: GatewayConfig,
         environment: HostEnvironment,
         counter: Arc<dyn TokenCounter>,
     ) -> Arc<Self> {
@@ -116,13 +116,13 @@ impl Gateway {
     }
 
     /// Returns the current config.
-    pub fn config(&self) -> Arc<Config> {
+    pub fn config(&self) -> Arc<GatewayConfig> {
         self.hub.config()
     }
 
-    /// Replaces the config. Servers that it does not change keep running; changed limits take effect only after a
+    /// Replaces the config. Servers whose config stays the same keep running. Changed limits take effect only after a
     /// restart.
-    pub fn reload(&self, config: Config) {
+    pub fn reload(&self, config: GatewayConfig) {
         self.hub.reload(config);
     }
 
@@ -140,7 +140,7 @@ impl Gateway {
         &self.hub
     }
 
-    /// Creates the session of a new client; `disconnected` is cancelled when the client disconnects.
+    /// Creates the session of a new client. `disconnected` is cancelled when the client disconnects.
     pub(crate) fn client_session(
         self: &Arc<Self>,
         profile: Option<String>,
@@ -150,7 +150,7 @@ impl Gateway {
         ClientSession::new(Arc::clone(self), id, profile, disconnected)
     }
 
-    /// What a client of a profile sees in a session. An error if a reload has removed the profile.
+    /// What a client of a profile sees in a session. Returns an error if a reload has removed the profile.
     pub(crate) fn visible_in_session(
         &self,
         profile: Option<&str>,
@@ -194,8 +194,8 @@ impl Gateway {
     }
 
     /// Checks a server's result for hidden characters. They are removed from prompts and completions, which are texts
-    /// for the model or the user. Results of calls and contents of resources are data, and are changed only if the
-    /// config says so.
+    /// for the model or the user. Results of calls and contents of resources are data, and are changed only if
+    /// `clean_results` is set in the config.
     fn check_hidden_text(&self, server: &str, operation: &Operation, mut result: Value) -> Value {
         let found = find_hidden(&result);
         if found.is_empty() {
@@ -206,12 +206,12 @@ impl Gateway {
         if cleans {
             clean_value(&mut result);
         }
-        // A URI may be different with every read, so all resources of a server count as one source.
+        // A URI may be different with every read, so all resources of a server are logged as one.
         let (kind, name) = match operation {
             Operation::Tool { name, .. } => ("tool", loggable_name(name)),
             Operation::Prompt { name, .. } => ("prompt", loggable_name(name)),
             Operation::Resource { .. } => ("resources", String::new()),
-            // Completions are suggestions to the user: they are cleaned, but not reported.
+            // Completions are suggestions to the user. Hidden characters are removed from them, but not reported.
             Operation::Completion(_) => return result,
         };
         self.hub.metrics().found_hidden_text(server);
@@ -228,7 +228,7 @@ impl Gateway {
         result
     }
 
-    /// Forwards a request to a server, or continues one that waits for this client's answer.
+    /// Forwards a request to a server, or continues an earlier request that waits for this client's answer.
     async fn forward(
         &self,
         upstream: Arc<Upstream>,
@@ -250,7 +250,7 @@ impl Gateway {
             let missing = || {
                 ErrorData::invalid_params("`inputResponses` has no answer to the question", None)
             };
-            // Fails if the server has disconnected; the call then returns an error.
+            // Sending fails if the server has disconnected. The call then returns an error.
             let _ = answer.send(response.ok_or_else(missing));
             forwarded
         } else {

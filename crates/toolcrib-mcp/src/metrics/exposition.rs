@@ -1,4 +1,4 @@
-//! The metrics as text for Prometheus.
+//! Writes the metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,22 +20,23 @@ impl Collector for Counts {
         single(out, "hits", "Searches that found a tool", &self.hits)?;
         single(out, "misses", "Searches that found nothing", &self.misses)?;
         single(out, "describes", "Tools described", &self.describes)?;
-        single(out, "tokens_saved", "Tokens that tool lists did not carry", &self.tokens_saved)?;
-        single(out, "sessions", "Sessions that are open", &self.sessions)?;
+        single(out, "tokens_saved", "Tokens saved in tool lists", &self.tokens_saved)?;
+        single(out, "sessions", "Open sessions", &self.sessions)?;
         per_state(out, &servers)?;
         per_outcome(out, &servers)?;
         let each =
             |out: &mut DescriptorEncoder, name, help, metric: fn(&ServerMetrics) -> &Counter| {
                 per_server(out, (name, help, None), &servers, metric)
             };
-        each(out, "refreshes", "Lists of tools fetched", |server| &server.refreshes)?;
-        each(out, "restarts", "Servers started again", |server| &server.restarts)?;
+        each(out, "refreshes", "Tool lists fetched", |server| &server.refreshes)?;
+        each(out, "restarts", "Server restarts", |server| &server.restarts)?;
         each(out, "hidden_texts", "Messages with hidden characters", |server| {
             &server.hidden_texts
         })?;
-        let about = ("calls_in_flight", "Calls that are not answered yet", None);
+        let about = ("calls_in_flight", "Calls in progress", None);
         per_server(out, about, &servers, |server| &server.in_flight)?;
-        let about = ("call_duration", "Time of a call of an upstream tool", Some(&Unit::Seconds));
+        let about =
+            ("call_duration", "Duration of a call to an upstream tool", Some(&Unit::Seconds));
         per_server(out, about, &servers, |server| &server.seconds)
     }
 }
@@ -68,7 +69,7 @@ fn per_outcome(
     out: &mut DescriptorEncoder,
     servers: &BTreeMap<String, Arc<ServerMetrics>>,
 ) -> fmt::Result {
-    let help = sentence("Calls of upstream tools, by how they ended");
+    let help = sentence("Calls to upstream tools, by outcome");
     let mut family = out.encode_descriptor("calls", &help, None, MetricType::Counter)?;
     for (server, counts) in servers {
         for (counter, (_, outcome)) in counts.calls.iter().zip(CallStatus::ALL) {
@@ -83,7 +84,7 @@ fn per_state(
     out: &mut DescriptorEncoder,
     servers: &BTreeMap<String, Arc<ServerMetrics>>,
 ) -> fmt::Result {
-    let help = sentence("Servers of the config, by what they are doing");
+    let help = sentence("Configured servers, by state");
     let mut family = out.encode_descriptor("servers", &help, None, MetricType::Gauge)?;
     for (state, label) in ServerState::ALL {
         let here = |server: &&Arc<ServerMetrics>| *server.state.read() == state;
@@ -93,7 +94,7 @@ fn per_state(
     Ok(())
 }
 
-/// The registry adds a full stop to help texts, but a collector must add it itself.
+/// Adds a full stop to a help text. The registry does this for its own metrics, but not for those of a collector.
 fn sentence(help: &str) -> String {
     format!("{help}.")
 }

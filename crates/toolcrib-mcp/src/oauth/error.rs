@@ -1,4 +1,4 @@
-//! Why signing in failed.
+//! Errors of signing in.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use toolcrib_server::private_file::PrivateFileError;
 
 use super::{DisallowedAddress, SignInTarget};
 
-/// There are no credentials for a server, or they are no longer valid.
+/// The error that there are no credentials for a server, or that they are no longer valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{server}` needs a login; run: toolcrib login {server}")]
 pub struct NeedsLogin {
@@ -15,14 +15,14 @@ pub struct NeedsLogin {
     pub server: String,
 }
 
-/// Why signing in, or using the stored tokens, failed. Never contains a token.
+/// Why signing in, or using the stored tokens, failed. An error never contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The user must sign in (again).
+    /// The user must sign in, for the first time or again.
     #[error(transparent)]
     NeedsLogin(#[from] NeedsLogin),
-    /// The server does not advertise a sign-in.
-    #[error("`{server}` does not say where to sign in")]
+    /// The server does not advertise where to sign in.
+    #[error("`{server}` does not advertise where to sign in")]
     NoMetadata {
         /// The server's name.
         server: String,
@@ -32,11 +32,13 @@ pub enum Error {
     Discovery {
         /// The server's name.
         server: String,
-        /// What went wrong, shortened and cleaned.
+        /// The error's text, shortened and cleaned.
         reason: String,
     },
-    /// The response comes from a different authorization server than the expected one.
-    #[error("the sign-in of `{server}` answers as `{received}`, not as `{expected}`")]
+    /// The response is from a different authorization server than expected.
+    #[error(
+        "the authorization server of `{server}` identifies itself as `{received}`, not as `{expected}`"
+    )]
     Issuer {
         /// The server's name.
         server: String,
@@ -46,19 +48,21 @@ pub enum Error {
         received: String,
     },
     /// The server's sign-in is at an address that is not allowed.
-    #[error("`{server}` sends its sign-in to an address that is not allowed: {reason}")]
+    #[error("`{server}` directs the sign-in to an address that is not allowed: {reason}")]
     DisallowedAddress {
         /// The server's name.
         server: String,
-        /// Why it is not allowed.
+        /// Why the address is not allowed.
         reason: DisallowedAddress,
     },
     /// The authorization server did not register the gateway as a client.
-    #[error("the sign-in of `{server}` did not register Toolcrib as a client: {reason}")]
+    #[error(
+        "the authorization server of `{server}` did not register Toolcrib as a client: {reason}"
+    )]
     Registration {
         /// The server's name.
         server: String,
-        /// Its error, shortened and cleaned.
+        /// The authorization server's error, shortened and cleaned.
         reason: String,
     },
     /// The user or the authorization server denied access.
@@ -66,22 +70,22 @@ pub enum Error {
     Denied {
         /// The server's name.
         server: String,
-        /// The reason given, shortened and cleaned.
+        /// The reason that the authorization server gave, shortened and cleaned.
         reason: String,
     },
     /// The authorization code could not be exchanged for a token.
-    #[error("the sign-in of `{server}` gave no usable token")]
+    #[error("the authorization server of `{server}` issued no usable token")]
     Exchange {
         /// The server's name.
         server: String,
     },
-    /// The browser sent no callback in time.
-    #[error("nobody signed in to `{server}` in time")]
+    /// The browser did not call back in time.
+    #[error("the sign-in to `{server}` timed out")]
     TimedOut {
         /// The server's name.
         server: String,
     },
-    /// The token has expired, and refreshing it failed for now.
+    /// The token has expired, and refreshing it failed. A later attempt may succeed.
     #[error("the token for `{server}` cannot be refreshed right now")]
     Unavailable {
         /// The server's name.
@@ -106,20 +110,20 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the operator can do about it.
+    /// What the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::NeedsLogin(NeedsLogin { server }) | Self::TimedOut { server } => {
                 format!("run: toolcrib login {server}")
             }
             Self::NoMetadata { .. } => {
-                "the server may want a fixed token: set it as a header in the config".to_owned()
+                "the server may require a fixed token: set it as a header in the config".to_owned()
             }
             Self::Discovery { .. } | Self::Unavailable { .. } => {
                 "check the server's URL and the network, then try again".to_owned()
             }
             Self::Issuer { .. } | Self::Exchange { .. } => {
-                "tell the server's operator: its sign-in is misconfigured".to_owned()
+                "report this to the server's operator: its sign-in is misconfigured".to_owned()
             }
             Self::DisallowedAddress { .. } => {
                 "if the host is yours, add it to the server's `trusted_hosts`".to_owned()
@@ -163,7 +167,7 @@ pub(super) fn sign_in_error(target: &SignInTarget, error: &AuthError) -> Error {
     }
 }
 
-/// Untrusted text for a terminal: one line of at most 200 printable ASCII characters.
+/// Makes untrusted text safe for a terminal: one line of at most 200 printable ASCII characters.
 pub(super) fn clean(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
     text.chars().take(200).map(plain).collect()

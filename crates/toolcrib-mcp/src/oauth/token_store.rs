@@ -1,8 +1,9 @@
 //! Stores the tokens of one upstream server in a private file.
 //!
-//! The file's name is a hash of the server's name and URL, so no name can point outside the folder, and another URL
-//! finds no credentials. The user counts as not logged in if the file is damaged, readable by others, of another
-//! version or for another server, or if others can write to its folder. A warning says so, without quoting the file.
+//! The file's name is a hash of the server's name and URL, so no name can point outside the folder, and a different URL
+//! finds no credentials. The user counts as not logged in if the file is damaged, is readable by other users, has
+//! another version or is for another server, or if other users can write to its folder. A warning reports this, without
+//! quoting the file.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -27,11 +28,12 @@ const VERSION: u32 = 1;
 /// Maximum size of a file, in bytes. Tokens take a few thousand bytes at most.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The attempts take 40 s in total, because another process holds the lock for one request of 30 s at most.
+/// Maximum number of attempts to acquire the lock. They take 40 s in total, because another process may hold the lock
+/// for one request of at most 30 s.
 const LOCK_ATTEMPTS: u32 = 400;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
-/// The contents of the file.
+/// The contents of the file with the tokens.
 #[derive(Serialize, Deserialize)]
 struct CredentialFile {
     version: u32,
@@ -51,10 +53,10 @@ pub(super) struct StoredClient {
 /// The credentials of one server. Clones share the store.
 #[derive(Clone)]
 pub(super) struct TokenStore {
-    inner: Arc<Inner>,
+    inner: Arc<TokenFile>,
 }
 
-struct Inner {
+struct TokenFile {
     server: String,
     url: Url,
     folder: PrivateFolder,
@@ -77,7 +79,7 @@ impl TokenStore {
         hash.update(&(server.len() as u64).to_le_bytes());
         hash.update(server.as_bytes()).update(url.as_str().as_bytes());
         let name = hash.finalize().to_hex()[..32].to_owned();
-        let inner = Inner {
+        let inner = TokenFile {
             server: server.to_owned(),
             url: url.clone(),
             folder: state.subfolder("oauth"),
@@ -96,7 +98,7 @@ impl TokenStore {
         self.inner.folder.create_if_missing()
     }
 
-    /// The stored client, if the file can be used.
+    /// The OAuth client that the stored tokens were issued to, if the file can be used.
     pub(super) fn client(&self) -> Option<StoredClient> {
         let file = self.load_file()?;
         Some(StoredClient {
@@ -105,7 +107,7 @@ impl TokenStore {
         })
     }
 
-    /// Sets the client secret that is stored with the next credentials.
+    /// Sets the client secret, which is stored the next time that credentials are stored.
     pub(super) fn set_client_secret(&self, secret: Option<Secret>) {
         *self.inner.client_secret.lock() = secret;
     }
@@ -128,12 +130,12 @@ impl TokenStore {
             Ok(None) => return None,
             Err(error) => return warn(&format!("{error}; {}", error.hint())),
         };
-        // serde's message could quote a token.
+        // serde's error is not logged, because it could quote a token.
         let Ok(file) = serde_json::from_slice::<CredentialFile>(&bytes) else {
             return warn("the file is damaged");
         };
         if file.version != VERSION {
-            return warn("the file has another version");
+            return warn("the file has a different version");
         }
         if file.server != self.inner.server || file.url != self.inner.url {
             return warn("the file is for another server");

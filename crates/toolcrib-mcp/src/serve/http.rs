@@ -1,4 +1,4 @@
-//! Many clients over HTTP: `/mcp` and `/mcp/PROFILE`.
+//! Serves many clients over HTTP, at `/mcp` and `/mcp/PROFILE`.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use rmcp::transport::streamable_http_server::session::local::{LocalSessionManage
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio_util::task::task_tracker::TaskTrackerToken;
-use toolcrib_server::access::Credential;
+use toolcrib_server::access::AcceptedCredential;
 use toolcrib_server::{
     BodyBudget, BodyPermit, BodyRejected, ConnectionContext, GracefulShutdown, error_response,
 };
@@ -32,14 +32,14 @@ use crate::gateway::{
 use crate::json_memory::{self, takes_too_much_memory};
 use crate::raw_arguments::RawArguments;
 
-/// Maximum number of messages in one stream that wait for the client, and of those that the SDK keeps to send again.
-/// `gateway::message_size` limits their sizes.
+/// Maximum number of messages in one stream that wait for the client. The SDK keeps as many messages to send them
+/// again. `gateway::message_size` limits the size of each.
 const STREAM_MESSAGES: usize = 64;
 
 /// Interval of the comments that keep an idle event stream open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The method whose requests stay open until the client ends them. Shutdown does not wait for those.
+/// The method whose requests stay open until the client ends them. Shutdown does not wait for these requests.
 const LISTEN_METHOD: &str = "subscriptions/listen";
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Maximum capacity reserved for a body before it arrives, in bytes.
@@ -48,8 +48,8 @@ const MAX_RESERVED_BYTES: usize = 1 << 16;
 type Service = StreamableHttpService<ClientSession, LogRoutingSessions>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
 
-/// The gateway's routes, for an HTTP server with this shutdown. The server checks `Host`, `Origin` and the bearer
-/// token.
+/// The gateway's routes, for an HTTP server that uses the same `shutdown`. That server checks `Host`, `Origin` and the
+/// bearer token.
 pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
     let endpoint = Arc::new(McpEndpoint {
         gateway: Arc::clone(gateway),
@@ -57,7 +57,7 @@ pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
         by_profile: Mutex::default(),
         sessions: Arc::default(),
     });
-    // All paths below `/mcp` belong to the gateway, so a mistyped one must not reach another service's fallback.
+    // All paths below `/mcp` belong to the gateway, so a mistyped path must not reach another service's fallback.
     let unknown = || any(StatusCode::NOT_FOUND);
     Router::new()
         .route("/mcp/", unknown())
@@ -89,24 +89,25 @@ struct McpEndpoint {
     sessions: Arc<HttpSessions>,
 }
 
-/// Values that live until the response is sent.
+/// Values that must live until the response is sent.
 struct InFlightGuards {
-    /// Shutdown waits until it is dropped.
+    /// Shutdown waits until this token is dropped.
     _in_flight: Option<TaskTrackerToken>,
     _session: Option<SessionUse>,
 }
 
 impl McpEndpoint {
     async fn answer(self: Arc<Self>, profile: Option<String>, mut request: Request) -> Response {
-        // Checked for each request, because a config reload may have removed the profile.
+        // The profile is checked for each request, because a config reload may have removed it.
         if self.gateway.visible_in_session(profile.as_deref()).is_err() {
             return StatusCode::NOT_FOUND.into_response();
         }
         let (service, manager) = self.service(profile);
         let limits = &self.gateway.hub().config().gateway.limits;
         let connection = request.extensions().get::<ConnectionContext>().cloned();
-        let credential = request.extensions().get::<Credential>().cloned().unwrap_or_default();
-        // The SDK would treat an id with characters other than visible ASCII as missing.
+        let credential =
+            request.extensions().get::<AcceptedCredential>().cloned().unwrap_or_default();
+        // The SDK would treat a session id with characters other than visible ASCII as missing, so it is rejected here.
         if request.headers().get_all(SESSION_HEADER).iter().any(|id| id.to_str().is_err()) {
             let hint = "send the session id exactly as the server sent it";
             let problem = "the session id has characters other than visible ASCII";
@@ -143,8 +144,8 @@ impl McpEndpoint {
         self.restore_fields(response, held, credential).await
     }
 
-    /// Records that a session has a request in flight. The request's extensions get the session's cancellation,
-    /// because its call must end with the session.
+    /// Records that a session has a request in flight. The session's disconnect signal is stored in the request's
+    /// extensions, because the request's call must end with the session.
     async fn enter_session(
         &self,
         manager: &Arc<LocalSessionManager>,
@@ -160,12 +161,12 @@ impl McpEndpoint {
         Some(session)
     }
 
-    /// Restores the fields of the response that the SDK has no types for (see `gateway::unknown_fields`).
+    /// Restores the fields of the response that the SDK's types drop (see `gateway::unknown_fields`).
     async fn restore_fields(
         self: Arc<Self>,
         response: Response,
         held: InFlightGuards,
-        credential: Credential,
+        credential: AcceptedCredential,
     ) -> Response {
         let (parts, body) = response.into_parts();
         let whole =
@@ -195,7 +196,7 @@ impl McpEndpoint {
             let mut sessions = LocalSessionManager::default();
             sessions.session_config = session;
             let sessions = Arc::new(sessions);
-            // The HTTP server checks `Host` and `Origin` for all routes.
+            // The SDK does not check `Host` and `Origin`, because the HTTP server checks them for all routes.
             let config = StreamableHttpServerConfig::default()
                 .disable_allowed_hosts()
                 .disable_allowed_origins()
@@ -214,13 +215,13 @@ impl McpEndpoint {
 
 /// A request whose body was read.
 struct ReadRequest {
-    /// Its extensions contain the arguments of a call as text, and the memory of the body.
+    /// The request. Its extensions contain the arguments of a call as text, and the memory of the body.
     request: Request,
-    /// Whether it begins a session. As in the SDK, the body decides that, and not the headers.
+    /// Whether the request begins a session. As in the SDK, this depends on the body and not on the headers.
     begins_session: bool,
 }
 
-/// The only field that decides whether a message begins a session.
+/// The only field of a message that decides whether it begins a session.
 #[derive(Deserialize)]
 struct MessageMethod<'a> {
     #[serde(borrow, default)]
@@ -256,7 +257,7 @@ async fn read_request(
     if let Some((_, arguments)) = RawArguments::from_message(&body) {
         parts.extensions.insert(arguments);
     }
-    // A batch may begin a session, too.
+    // A batch is treated as a request that begins a session, because it may contain one.
     let begins_session = message.map_or_else(
         |_| body.trim_ascii_start().starts_with(b"["),
         |message| message.method == "initialize",

@@ -1,10 +1,12 @@
-//! The sessions of older clients over HTTP: how many there may be, and which one ends when there are too many.
+//! The HTTP sessions of clients of the older protocol. Their number is limited, and idle sessions are ended to make
+//! room for new ones.
 //!
-//! A session takes memory even if its client is silent, so a client that opens sessions and abandons them must not
-//! keep others out. When a limit is reached, an idle session is ended: one of the client itself if its own share is
-//! used up, otherwise one of the client with the most sessions. Sessions that were never used after their handshake
-//! are ended first, then the longest idle. A client whose session was ended gets status 404 and begins another, as
-//! the protocol prescribes. Only if every session is busy is a new one refused.
+//! A session takes memory even if its client is silent, so a client that opens sessions and abandons them must not keep
+//! others out. When a limit is reached, an idle session is ended. If the client's own share is used up, it is one of
+//! that client's sessions, and otherwise a session of the client with the most sessions. Sessions that were never used
+//! after their handshake are ended first, then the session that has been idle for the longest time. A client whose
+//! session was ended gets status 404 and begins another session, as the protocol prescribes. Only if every session is
+//! busy is a new one refused.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -14,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use toolcrib_server::access::Credential;
+use toolcrib_server::access::AcceptedCredential;
 
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 use crate::gateway::ClientDisconnected;
 
 /// Minimum time between two searches for sessions that the SDK has ended.
 const MIN_PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The address of a session's client; `None` for clients on loopback, which cannot be told apart.
+/// The address of a session's client. It is `None` for clients on loopback, which cannot be told apart.
 pub(super) type ClientAddress = Option<IpAddr>;
 
 /// Why a new session is refused: a limit is reached, and no session is idle.
@@ -47,14 +49,14 @@ struct Table {
     beginning: HashMap<ClientAddress, usize>,
     pruned: Option<Instant>,
     /// The credential whose revocation a task waits for.
-    watched: Option<Credential>,
+    watched: Option<AcceptedCredential>,
 }
 
 struct HttpSession {
     client: ClientAddress,
-    credential: Credential,
+    credential: AcceptedCredential,
     manager: Arc<LocalSessionManager>,
-    /// Cancelled when the session ends, because its calls must end with it.
+    /// Cancelled when the session ends, because the session's calls must end with it.
     disconnected: ClientDisconnected,
     /// Number of requests in flight and open streams.
     active: usize,
@@ -72,11 +74,11 @@ impl Table {
     }
 
     /// The limit that one more session of this client would exceed, and the client whose idle session may be ended to
-    /// make room (`None`: any client).
+    /// make room. If that client is `None`, an idle session of any client may be ended.
     fn exceeded(
         &self,
         client: ClientAddress,
-        limits: &Limits,
+        limits: &GatewayLimits,
     ) -> Option<(SessionLimitReached, Option<ClientAddress>)> {
         let of_client = limits.sessions_per_client;
         if client.is_some() && self.count(Some(client)) >= of_client {
@@ -87,14 +89,14 @@ impl Table {
         (total >= in_total).then_some((SessionLimitReached::Total(in_total), None))
     }
 
-    /// Removes a session, if it belongs to this manager. A request can name any session at the path of any profile; if
+    /// Removes a session, if it belongs to this manager. A request can name any session at the path of any profile. If
     /// a session of another profile were removed here, it would stay open without being counted.
     fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<HttpSession> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
     }
 
-    /// Removes the idle session that is ended to make room for another one.
+    /// Removes and returns the idle session that should be ended to make room for another one.
     fn take_idle(&mut self, of: Option<ClientAddress>) -> Option<(String, HttpSession)> {
         let mut counts: HashMap<ClientAddress, usize> = HashMap::new();
         for session in self.open.values() {
@@ -116,7 +118,7 @@ impl HttpSessions {
     pub(super) async fn admit(
         self: &Arc<Self>,
         client: ClientAddress,
-        limits: &Limits,
+        limits: &GatewayLimits,
     ) -> Result<SessionAdmission, SessionLimitReached> {
         if self.lock().exceeded(client, limits).is_some() {
             self.prune().await;
@@ -155,7 +157,7 @@ impl HttpSessions {
         Some(SessionUse { sessions: Arc::clone(self), id: id.to_owned(), disconnected })
     }
 
-    /// Ends a session on its client's request.
+    /// Ends a session at its client's request.
     pub(super) fn delete(&self, id: &str, manager: &Arc<LocalSessionManager>) {
         let session = self.lock().take(id, manager);
         if let Some(session) = session {
@@ -225,7 +227,7 @@ impl SessionAdmission {
         self,
         id: String,
         manager: Arc<LocalSessionManager>,
-        credential: Credential,
+        credential: AcceptedCredential,
     ) {
         let session = HttpSession {
             client: self.client,
@@ -236,7 +238,8 @@ impl SessionAdmission {
             is_used: false,
             idle_since: Instant::now(),
         };
-        // One task waits for the revocation of each credential. When the token changes, there is a new credential.
+        // One task for each credential waits until the credential is revoked. When the token changes, there is a new
+        // credential, and a new task.
         let is_watched = {
             let mut table = self.sessions.lock();
             table.open.insert(id, session);
@@ -267,7 +270,7 @@ impl Drop for SessionAdmission {
     }
 }
 
-/// A session's request in flight, or its open stream.
+/// A request in flight or an open stream of a session.
 pub(super) struct SessionUse {
     sessions: Arc<HttpSessions>,
     id: String,
@@ -292,22 +295,29 @@ mod tests {
     struct TestSessions {
         sessions: Arc<HttpSessions>,
         manager: Arc<LocalSessionManager>,
-        limits: Limits,
+        limits: GatewayLimits,
     }
 
     impl TestSessions {
         fn new(total: usize, per_client: usize) -> Self {
-            let limits =
-                Limits { sessions: total, sessions_per_client: per_client, ..Limits::default() };
+            let limits = GatewayLimits {
+                sessions: total,
+                sessions_per_client: per_client,
+                ..GatewayLimits::default()
+            };
             Self { sessions: Arc::default(), manager: Arc::default(), limits }
         }
 
-        /// Begins a session. Its transport is leaked, because dropping it would end the session.
+        /// Begins a session. The session's transport is leaked, because dropping it would end the session.
         async fn begin(&self, client: ClientAddress) -> Result<String, SessionLimitReached> {
             let admission = self.sessions.admit(client, &self.limits).await?;
             let (id, transport) = self.manager.create_session().await.unwrap();
             std::mem::forget(transport);
-            admission.begin(id.to_string(), Arc::clone(&self.manager), Credential::default());
+            admission.begin(
+                id.to_string(),
+                Arc::clone(&self.manager),
+                AcceptedCredential::default(),
+            );
             Ok(id.to_string())
         }
 

@@ -1,10 +1,11 @@
 //! Prompts and resources of all servers, under names that cannot clash.
 //!
-//! A prompt gets a wire name from its server's prefix and its own name, as tools do. In a resource's URI the prefix
-//! is put before the scheme: `notes+file:///a.txt`. Both depend only on the server and its own name for the entry.
-//! The server with an empty prefix keeps its own names, except those that could be another server's: such a prompt is
-//! renamed, and such a resource is withheld. Hidden characters are removed from texts. An entry with hidden
-//! characters in its name, URI or keys is withheld, because its server would not recognise the cleaned name.
+//! A prompt gets a wire name from its server's prefix and its own name, as tools do. In a resource's URI the prefix is
+//! put before the scheme: `notes+file:///a.txt`. So the name or URI that clients use depends only on the server and on
+//! the server's own name for the entry. The server with an empty prefix keeps its own names, unless a name could be
+//! another server's. Such a prompt is renamed, and such a resource is withheld. Hidden characters are removed from
+//! texts. An entry with hidden characters in its name, URI or keys is withheld, because its server would not recognise
+//! the cleaned name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub(crate) enum EntryKind {
 }
 
 impl EntryKind {
-    /// The singular, for the log.
+    /// The word for one entry of this kind, for the log.
     fn noun(self) -> &'static str {
         match self {
             Self::Prompts => "prompt",
@@ -38,7 +39,7 @@ impl EntryKind {
         }
     }
 
-    /// The key that identifies an entry.
+    /// The key in a definition that identifies the entry.
     fn key(self) -> &'static str {
         match self {
             Self::Prompts => "name",
@@ -52,17 +53,17 @@ impl EntryKind {
 #[derive(Debug, Clone)]
 pub(crate) struct ListEntry {
     pub(crate) server: Arc<str>,
-    /// Its server's own name, URI or URI template for it.
+    /// The name, URI or URI template that the server itself uses for the entry.
     pub(crate) own_name: String,
     /// The server's definition, with the name that clients use.
     pub(crate) definition: Value,
 }
 
-/// All entries of one kind.
+/// All entries of one kind, from all servers.
 #[derive(Debug)]
 pub(crate) struct EntryList {
     listed: Vec<ListEntry>,
-    /// For each name, the indexes of its entries in `listed`, in the order of the servers.
+    /// For each name that clients use, the indexes of its entries in `listed`, in the order of the servers.
     by_name: HashMap<String, Vec<usize>>,
 }
 
@@ -94,7 +95,7 @@ impl EntryList {
                     EntryKind::Prompts if prefix.is_empty() => {
                         prefixes.unprefixed_name(&own_name).into_owned()
                     }
-                    EntryKind::Prompts => wire_name::of(prefix, &own_name),
+                    EntryKind::Prompts => wire_name::for_tool(prefix, &own_name),
                     EntryKind::Resources | EntryKind::Templates => prefixed_uri(prefix, &own_name),
                 };
                 let warning =
@@ -126,8 +127,8 @@ impl EntryList {
         entries
     }
 
-    /// The definitions of the entries of some servers, in order. If several of these servers use a name, the first
-    /// one's entry is listed.
+    /// The definitions of the entries of the included servers, in order. If several of these servers use the same name,
+    /// only the first server's entry is listed.
     pub(crate) fn list(&self, includes: impl Fn(&str) -> bool) -> Vec<&Value> {
         let mut first_indexes: Vec<usize> =
             self.by_name.values().filter_map(|at| self.first(at, &includes)).collect();
@@ -145,29 +146,30 @@ impl EntryList {
         Some(&self.listed[at])
     }
 
-    /// Finds an entry by the name that clients use, or by its own name if only one of these servers has it.
+    /// Finds an entry by the name that clients use. Otherwise finds it by the server's own name, if only one included
+    /// server has an entry with that name.
     pub(crate) fn find(&self, name: &str, includes: impl Fn(&str) -> bool) -> Option<&ListEntry> {
         if let Some(entry) = self.find_by_client_name(name, &includes) {
             return Some(entry);
         }
-        // Results are passed on unchanged, so clients also see the servers' own names in them.
+        // Clients also know the servers' own names, because they see them in results, which are passed on unchanged.
         let mut by_own_name =
             self.listed.iter().filter(|entry| entry.own_name == name && includes(&entry.server));
         by_own_name.next().filter(|_| by_own_name.next().is_none())
     }
 
-    /// The first of these entries whose server is included. Entries of other servers must not influence the result.
+    /// The first of these entries whose server is included. Entries of servers that are not included must not influence
+    /// the result.
     fn first(&self, indexes: &[usize], includes: &impl Fn(&str) -> bool) -> Option<usize> {
         indexes.iter().copied().find(|at| includes(&self.listed[*at].server))
     }
 
-    /// All entries, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ListEntry> {
         self.listed.iter()
     }
 }
 
-/// Returns why an entry is withheld, if it is.
+/// The reason why an entry is withheld, or `None` if it is not withheld.
 fn withheld_reason(
     kind: EntryKind,
     prefix: &str,

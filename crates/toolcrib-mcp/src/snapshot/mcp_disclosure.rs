@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `auto`, `bridge` | bridge | bridge |
 //! | `terse` | terse | terse |
-//! | `reveal`, `append` | the same, with `list_changed` after a search | bridge |
+//! | `reveal`, `append` | as configured, with `list_changed` after a search | bridge |
 //! | `reference` | append, or `fallback` | bridge |
 //! | `hosted` | bridge, or `fallback` | bridge |
 
@@ -12,24 +12,24 @@ use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
 use toolcrib_core::listing::ListingPlacement;
 use toolcrib_core::{Crib, Settings};
 
-use crate::config::Config;
+use crate::config::GatewayConfig;
 
 /// The engine's settings, adapted to the gateway.
-pub(super) fn settings(config: &Config) -> Settings {
+pub(super) fn settings(config: &GatewayConfig) -> Settings {
     let mut settings = config.settings.clone();
     settings.disclosure = settings.disclosure_kind().into();
     // The gateway cannot insert messages, so the listing goes into the description of the search tool.
     settings.listing.placement = ListingPlacement::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
-    // One connection may carry many conversations, and what one has seen says nothing about another. Only a session
-    // with a list of its own remembers that it deferred.
+    // One connection may carry many conversations, and a tool that one of them has seen may be new to another, so known
+    // tools are not ranked last. Only a session with a list of its own remembers that it deferred tools.
     settings.search.known_last = false;
     settings.activation.sticky &= has_session_lists(&settings);
     settings
 }
 
-/// The settings for requests without a session; `None` if they are the same as for sessions. Without a session, a list
-/// cannot depend on earlier requests.
+/// The settings for requests without a session, or `None` if they are the same as for sessions. Without a session, a
+/// list cannot depend on earlier requests.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     has_session_lists(settings).then(|| {
         let mut settings = settings.clone();
@@ -38,13 +38,13 @@ pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     })
 }
 
-/// Whether a session's list depends on what it has found.
+/// Whether a session's list depends on the tools that the session has found.
 fn has_session_lists(settings: &Settings) -> bool {
     matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
 }
 
-/// The instructions for the model. They depend only on the settings, not on which servers have answered, so they are
-/// the same in the first session and in every later one.
+/// The instructions for the model. They depend only on the settings, not on which servers have answered, so the
+/// instructions are the same in every session.
 pub(super) fn instruction(crib: &Crib) -> String {
     let mut instruction = crib.own_instruction();
     let settings = crib.settings();
@@ -53,8 +53,8 @@ pub(super) fn instruction(crib: &Crib) -> String {
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
     } else if matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Terse) {
-        // The tools are listed from the start, but a search returns their names without the prefix that the client
-        // adds.
+        // These tools are listed from the start. The client adds a prefix to their names in its list, but a search
+        // returns the names without it.
         instruction
             .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
     }
@@ -75,7 +75,7 @@ fn adds_to_list(settings: &Settings) -> bool {
     settings.disclosure_kind() == DisclosureKind::Append && settings.reveals
 }
 
-/// Warnings about a configured `disclosure` that the gateway replaces by another, for the log and `doctor`.
+/// Warnings about a configured `disclosure` that the gateway replaces with another one, for the log and `doctor`.
 pub(crate) fn disclosure_warnings(settings: &Settings) -> Vec<String> {
     let (name, kind) = (settings.disclosure.name(), settings.disclosure_kind());
     let instead = DisclosureSetting::from(kind).name();

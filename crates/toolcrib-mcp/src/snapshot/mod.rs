@@ -1,8 +1,8 @@
 //! Everything that clients can see at one moment.
 //!
-//! A snapshot is built from the lists of all servers and never changes; the hub replaces it. Clients differ only by
-//! their profile, and for each profile a [`ClientView`] is computed once. So a list has the same bytes for all
-//! clients of a profile, however often they request it.
+//! A snapshot is built from the lists of all servers and never changes. If a list changes, the hub replaces the
+//! snapshot. Clients differ only by their profile, and for each profile a [`ClientView`] is computed once. So a list
+//! has the same bytes for all clients of a profile, however often they request it.
 
 mod client_view;
 mod entry_list;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use toolcrib_core::policy::Glob;
 use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter};
 
-use crate::config::{Config, Server};
+use crate::config::{GatewayConfig, Server};
 use crate::log_limit::LogLimit;
 use crate::upstream::{Definitions, ServerLists, ServerPhase, ServerStatus};
 use list_warnings::{ListWarnings, ListWarningsBuilder};
@@ -41,18 +41,18 @@ use server_tools::{fair_shares, ingest_tools, truncate_tools};
 pub(crate) struct SnapshotServer {
     pub(crate) name: Arc<str>,
     pub(crate) config: Arc<Server>,
-    /// Its lists; `None` if it has never answered.
+    /// The server's lists, or `None` if it has never answered.
     pub(crate) lists: Option<Arc<ServerLists>>,
-    /// Whether it has never answered and is being connected to.
+    /// Whether the server has never answered and is being connected to.
     pub(crate) connecting: bool,
-    /// Whether it has never answered and has failed at least once.
+    /// Whether the server has never answered and has failed at least once.
     pub(crate) failed: bool,
 }
 
 impl SnapshotServer {
-    /// A server with its lists. The server's task stores the lists and then sets the status to up. The caller reads
-    /// the lists and then the status, so it may see "up" without lists. Such a server counts as connecting, because
-    /// its tools cannot be found yet.
+    /// Combines a server's lists and its status. The server's task stores the lists and then sets the status to up. The
+    /// caller reads the lists and then the status, so it may see "up" without lists. Such a server counts as
+    /// connecting, because its tools cannot be found yet.
     pub(crate) fn new(
         name: &Arc<str>,
         config: Arc<Server>,
@@ -74,9 +74,9 @@ impl SnapshotServer {
 /// Whether requests belong to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SessionKind {
-    /// The older protocol: a handshake begins a session, in which tools can be revealed.
+    /// The older protocol, in which a handshake begins a session. Tools can be revealed during a session.
     Stateful,
-    /// The newer protocol: every request is independent.
+    /// The newer protocol, in which every request is independent.
     Stateless,
 }
 
@@ -92,14 +92,14 @@ pub(crate) struct Snapshot {
     pub(crate) prompts: EntryList,
     pub(crate) resources: EntryList,
     pub(crate) templates: EntryList,
-    /// For each server whose tools exceed its share, how many of them are used.
+    /// For each server that has more tools than its share, a note about how many of them are used.
     pub(crate) truncation_notes: HashMap<Arc<str>, String>,
     /// Warnings about the lists, for the log.
     pub(crate) warnings: ListWarnings,
     /// Limits the log lines about views, across all snapshots.
     log: Arc<LogLimit>,
     servers: Vec<SnapshotServer>,
-    config: Arc<Config>,
+    config: Arc<GatewayConfig>,
     views: Mutex<HashMap<ViewKey, Arc<ClientView>>>,
 }
 
@@ -112,10 +112,10 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Builds a snapshot, which reuses the catalog, vectors and warnings of the previous one.
+    /// Builds a snapshot. Reuses the catalog, vectors and warnings of the previous snapshot, if there is one.
     pub(crate) fn build(
         before: Option<&Self>,
-        config: &Arc<Config>,
+        config: &Arc<GatewayConfig>,
         servers: Vec<SnapshotServer>,
         counter: &Arc<dyn TokenCounter>,
     ) -> Self {
@@ -172,8 +172,12 @@ impl Snapshot {
         }
     }
 
-    /// Whether a snapshot built from this config and these servers would be the same.
-    pub(crate) fn is_built_from(&self, config: &Arc<Config>, servers: &[SnapshotServer]) -> bool {
+    /// Whether this snapshot was built from the same config and the same servers, so that a new one would be equal.
+    pub(crate) fn is_built_from(
+        &self,
+        config: &Arc<GatewayConfig>,
+        servers: &[SnapshotServer],
+    ) -> bool {
         let same = |(a, b): (&SnapshotServer, &SnapshotServer)| {
             let same_lists = match (&a.lists, &b.lists) {
                 (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -188,13 +192,13 @@ impl Snapshot {
             && self.servers.iter().zip(servers).all(same)
     }
 
-    /// Whether each of these servers has answered, now or in an earlier run.
+    /// Whether each of the included servers has answered, now or in an earlier run.
     fn have_all_answered(&self, includes: impl Fn(&str) -> bool) -> bool {
         let mut included = self.servers.iter().filter(|server| includes(&server.name));
         included.all(|server| server.lists.is_some())
     }
 
-    /// Determines which of these servers owns a URI that has no server's prefix.
+    /// Determines which of the included servers owns a URI that has no server's prefix.
     pub(crate) fn resource_owner(
         &self,
         uri: &str,
@@ -205,7 +209,7 @@ impl Snapshot {
         if owner != ResourceOwner::Unknown || !self.have_all_answered(&includes) {
             return owner;
         }
-        // If only one of them has resources at all, the URI can only be that server's.
+        // If only one included server has resources at all, the URI can only belong to that server.
         let all = self.resources.iter().chain(self.templates.iter());
         let mut servers: Vec<_> =
             all.map(|entry| &entry.server).filter(|server| includes(server)).collect();
@@ -241,7 +245,7 @@ impl Snapshot {
         self.servers.iter().filter(|server| server.config.enabled).map(|server| &server.name)
     }
 
-    /// What the clients of a profile see; `None` if the profile is not in the config.
+    /// What the clients of a profile see. Returns `None` if the profile is not in the config.
     pub(crate) fn view(
         &self,
         profile: Option<&str>,
@@ -251,12 +255,12 @@ impl Snapshot {
             SessionKind::Stateful => &self.crib,
             SessionKind::Stateless => &self.stateless_crib,
         };
-        // If both kinds of requests use the same crib, they share a view.
+        // If requests with and without a session use the same crib, they share a view.
         let is_shared = Arc::ptr_eq(crib, &self.crib);
         let session_kind = if is_shared { SessionKind::Stateful } else { session_kind };
         let profile_name = profile.or(self.config.gateway.profile.as_deref()).map(str::to_owned);
         let mut views = self.views.lock();
-        // Only profiles from the config are stored, so there are few.
+        // The map stays small, because it contains only profiles from the config.
         let key = (profile_name, session_kind);
         if let Some(view) = views.get(&key) {
             return Some(Arc::clone(view));
@@ -280,8 +284,8 @@ mod tests {
     use super::*;
     use crate::config::Transport;
 
-    /// The server's task may store the lists and set the status to up between the two reads whose results
-    /// `SnapshotServer::new` gets.
+    /// The caller of `SnapshotServer::new` reads the lists before the status. In between, the server's task may store
+    /// the lists and set the status to up, so that the server is up but its lists are missing.
     #[test]
     fn a_server_without_lists_is_connecting() {
         let name = Arc::from("shop");

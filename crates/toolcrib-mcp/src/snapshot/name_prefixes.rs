@@ -1,9 +1,9 @@
 //! The prefixes of each server's tools, prompts and resources.
 //!
-//! Prefixes come from the config, and no two servers have the same one. A name consists of a prefix and the server's
+//! Prefixes come from the config, and no two servers have the same prefix. A name consists of a prefix and the server's
 //! own name, so no server can choose a name that changes or replaces another server's. The one server with an empty
-//! prefix keeps its own names. A hash is added to those that could be another server's, whether or not the other server
-//! has such a name.
+//! prefix keeps its own names. If such a name could also belong to another server, a hash is added to it, whether or
+//! not the other server has such a name.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use super::SnapshotServer;
 #[derive(Debug)]
 pub(super) struct Prefixes(BTreeSet<String>);
 
-/// The prefix of one server: by default its name.
+/// The prefix of one server. The default is the server's name.
 pub(super) fn prefix(server: &SnapshotServer) -> &str {
     server.config.prefix.as_deref().unwrap_or(&server.name)
 }
@@ -38,7 +38,7 @@ impl Prefixes {
 
     /// The name that clients use for a tool or prompt of the server with an empty prefix.
     pub(super) fn unprefixed_name<'n>(&self, own_name: &'n str) -> Cow<'n, str> {
-        wire_name::unprefixed(own_name, self.0.iter().map(String::as_str))
+        wire_name::for_unprefixed_tool(own_name, self.0.iter().map(String::as_str))
     }
 
     /// Whether a URI begins with the prefix of any server.
@@ -47,7 +47,7 @@ impl Prefixes {
     }
 }
 
-/// A URI with the prefix of its server.
+/// Adds a server's prefix to one of its URIs.
 pub(crate) fn prefixed_uri(prefix: &str, own_uri: &str) -> String {
     if prefix.is_empty() {
         own_uri.to_owned()
@@ -56,7 +56,7 @@ pub(crate) fn prefixed_uri(prefix: &str, own_uri: &str) -> String {
     }
 }
 
-/// The server's own URI, if `uri` begins with the prefix.
+/// Returns the server's own URI, if `uri` begins with the prefix.
 pub(crate) fn strip_uri_prefix<'a>(prefix: &str, uri: &'a str) -> Option<&'a str> {
     uri.strip_prefix(&*scheme_prefix(prefix))?.strip_prefix('+')
 }

@@ -1,4 +1,4 @@
-//! Invariants of snapshots: what a profile excludes does not exist for its clients, and no server's names depend on
+//! Property tests of snapshots: what a profile excludes does not exist for its clients, and no server's names depend on
 //! another server's tools.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use toolcrib_core::{
 
 use super::SessionKind;
 use super::{ClientView, Snapshot, SnapshotServer};
-use crate::config::{Config, Profile, Server, Transport};
+use crate::config::{GatewayConfig, Profile, Server, Transport};
 use crate::upstream::{Definitions, ServerLists};
 
 const SERVERS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
@@ -40,7 +40,7 @@ struct ServerSpec {
     tools: Vec<&'static str>,
     prompts: Vec<&'static str>,
     resources: Vec<&'static str>,
-    /// Whether it has an empty prefix.
+    /// Whether the server has an empty prefix.
     is_unprefixed: bool,
     connecting: bool,
 }
@@ -82,8 +82,8 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
         env: BTreeMap::new(),
         cwd: None,
     });
-    // Tools with the same unprefixed name are renamed for all profiles, so only servers without tools get an empty
-    // prefix here.
+    // Tools with the same unprefixed name are renamed for all profiles, even if a profile includes only one of them. To
+    // avoid this, only servers without tools get an empty prefix here.
     config.prefix = (spec.is_unprefixed && spec.tools.is_empty()).then(String::new);
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =
@@ -107,7 +107,7 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
     }
 }
 
-/// Rules with names as people write them: with or without a server's name.
+/// Rules with tool names as people write them, with or without a server's name.
 fn rules() -> impl Strategy<Value = Rules> {
     let server = prop::sample::select(&["", "alpha_", "beta__"][..]);
     let name = (server, prop::sample::select(&OWN_NAMES[..]));
@@ -124,16 +124,17 @@ fn snapshot_with(
     profiles: BTreeMap<String, Profile>,
     servers: Vec<SnapshotServer>,
 ) -> Snapshot {
-    let mut config = Config { profiles, ..Config::default() };
+    let mut config = GatewayConfig { profiles, ..GatewayConfig::default() };
     config.settings.rules = rules;
-    // There are few tools here, and the rules should decide what is deferred, not the number of tools.
+    // Deferring is always on, because there are few tools here, and the rules should decide what is deferred, not the
+    // number of tools.
     config.settings.activation.mode = ActivationMode::On;
     let config = Arc::new(config);
     let counter: Arc<dyn TokenCounter> = Arc::new(FourCharsPerToken);
     Snapshot::build(None, &config, servers, &counter)
 }
 
-/// Names that servers may choose: some contain other servers' prefixes, and they have various forms.
+/// Names that servers may choose. They have various forms, and some contain other servers' prefixes.
 fn own_names() -> impl Strategy<Value = BTreeSet<String>> {
     let name = "(a|b|_|__|files|read|名| |h2){1,4}";
     prop::collection::btree_set(name.prop_filter("a name", |name| !name.trim().is_empty()), 0..5)
@@ -155,7 +156,7 @@ fn server_with_tools(name: &str, prefix: &str, tools: &BTreeSet<String>) -> Snap
     server
 }
 
-/// If one tool changes, only that tool is embedded again, whatever else is in the snapshot.
+/// If one tool changes, only that tool is embedded again, regardless of what else is in the snapshot.
 #[test]
 fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
     let spec = |tools: &[&'static str]| ServerSpec {
@@ -177,7 +178,7 @@ fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
     assert_eq!(next.crib.counter().label(), counter.label());
 }
 
-/// Everything that a client of a view can find out.
+/// Everything that a client with this view can find out.
 fn everything_visible(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
     let can_see = |server: &str| view.can_see_server(server);
     let awaited: Vec<_> =
@@ -257,8 +258,8 @@ proptest! {
         }
     }
 
-    /// Whatever one server calls its tools, the other server's tools have the same names as if the first server had
-    /// none, and a call by an exact name reaches the right server.
+    /// Whatever names one server chooses for its tools, the other server's tools have the same names as if the first
+    /// server had no tools. A call by an exact name reaches the right server.
     #[test]
     fn no_server_can_rename_another_servers_tools(
         prefixes in prop::sample::subsequence(vec!["", "a", "a_", "a__b", "files", "名"], 2).prop_shuffle(),
@@ -267,7 +268,7 @@ proptest! {
     ) {
         let (mine, theirs) = (prefixes[0], prefixes[1]);
         // The second server may also guess every name of the first server's tools.
-        let taken = one.iter().map(|own| wire_name::of(mine, own));
+        let taken = one.iter().map(|own| wire_name::for_tool(mine, own));
         let other: BTreeSet<String> = other.into_iter().chain(taken).collect();
         let of = |other: &BTreeSet<String>| {
             let servers = vec![server_with_tools("one", mine, &one), server_with_tools("two", theirs, other)];

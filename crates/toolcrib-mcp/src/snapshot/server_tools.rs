@@ -1,17 +1,17 @@
-//! The tools of each server: those that its config allows, up to its share of the maximum.
+//! Selects the tools of each server: those that its config allows, up to its share of the maximum.
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{DeferPolicy, IngestedTools, Origin, ingest};
+use toolcrib_core::{DeferPolicy, IngestedTools, ListSource, ingest};
 
 use super::{SnapshotServer, globs};
-use crate::config::Config;
+use crate::config::GatewayConfig;
 
 /// The tools of one server that its config allows.
-pub(super) fn ingest_tools(server: &SnapshotServer, config: &Config) -> IngestedTools {
+pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> IngestedTools {
     let Some(lists) = &server.lists else { return IngestedTools::default() };
     let list = format!("{{\"tools\":{}}}", lists.tools.json());
-    let origin = Origin::Server(&server.name);
-    let Ok(mut ingested) = ingest(list.as_bytes(), origin, &config.settings.limits) else {
+    let source = ListSource::Server(&server.name);
+    let Ok(mut ingested) = ingest(list.as_bytes(), source, &config.settings.limits) else {
         return IngestedTools::default();
     };
     let server = &server.config;
@@ -35,12 +35,12 @@ pub(super) fn ingest_tools(server: &SnapshotServer, config: &Config) -> Ingested
     ingested
 }
 
-/// The number of tools that each server may have: all that it lists if there is room, otherwise at least an equal
-/// share, so that no server can crowd out another.
+/// The number of tools that each server may have. If there is room, each server has all the tools that it lists.
+/// Otherwise each has at least an equal share, so that no server can crowd out another.
 pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
-    // The remainder of the division goes to the servers with the most tools, and among servers with equally many, to
-    // the first.
+    // If the tools cannot be divided equally, the remainder goes to the server with the most tools. If several servers
+    // have that many, it goes to the first of them.
     order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
     let (mut room, mut shares) = (limit, vec![0; counts.len()]);
     for (before, at) in order.into_iter().enumerate() {

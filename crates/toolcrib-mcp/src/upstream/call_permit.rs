@@ -1,4 +1,4 @@
-//! Permission to send a call: limits the concurrent calls to one server and to all servers together.
+//! Permits for calls, which limit the concurrent calls to one server and to all servers together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// Releases the permit for calls to all servers together, and keeps the one for this server.
+    /// Releases the permit for calls to all servers together, and keeps the permit for this server.
     pub(crate) fn release_shared_permit(&mut self) {
         self.shared = None;
     }
@@ -37,7 +37,7 @@ pub(crate) enum PermitError {
 
 /// The maximum number of calls is already waiting for this server.
 #[derive(Debug, thiserror::Error)]
-#[error("{max} calls wait for `{server}` already")]
+#[error("{max} calls are already waiting for `{server}`")]
 pub(crate) struct QueueFull {
     server: Arc<str>,
     max: usize,
@@ -51,8 +51,8 @@ impl Upstream {
         if self.connection().is_none() || self.call_permits.available_permits() == 0 {
             slot = Some(self.enter_queue().map_err(PermitError::QueueFull)?);
         }
-        // The server's tools may be known from an earlier run while it is still starting. Wait for it instead of
-        // failing the model's call.
+        // The server's tools may be known from an earlier run while it is still starting. Wait for the server instead
+        // of failing the model's call.
         let mut status = self.watch();
         let attempted = status.wait_for(|status| !status.is_first_attempt());
         let _ = tokio::time::timeout(CONNECT_WAIT, attempted).await;
@@ -70,7 +70,7 @@ impl Upstream {
         drop(slot);
         let shared =
             Arc::clone(&self.shared.call_permits).acquire_owned().await.map_err(|_| down())?;
-        // The connection may have ended in the meantime.
+        // The connection may have ended while this waited.
         let connection = self.connection().ok_or_else(down)?;
         Ok(CallPermit { connection, _server: server, shared: Some(shared) })
     }
@@ -83,7 +83,7 @@ impl Upstream {
     }
 }
 
-/// A slot in a server's queue, released on drop.
+/// A slot in a server's queue. Dropping this value releases it.
 pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl<'a> QueueSlot<'a> {

@@ -45,12 +45,12 @@ pub struct HostEnvironment {
     pub state_folder: Option<PrivateFolder>,
 }
 
-/// Connects with the transport that the config names.
+/// Connects with the configured transport.
 pub(super) async fn connect(
     upstream: &Upstream,
     resource_updates: mpsc::Sender<String>,
 ) -> Result<Connection, ConnectionFailure> {
-    // References are expanded for each attempt: a variable or a file may have changed since the last one.
+    // References are expanded for each attempt, because a variable or a file may have changed since the last attempt.
     let expanded = expand(&upstream.name, &upstream.config());
     let config =
         expanded.map_err(|error| ConnectionFailure::with_hint(error.problem, error.hint))?;
@@ -59,11 +59,11 @@ pub(super) async fn connect(
     connected.map_err(|failure| failure.masked(&secrets))
 }
 
-/// The server with its references expanded, and with the folder that it starts in.
+/// Expands the references in a server's config, and sets the folder that the server starts in.
 ///
-/// If the config has no `cwd`, that is the home folder. The working folder may belong to anybody, and a repository
-/// could contain the `server.py` or the `node_modules` that the arguments refer to. A server that refers to the working
-/// folder in its config is meant to use it, and starts there.
+/// If the config has no `cwd`, the server starts in the home folder. It does not start in the working folder, which may
+/// belong to anybody: a repository could contain the `server.py` or the `node_modules` that the arguments refer to. But
+/// a server whose config refers to the working folder is meant to use it, and starts there.
 fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
     let uses_working_folder = Cell::new(false);
     let lookup = |source: Reference<'_>| {
@@ -77,7 +77,7 @@ fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
         && cwd.is_none()
         && !uses_working_folder.get()
     {
-        // A relative command needs a `cwd` from the config: without one the launch fails.
+        // A relative command needs a `cwd` from the config. If there is none, `cwd` stays empty, and the launch fails.
         let is_relative = command.contains('/') && !command.starts_with('/');
         *cwd = (!is_relative).then(|| start_folder(std::env::var_os("HOME")));
     }
@@ -121,7 +121,7 @@ async fn connect_expanded(
     }
 }
 
-/// Tries the modern protocol first, and the legacy one if the server does not support it.
+/// Tries the modern protocol first, and the legacy protocol if the server does not support the modern one.
 pub(super) fn modern_then_legacy() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
@@ -140,7 +140,7 @@ async fn connect_child(
     let mut process =
         spawned.map_err(|error| ConnectionFailure::with_hint(&error, error.hint()))?;
     let (Some(input), Some(output)) = (process.stdout.take(), process.stdin.take()) else {
-        return Err(ConnectionFailure::new("its pipes are gone"));
+        return Err(ConnectionFailure::new("its standard input or output is closed"));
     };
     let limits = &upstream.shared.limits;
     let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));

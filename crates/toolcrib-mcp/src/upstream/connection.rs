@@ -1,4 +1,4 @@
-//! A live connection with everything that keeps it alive, and how it is closed.
+//! A live connection with everything that it needs, and how it is closed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::process::{Exit, Process};
 const EXIT_WAIT: Duration = Duration::from_millis(300);
 /// How long to wait for the last lines of the server's stderr.
 const STDERR_WAIT: Duration = Duration::from_millis(100);
-/// How many of those lines are added to the reason of the failure.
+/// How many lines of the server's stderr are added to the reason of the failure.
 const STDERR_LINES: usize = 3;
 
 /// A live connection. Dropping it closes the connection and ends the server's process.
@@ -22,18 +22,18 @@ pub(super) struct Connection {
     pub(super) handle: ConnectionHandle,
     pub(super) service: RunningService<RoleClient, ClientService>,
     pub(super) process: Option<Process>,
-    /// The secrets to mask in everything that the server writes when it ends.
+    /// The secrets that are masked in the server's last output.
     pub(super) secrets: Secrets,
 }
 
 impl Connection {
-    /// Whether the server is not a child process.
+    /// Whether the server is not a child process of the gateway.
     pub(super) fn is_remote(&self) -> bool {
         self.process.is_none()
     }
 
-    /// Completes if the wardens of the server's process were killed. If the server ends in any other way, its output
-    /// ends too, and is read completely before the connection is closed.
+    /// Completes only if the wardens of the server's process were killed. If the server ends in any other way, the end
+    /// of its output closes the connection, after all of the output was read.
     pub(super) async fn wardens_lost(&mut self) -> ConnectionFailure {
         if let Some(process) = &mut self.process
             && process.wait().await == Exit::WardenLost
@@ -53,7 +53,7 @@ impl Connection {
         ConnectionFailure::new(reason.unwrap_or_else(|| "it closed the connection".into()))
     }
 
-    /// The failure with secrets masked.
+    /// Masks the server's secrets in a failure.
     pub(super) fn masked(&self, failure: ConnectionFailure) -> ConnectionFailure {
         failure.masked(&self.secrets)
     }
@@ -78,7 +78,7 @@ pub(super) async fn add_exit_and_stderr(
     failure: ConnectionFailure,
 ) -> ConnectionFailure {
     let exit = tokio::time::timeout(EXIT_WAIT, process.wait()).await.ok();
-    // The last lines may still be in the pipe.
+    // The last lines may still be in the pipe, so wait a moment for them.
     let first_line = async {
         while process.stderr().tail(1).is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -86,13 +86,18 @@ pub(super) async fn add_exit_and_stderr(
     };
     let _ = tokio::time::timeout(STDERR_WAIT, first_line).await;
     let stderr = toolcrib_text::clean::one_line(&process.stderr().tail(STDERR_LINES));
-    // Ending the processes that the server started may take longer, and nothing here depends on it.
+    // Ending the processes that the server started may take longer, so it runs in the background. Nothing here depends
+    // on it.
     tokio::spawn(process.end());
     let reason = match exit {
         Some(exit @ Exit::Code(_)) if !failure.by_gateway => format!("it {exit}"),
         Some(exit @ Exit::Signal(_)) if !failure.by_gateway => format!("it was {exit}"),
         _ => failure.reason,
     };
-    let reason = if stderr.is_empty() { reason } else { format!("{reason}; it said: {stderr}") };
+    let reason = if stderr.is_empty() {
+        reason
+    } else {
+        format!("{reason}; the end of its stderr: {stderr}")
+    };
     ConnectionFailure { reason, ..failure }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use toolcrib_text::clean::one_line;
 
-use super::open_requests::Progress;
+use super::open_requests::ProgressMessage;
 use super::tap::Tap;
 use super::upstream_error::UpstreamError;
 use crate::hidden_text::clean_error;
@@ -28,15 +28,15 @@ pub(crate) struct PendingRequest {
     handle: Option<RequestHandle<RoleClient>>,
     tap: Arc<Tap>,
     id: RequestId,
-    progress: mpsc::Receiver<Progress>,
+    progress: mpsc::Receiver<ProgressMessage>,
 }
 
-/// Something that happened to a request.
+/// An event of a request in progress.
 #[derive(Debug)]
 pub(crate) enum RequestEvent {
     /// The server sent a progress notification with these parameters.
-    Progress(Progress),
-    /// The request is over.
+    Progress(ProgressMessage),
+    /// The request has ended with a result or an error.
     Done(Result<Value, UpstreamError>),
 }
 
@@ -46,7 +46,7 @@ impl ConnectionHandle {
         !self.server_info.protocol_version.has_initialize()
     }
 
-    /// Sends a request.
+    /// Sends a request, without waiting for its result.
     pub(crate) async fn send(
         &self,
         request: ClientRequest,
@@ -83,12 +83,12 @@ impl ConnectionHandle {
 }
 
 impl PendingRequest {
-    /// The id that it was sent with.
+    /// The id that the request was sent with.
     pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }
 
-    /// Waits for the next event. Progress that arrived before the answer is returned before it.
+    /// Waits for the next event. Progress that arrived before the answer is returned before the answer.
     pub(crate) async fn next_event(&mut self) -> RequestEvent {
         let Some(handle) = &mut self.handle else {
             return RequestEvent::Done(Err(UpstreamError::Closed("the request is over".into())));
@@ -118,7 +118,7 @@ impl Drop for PendingRequest {
         if let Some(handle) = self.handle.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let cancelled = handle.cancel(Some("the caller left".into()));
+            let cancelled = handle.cancel(Some("the client disconnected".into()));
             runtime.spawn(self.tap.cancellations.track_future(cancelled));
         }
     }

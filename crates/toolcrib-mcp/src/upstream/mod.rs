@@ -1,8 +1,8 @@
 //! One upstream server: its connection, its lists, and the requests to it.
 //!
 //! Each server has a task ([`restart`]) that connects, fetches the server's lists and waits until the connection ends,
-//! then connects again after a growing delay. Nothing else waits for that task: the lists and the status can be read
-//! at any time.
+//! then connects again after a growing delay. Nothing else waits for that task, because the lists and the status can be
+//! read at any time.
 
 mod active_calls;
 mod answering_transport;
@@ -73,7 +73,7 @@ use rmcp::service::ClientLifecycleMode;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Limits, Server};
+use crate::config::{GatewayLimits, Server};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
@@ -82,7 +82,7 @@ use write_throttle::WriteThrottle;
 /// State that all servers share.
 #[derive(Debug)]
 pub(crate) struct SharedState {
-    pub(crate) limits: Limits,
+    pub(crate) limits: GatewayLimits,
     /// Limits how many servers start at the same time.
     pub(crate) start_permits: Semaphore,
     /// Limits the concurrent calls to all servers together.
@@ -94,11 +94,10 @@ pub(crate) struct SharedState {
     /// The most verbose log level that a client of the legacy protocol has set.
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
     pub(crate) metrics: Arc<GatewayMetrics>,
-    /// Receives every updated resource: the server's name and the resource's URI.
+    /// Sends the server's name and the resource's URI for every updated resource.
     pub(crate) resource_updates: mpsc::Sender<(Arc<str>, String)>,
 }
 
-/// One server.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
@@ -110,9 +109,9 @@ pub(crate) struct Upstream {
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
     log: Arc<LogLimit>,
-    /// URIs of the resources that clients subscribe to, as the server writes them.
+    /// The resources that clients subscribe to, by the server's own URIs.
     watched_resources: Mutex<BTreeSet<String>>,
-    /// URIs whose last subscribe or unsubscribe request was dropped before the server answered.
+    /// The URIs of resources whose last subscribe or unsubscribe request was dropped before the server answered.
     unconfirmed_resources: Mutex<BTreeSet<String>>,
     /// Held while a subscription changes, so that only one changes at a time.
     subscription_lock: tokio::sync::Mutex<()>,
@@ -120,12 +119,12 @@ pub(crate) struct Upstream {
     resources_changed: Notify,
     /// Held while the server is notified that roots changed.
     roots_sending: tokio::sync::Mutex<()>,
-    /// Held while another such notification waits for `roots_sending`.
+    /// Held while a second notification about roots waits for `roots_sending`.
     roots_waiting: tokio::sync::Mutex<()>,
     connection: ArcSwapOption<ConnectionHandle>,
     /// Limits the concurrent calls to this server.
     call_permits: Arc<Semaphore>,
-    /// The initial number of `call_permits`.
+    /// The number of `call_permits` when no call is in progress.
     max_concurrent_calls: usize,
     /// How many calls wait for this server.
     queued_calls: AtomicUsize,
@@ -133,7 +132,7 @@ pub(crate) struct Upstream {
     probe_modern: AtomicBool,
     /// Notified when the connection should be checked.
     health_check: Notify,
-    /// Whether a call found the connection broken or timed out since the last successful check.
+    /// Whether a call timed out or found the connection broken since the last successful check.
     reported_broken: AtomicBool,
     first_answer_deadlines: FirstAnswerDeadlines,
     stop: CancellationToken,
@@ -141,7 +140,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Creates a server. `saved_lists` are its lists from an earlier run.
+    /// Creates a server. `saved_lists` are the server's lists from an earlier run.
     pub(crate) fn new(
         name: Arc<str>,
         config: Server,
@@ -182,7 +181,7 @@ impl Upstream {
         self.config.load_full()
     }
 
-    /// Switches to another config if that needs no new connection. Returns whether it switched.
+    /// Replaces the config if this needs no new connection. Returns whether the config was replaced.
     pub(crate) fn adopt_config(&self, config: &Server) -> bool {
         let current = self.config();
         let same_connection = current.transport == config.transport
@@ -199,7 +198,7 @@ impl Upstream {
         self.status.borrow().clone()
     }
 
-    /// A receiver of status changes.
+    /// Subscribes to changes of the status.
     pub(crate) fn watch(&self) -> watch::Receiver<ServerStatus> {
         self.status.subscribe()
     }
@@ -209,7 +208,7 @@ impl Upstream {
         self.lists.load_full()
     }
 
-    /// Logs a warning about this server, unless there have been too many.
+    /// Logs a warning about this server, unless too many were logged recently.
     pub(crate) fn warn(&self, line: impl fmt::Display) {
         if let Some(left_out) = self.log.admit() {
             let left_out = (left_out > 0).then_some(left_out);
@@ -223,11 +222,10 @@ impl Upstream {
     }
 
     /// The limits on what the server sends.
-    pub(crate) fn limits(&self) -> &Limits {
+    pub(crate) fn limits(&self) -> &GatewayLimits {
         &self.shared.limits
     }
 
-    /// The gateway's metrics.
     pub(crate) fn metrics(&self) -> &GatewayMetrics {
         &self.shared.metrics
     }
@@ -260,12 +258,12 @@ impl Upstream {
         &self.first_answer_deadlines
     }
 
-    /// Stops the server for good.
+    /// Stops the server permanently.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Requests a check of the connection, after a call found it broken or timed out.
+    /// Requests a check of the connection, after a call timed out or found it broken.
     pub(crate) fn request_health_check(&self) {
         self.reported_broken.store(true, Ordering::Relaxed);
         self.health_check.notify_one();

@@ -1,4 +1,4 @@
-//! The open requests on one connection: which answers are expected, and what arrived for them so far.
+//! The open requests on one connection: which answers are expected, and what has arrived for each request so far.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -8,28 +8,30 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::message_budget::MessageCharge;
 
-/// Maximum number of progress notifications that wait for a slow client. More are dropped, since progress is optional.
+/// Maximum number of progress notifications that wait for a slow client. Further ones are dropped, because progress is
+/// optional.
 const PROGRESS_QUEUE: usize = 1_024;
 
-/// Maximum number of open requests that the SDK itself sent on one connection: a handshake and some subscriptions.
+/// Maximum number of open requests that the SDK itself sent on one connection. These are a handshake and some
+/// subscriptions.
 const MAX_SDK_REQUESTS: usize = 16;
 
 /// Maximum length of an event id that a stream can be resumed from, in bytes.
 const EVENT_ID_BYTES: usize = 1_024;
 
 /// The parameters of a progress notification, and the memory that they take.
-pub(crate) type Progress = (Value, MessageCharge);
+pub(crate) type ProgressMessage = (Value, MessageCharge);
 
 /// The open requests on one connection.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
     by_id: HashMap<RequestId, OpenRequest>,
     by_token: HashMap<ProgressToken, RequestId>,
-    /// Requests that were cancelled before they were sent.
+    /// The ids of requests that were cancelled before they were sent.
     cancelled_early: HashSet<RequestId>,
-    /// The number of legacy handshakes begun.
+    /// The number of legacy handshakes that were begun on this connection.
     handshakes: u32,
-    /// Handshakes and subscriptions, which the SDK sends itself and whose results it needs.
+    /// The ids of handshakes and subscriptions, which the SDK sends itself and whose results it needs.
     sdk_requests: VecDeque<RequestId>,
 }
 
@@ -38,17 +40,17 @@ struct OpenRequest {
     result: Option<Value>,
     /// Whether the request has been handed to the transport.
     sent: bool,
-    /// Whether there was an answer. A second one is ignored.
+    /// Whether the request was answered. A second answer is ignored.
     answered: bool,
-    /// Whether the SDK needs the result too.
+    /// Whether the SDK also needs the result.
     sdk_needs_result: bool,
-    /// Dropped together with this entry. The writer then knows that the request need not be sent any more.
+    /// Dropped together with this entry, which tells the writer that the request need not be sent any more.
     cancel_signal: Option<oneshot::Sender<()>>,
     /// The id of the last event on the request's stream, over HTTP.
     last_event: Option<String>,
     token: Option<ProgressToken>,
-    progress: mpsc::Sender<Progress>,
-    progress_receiver: Option<mpsc::Receiver<Progress>>,
+    progress: mpsc::Sender<ProgressMessage>,
+    progress_receiver: Option<mpsc::Receiver<ProgressMessage>>,
 }
 
 impl Default for OpenRequest {
@@ -68,22 +70,22 @@ impl Default for OpenRequest {
     }
 }
 
-/// Where an answer goes.
+/// What is done with an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AnswerDestination {
-    /// Nowhere: no request waits for it.
+    /// The answer is dropped, because no request waits for it.
     Unexpected,
-    /// To the SDK.
+    /// The answer is passed to the SDK.
     ForSdk,
-    /// Its result was stored here, for the request's caller.
+    /// The answer's result was stored here, for the caller that sent the request.
     Stored,
 }
 
 impl OpenRequests {
-    /// Records that a legacy handshake begins. Returns whether there was one before on this connection.
+    /// Records that a legacy handshake begins. Returns whether there was an earlier handshake on this connection.
     pub(super) fn begin_handshake(&mut self, id: &RequestId) -> bool {
-        // The probe was answered or cancelled. The SDK would mistake a late answer to the probe for the answer to the
-        // handshake.
+        // Before a handshake, the SDK's probe was answered or cancelled. It is removed here, because the SDK would
+        // mistake a late answer to the probe for the answer to the handshake.
         self.sdk_requests.clear();
         self.handshakes += 1;
         self.add_sdk_request(id);
@@ -108,14 +110,15 @@ impl OpenRequests {
         !self.sdk_requests.is_empty()
     }
 
-    /// Records that a request is about to be sent. The receiver resolves when the request is cancelled.
+    /// Records that a request is about to be sent. The returned receiver resolves when the request is cancelled.
     pub(super) fn begin(
         &mut self,
         id: &RequestId,
         token: Option<ProgressToken>,
         sdk_needs_result: bool,
     ) -> oneshot::Receiver<()> {
-        // The request was cancelled before it was sent, so an answer would be ignored.
+        // The request was cancelled before it was sent, so it is not recorded, and the returned receiver resolves at
+        // once.
         if self.cancelled_early.remove(id) {
             return oneshot::channel().1;
         }
@@ -141,24 +144,30 @@ impl OpenRequests {
         }
     }
 
-    /// The request whose stream is resumed from an event.
+    /// The request to which a stream belongs that is resumed from this event.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         let is_resumed = |request: &OpenRequest| request.last_event.as_deref() == Some(event);
         self.by_id.iter().find(|(_, request)| is_resumed(request)).map(|(id, _)| id.clone())
     }
 
-    /// The receiver of a request's progress. Can be taken once, also before the request is sent.
-    pub(super) fn take_progress(&mut self, id: &RequestId) -> Option<mpsc::Receiver<Progress>> {
+    /// Takes the receiver of a request's progress. It can be taken once, even before the request is sent.
+    pub(super) fn take_progress(
+        &mut self,
+        id: &RequestId,
+    ) -> Option<mpsc::Receiver<ProgressMessage>> {
         self.by_id.entry(id.clone()).or_default().progress_receiver.take()
     }
 
-    /// The queue for the progress with this token.
-    pub(super) fn progress_queue(&self, token: &ProgressToken) -> Option<mpsc::Sender<Progress>> {
+    /// The queue for progress notifications with this token.
+    pub(super) fn progress_queue(
+        &self,
+        token: &ProgressToken,
+    ) -> Option<mpsc::Sender<ProgressMessage>> {
         let request = self.by_id.get(self.by_token.get(token)?)?;
         Some(request.progress.clone())
     }
 
-    /// Records an answer. Only the first one to a request counts.
+    /// Records an answer. Only the first answer to a request counts.
     pub(super) fn record_answer(
         &mut self,
         id: &RequestId,
@@ -172,7 +181,7 @@ impl OpenRequests {
             return AnswerDestination::Unexpected;
         };
         request.answered = true;
-        // Errors go to the SDK. So do invalid answers, which have both a result and an error, or neither.
+        // Errors are passed to the SDK. So are invalid answers, which have both a result and an error, or neither.
         if fields.contains_key("error") || !fields.contains_key("result") {
             return AnswerDestination::ForSdk;
         }
@@ -202,7 +211,7 @@ impl OpenRequests {
         }
     }
 
-    /// The requests without an answer.
+    /// The requests that have no answer yet.
     pub(super) fn unanswered(&self) -> Vec<RequestId> {
         let open = self.by_id.iter().filter(|(_, request)| !request.answered);
         open.map(|(id, _)| id.clone()).collect()
@@ -216,7 +225,8 @@ mod tests {
 
     use super::*;
 
-    /// Otherwise the writer would keep a cancelled request in memory while the server does not read.
+    /// The writer must learn of the cancellation. Otherwise it would keep a cancelled request in memory while the
+    /// server does not read.
     #[test]
     fn the_writer_learns_when_a_request_is_cancelled() {
         let mut requests = OpenRequests::default();

@@ -1,4 +1,4 @@
-//! Routes a server's questions to the clients they are for.
+//! Routes a server's questions to the clients that they are for.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use super::active_calls::{ActiveCalls, ServerMessage};
 use super::connected_clients::ConnectedClients;
 use super::server_requests::PendingQuestion;
 
-/// Routes the questions of one server.
 #[derive(Debug)]
 pub(crate) struct QuestionRouter {
     pub(crate) server: Arc<str>,
@@ -19,7 +18,7 @@ pub(crate) struct QuestionRouter {
 }
 
 impl QuestionRouter {
-    /// The client's answer, or `None` if the server cancelled the question.
+    /// Asks a client and returns its answer. Returns `None` if the server cancelled the question.
     pub(super) async fn ask(&self, question: PendingQuestion) -> Option<Result<Value, ErrorData>> {
         let cancelled = question.cancelled.clone();
         tokio::select! {
@@ -35,7 +34,8 @@ impl QuestionRouter {
             |reason: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, reason.to_owned(), None);
         let client = match self.active_calls.find(origin.as_ref()).await {
             Ok(client) => client,
-            // Servers also request roots outside of calls.
+            // Servers also request roots outside of calls. Such a request goes to the only client that can see the
+            // server.
             Err(reason) => {
                 let outside_of_calls = request.method == "roots/list" && origin.is_none();
                 let only = self.clients.only_client_of(&self.server).filter(|_| outside_of_calls);
@@ -44,9 +44,9 @@ impl QuestionRouter {
         };
         let (answer, answered) = oneshot::channel();
         let sent = client.messages.send(ServerMessage::Question(request, answer)).await;
-        sent.map_err(|_| error("the client is gone"))?;
-        let answer = answered.await.map_err(|_| error("the client is gone"))?;
-        // Until now, the question was in memory on the client's side.
+        sent.map_err(|_| error("the client has disconnected"))?;
+        let answer = answered.await.map_err(|_| error("the client has disconnected"))?;
+        // Until now the question was in memory on the client's side, so its memory is released only here.
         drop(charge);
         answer
     }

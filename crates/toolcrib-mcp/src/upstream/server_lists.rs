@@ -1,4 +1,4 @@
-//! The lists of a server (tools, prompts, resources, resource templates) as it sent them.
+//! The lists of a server, as it sent them: tools, prompts, resources and resource templates.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,24 +17,24 @@ use super::definitions::{Definitions, DefinitionsWriter};
 use super::entry_limits::{cut_description, withhold_reason};
 use super::message_budget::memory_of;
 use super::upstream_error::UpstreamError;
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 
-/// The lists of a server. Also the format of the state file.
+/// The lists of a server. This is also the format of the state file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ServerLists {
     pub(crate) tools: Definitions,
     pub(crate) prompts: Definitions,
     pub(crate) resources: Definitions,
     pub(crate) templates: Definitions,
-    /// What was left out of the lists, and why.
+    /// Notes about what was left out of the lists, and why.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
 }
 
-/// Maximum size of all lists of one server together, in bytes of memory. They are kept as text, and a thousand tools
-/// take a few megabytes. All lists but the tools also exist as parsed values, and are counted in both forms. While
-/// lists change, the old and the new ones exist at the same time, and tools are also in the catalog, so the actual cost
-/// is several times this maximum.
+/// Maximum size of all lists of one server together, in bytes of memory. The lists are kept as text, and a thousand
+/// tools take a few megabytes. All lists except the tools also exist as parsed values, and are counted in both forms.
+/// While lists change, the old and the new lists exist at the same time, and tools are also in the catalog, so the
+/// actual memory is several times this maximum.
 const LISTS_BYTES: usize = 16 << 20;
 
 /// The kinds of lists that a server has.
@@ -47,7 +47,7 @@ enum ListKind {
 }
 
 impl ListKind {
-    /// The key of the entries in the server's answer.
+    /// The key in the server's answer under which the entries are.
     fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -92,14 +92,15 @@ impl ServerLists {
     /// Fetches all lists of a server. `timeout` applies to each page.
     pub(crate) async fn fetch(
         connection: &ConnectionHandle,
-        limits: &Limits,
+        limits: &GatewayLimits,
         timeout: Duration,
     ) -> Result<Self, UpstreamError> {
         let capabilities = &connection.server_info.capabilities;
         let mut notes = Vec::new();
         let mut fetcher =
             ListFetcher { connection, limits, timeout, bytes_left: LISTS_BYTES, notes: &mut notes };
-        // A server that declares no capabilities may still have tools. The other lists are optional.
+        // A server that declares neither prompts nor resources may have tools even if it does not declare them. The
+        // other lists are optional.
         let tools = if capabilities.tools.is_some()
             || (capabilities.prompts.is_none() && capabilities.resources.is_none())
         {
@@ -119,19 +120,19 @@ impl ServerLists {
     }
 }
 
-/// Fetches the lists of one server.
 struct ListFetcher<'a> {
     connection: &'a ConnectionHandle,
-    limits: &'a Limits,
-    /// Timeout of one page.
+    limits: &'a GatewayLimits,
+    /// The timeout for fetching one page.
     timeout: Duration,
-    /// How many bytes the remaining lists may take.
+    /// How many bytes the lists that are not fetched yet may take.
     bytes_left: usize,
     notes: &'a mut Vec<String>,
 }
 
 impl ListFetcher<'_> {
-    /// Fetches a list that the server may answer with an error. In that case the list is empty, and a note says so.
+    /// Fetches a list that the server may answer with an error. In that case the list is empty, and a note reports the
+    /// error.
     async fn fetch_optional(&mut self, list: ListKind) -> Result<Definitions, UpstreamError> {
         match self.fetch_pages(list).await {
             Err(UpstreamError::Rejected(error)) => {
@@ -156,8 +157,8 @@ impl ListFetcher<'_> {
             if let Some(Value::Array(page)) = page.get_mut(list.key()).map(Value::take) {
                 truncated = self.add_page(list, page, &mut entries, &mut withheld);
             }
-            // According to the specification an empty string is a cursor too, but some servers send it with the last
-            // page.
+            // According to the specification an empty string is a valid cursor, but some servers send it with the last
+            // page, so it ends the list.
             cursor = next.filter(|next| !next.is_empty() && truncated.is_none());
             if cursor.is_none() {
                 break;
@@ -175,7 +176,7 @@ impl ListFetcher<'_> {
         Ok(entries.finish())
     }
 
-    /// Adds the entries of a page. Returns why the list is truncated, if it is.
+    /// Adds the entries of a page. If the list must be truncated, returns the reason.
     fn add_page(
         &mut self,
         list: ListKind,

@@ -1,11 +1,11 @@
 //! Limits the requests that a server sends to the gateway.
 //!
 //! A server may send pings, questions to a client (`elicitation/create`, `sampling/createMessage`, `roots/list`) and
-//! unknown methods as fast as its pipe allows. The SDK would start a task for each and queue the answers without limit,
-//! so [`super::answering_transport`] answers them instead, within these limits:
+//! unknown methods as fast as its pipe allows. The SDK would start a task for each request and queue the answers
+//! without limit, so [`super::answering_transport`] answers them instead, within these limits:
 //!
-//! - At most `server_requests` questions wait for a client. Further ones are answered with an error, and a server that
-//!   continues after many errors is disconnected.
+//! - At most `server_requests` questions wait for a client. Further questions are answered with an error, and a server
+//!   that continues after many errors is disconnected.
 //! - At most `server_requests` answers wait to be written to the server. When that many wait, the next request is not
 //!   read, nor anything after it on the same stream, so the server cannot send more than it reads. A server that reads
 //!   no answer for `server_stall` seconds is disconnected.
@@ -25,13 +25,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::active_calls::RawRequest;
 use super::message_budget::{MessageBudget, MessageCharge};
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 
 /// Maximum number of questions in a row that are rejected before a server is disconnected, as a multiple of the limit
 /// `server_requests`.
 const MAX_REJECTIONS: usize = 16;
 
-/// Maximum length of a request's id, in bytes. Requests with a longer one are dropped.
+/// Maximum length of a request's id, in bytes. Requests with a longer id are dropped.
 pub(super) const ID_BYTES: usize = 1_024;
 
 /// The error code of a rejected question. JSON-RPC reserves -32000 to -32099 for implementations.
@@ -44,22 +44,23 @@ pub(super) struct ServerRequests {
     stall: Duration,
     questions: Arc<Semaphore>,
     answers: Arc<Semaphore>,
-    /// Questions rejected since one was last accepted.
+    /// The number of questions that were rejected since the last one was accepted.
     rejected: AtomicUsize,
     /// Open questions by their ids, so that the server can cancel them.
     open: Mutex<HashMap<RequestId, CancellationToken>>,
-    /// Sends to [`super::answering_transport`]. Unbounded, since each message holds a permit of one of the semaphores.
+    /// Sends accepted requests to [`super::answering_transport`]. The channel is unbounded, because each message holds
+    /// a permit of one of the semaphores.
     accepted: mpsc::UnboundedSender<ServerRequest>,
 }
 
-/// The accepted requests, to be answered.
+/// Receives the accepted requests, which must be answered.
 pub(super) type AcceptedRequests = mpsc::UnboundedReceiver<ServerRequest>;
 
-/// Permission to queue one answer.
+/// A permit to queue one answer.
 #[derive(Debug)]
 pub(crate) struct AnswerPermit(OwnedSemaphorePermit);
 
-/// An accepted request. Holds its permit until the answer is written.
+/// An accepted request. It holds its permit until the answer is written.
 #[derive(Debug)]
 pub(super) struct ServerRequest {
     pub(super) id: RequestId,
@@ -70,9 +71,9 @@ pub(super) struct ServerRequest {
 /// How a request is answered.
 #[derive(Debug)]
 pub(super) enum RequestAction {
-    /// With this answer.
+    /// The request is answered with this result or error.
     Answer(Result<Value, ErrorData>),
-    /// By asking a client.
+    /// The request is answered by a client.
     AskClient(PendingQuestion),
 }
 
@@ -87,12 +88,12 @@ pub(super) struct PendingQuestion {
     pub(super) charge: MessageCharge,
 }
 
-/// A server exceeded its limits and must be disconnected. Contains the reason.
+/// The reason why a server must be disconnected, because it exceeded its limits.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitViolation(pub(super) String);
 
 impl LimitViolation {
-    /// The waiting requests exceed the memory budget.
+    /// The violation of a server whose waiting requests exceed the memory budget.
     pub(super) fn requests_too_large() -> Self {
         Self(
             "it does not read the answers to its requests, and the waiting requests are too large"
@@ -102,7 +103,7 @@ impl LimitViolation {
 }
 
 impl ServerRequests {
-    pub(super) fn new(limits: &Limits) -> (Self, AcceptedRequests) {
+    pub(super) fn new(limits: &GatewayLimits) -> (Self, AcceptedRequests) {
         let (accepted, accepts) = mpsc::unbounded_channel();
         let limit = limits.server_requests.min(Semaphore::MAX_PERMITS);
         let requests = Self {
@@ -121,12 +122,13 @@ impl ServerRequests {
         self.open.lock()
     }
 
-    /// A permit for the next answer, if one is free.
+    /// Returns a permit for the next answer, if one is free.
     pub(super) fn try_permit(&self) -> Option<AnswerPermit> {
         Arc::clone(&self.answers).try_acquire_owned().ok().map(AnswerPermit)
     }
 
-    /// Waits for a permit for the next answer. Until then the stream of the request must not be read.
+    /// Waits for a permit for the next answer. While this waits, the stream that the request arrived on must not be
+    /// read.
     pub(super) async fn permit(&self) -> Result<AnswerPermit, LimitViolation> {
         let acquired = Arc::clone(&self.answers).acquire_owned();
         match tokio::time::timeout(self.stall, acquired).await {
@@ -167,7 +169,7 @@ impl ServerRequests {
                 (answer(Err(error)), permit)
             }
         };
-        // Fails only after the connection has ended.
+        // Sending fails only after the connection has ended.
         let _ = self.accepted.send(ServerRequest { id, action, permit });
         Ok(())
     }
@@ -181,7 +183,7 @@ impl ServerRequests {
     ) -> Result<(PendingQuestion, OwnedSemaphorePermit), ErrorData> {
         let limit = self.limit;
         let permit = Arc::clone(&self.questions).try_acquire_owned().map_err(|_| {
-            let problem = format!("too many requests: {limit} wait for an answer already");
+            let problem = format!("too many requests: {limit} are already waiting for an answer");
             ErrorData::new(TOO_MANY, problem, None)
         })?;
         let charge = budget.charge(request.params.as_ref().unwrap_or(&Value::Null));
@@ -191,7 +193,7 @@ impl ServerRequests {
         let cancelled = CancellationToken::new();
         let mut open = self.open();
         if open.contains_key(id) {
-            let problem = "another request with this id is not answered yet";
+            let problem = "another request with this id is still open";
             return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None));
         }
         open.insert(id.clone(), cancelled.clone());
@@ -208,7 +210,7 @@ impl ServerRequests {
         )))
     }
 
-    /// Records that a question has its answer.
+    /// Records that a question was answered.
     pub(super) fn answered(&self, id: &RequestId) {
         self.open().remove(id);
     }

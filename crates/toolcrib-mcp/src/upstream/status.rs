@@ -18,15 +18,15 @@ const VERSION_CHARS: usize = 32;
 /// The phase that a server is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerPhase {
-    /// It is disabled in the config, or was stopped.
+    /// The server is disabled in the config, or was stopped.
     Off,
-    /// The gateway is connecting to it.
+    /// The gateway is connecting to the server.
     Connecting,
-    /// It is connected.
+    /// The server is connected.
     Up,
-    /// It is not connected.
+    /// The server is not connected.
     Down,
-    /// It requires a login.
+    /// The server requires a login.
     NeedsLogin,
 }
 
@@ -44,32 +44,32 @@ impl From<ServerPhase> for ServerState {
 /// Which of the two protocol eras a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolEra {
-    /// With a handshake: protocol version 2025-11-25 and earlier.
+    /// The era with a handshake: protocol version 2025-11-25 and earlier.
     Legacy,
-    /// Without a handshake: protocol version 2026-07-28 and later.
+    /// The era without a handshake: protocol version 2026-07-28 and later.
     Modern,
 }
 
 /// The status of a server.
 #[derive(Debug, Clone)]
 pub struct ServerStatus {
-    /// Its phase.
+    /// The server's phase.
     pub phase: ServerPhase,
-    /// Why it is not connected.
+    /// Why the server is not connected.
     pub reason: Option<String>,
-    /// What the operator can do about that.
+    /// What the operator can do if the server is not connected.
     pub hint: Option<String>,
     /// Whether the last attempt failed because a login is required.
     pub needs_login: bool,
-    /// The protocol era it uses, once that is known.
+    /// The protocol era that the server uses, once it is known.
     pub era: Option<ProtocolEra>,
-    /// The protocol version it uses.
+    /// The protocol version that the server uses.
     pub protocol_version: Option<String>,
-    /// The name and version that it reports.
+    /// The name and version that the server reports.
     pub reported_name: Option<String>,
-    /// How long it took to connect and list its tools.
+    /// How long the server took to connect and list its tools.
     pub startup_time: Option<Duration>,
-    /// What was left out of its lists.
+    /// Notes about what was left out of the server's lists.
     pub notes: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl ServerStatus {
         }
     }
 
-    /// Whether the first attempt to connect is in progress. Only then is the server worth waiting for.
+    /// Whether the first attempt to connect is in progress. Requests wait for a server only during its first attempt.
     pub(crate) fn is_first_attempt(&self) -> bool {
         self.phase == ServerPhase::Connecting && self.reason.is_none()
     }
@@ -125,10 +125,10 @@ impl ServerStatus {
     /// Why the server cannot be used now.
     pub(crate) fn unavailable_reason(&self) -> String {
         match (self.phase, &self.reason) {
-            (ServerPhase::Off, _) => "it is switched off".into(),
+            (ServerPhase::Off, _) => "it is disabled".into(),
             (ServerPhase::Connecting, None) => CONNECTING.into(),
             (ServerPhase::Connecting, Some(reason)) => {
-                format!("it is being connected to again: {reason}")
+                format!("it is reconnecting: {reason}")
             }
             (_, Some(reason)) => reason.clone(),
             (_, None) => "it is not connected".into(),

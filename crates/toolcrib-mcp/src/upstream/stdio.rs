@@ -1,8 +1,8 @@
 //! The stdio transport to a server: one message per line.
 //!
 //! An invalid line is skipped and counted. A line that is too long is an error for the request that it answers, and
-//! only for that one. Messages are read one by one: a request of the server waits for an answer permit, and nothing
-//! more is read until it has one, so a server cannot send faster than it reads.
+//! only for that request. Messages are read one by one. A request from the server waits for an answer permit, and
+//! nothing more is read until the request has one, so a server cannot send faster than it reads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,20 +28,20 @@ use crate::request_id::{id_in_head, request_id};
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// The response that the SDK sees in place of a result that the tap has taken out.
+/// The response that the SDK sees instead of a result that the tap has taken.
 pub(super) fn empty_response(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
 }
 
-/// The number of messages in these bytes that the SDK would see. For the fuzzer.
+/// The number of messages in these bytes that the SDK would see. This is used by the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     use futures::FutureExt as _;
 
-    let limits = crate::config::Limits { message_bytes: limit, ..Default::default() };
+    let limits = crate::config::GatewayLimits { message_bytes: limit, ..Default::default() };
     let (resource_updates, _) = tokio::sync::mpsc::channel(1);
     let secrets = super::secrets::Secrets::default();
-    // No request is answered: each returns its permit at once.
+    // Accepted requests are dropped without an answer, so that each returns its permit at once.
     let (tap, mut accepted) =
         Tap::new(Arc::default(), Arc::default(), secrets, &limits, resource_updates);
     let (input, output) = (tokio::io::empty(), tokio::io::sink());
@@ -58,7 +58,7 @@ pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     count
 }
 
-/// The two pipes of a server, as a transport for the SDK.
+/// The transport that connects the SDK to the two pipes of a server.
 pub(crate) struct StdioTransport<R, W> {
     input: R,
     output: Arc<Mutex<Option<W>>>,
@@ -67,7 +67,7 @@ pub(crate) struct StdioTransport<R, W> {
     chunk: Vec<u8>,
     /// The part of the chunk that is not processed yet.
     unread: Range<usize>,
-    /// Messages of the last line that are not processed yet: a single message, or those of a batch.
+    /// Messages of the last line that are not processed yet. A line contains a single message or a batch.
     messages: VecDeque<Value>,
     /// The next message for the SDK.
     ready: Option<ServerJsonRpcMessage>,
@@ -90,7 +90,7 @@ impl<R, W> StdioTransport<R, W> {
     }
 
     /// Processes the next message, and sets `ready` if the SDK should see it. Returns `None` if the chunk has no more
-    /// messages or the connection is over. Nothing is lost if this is dropped while it waits.
+    /// messages or the connection is over. No message is lost if this future is dropped while it waits.
     async fn next_message(&mut self) -> Option<()> {
         while self.messages.is_empty() {
             let mut rest = &self.chunk[self.unread.clone()];
@@ -125,7 +125,8 @@ impl<R, W> StdioTransport<R, W> {
         self.ready = match self.tap.inspect(message, None, permit) {
             Disposition::ForSdk(message) => match serde_json::from_value(message) {
                 Ok(message) => Some(message),
-                // An answer that cannot be parsed is still an answer: there will not be another.
+                // An answer that cannot be parsed becomes an error for its request, because there will not be another
+                // answer.
                 Err(error) if is_answer && id.is_some() => {
                     let error = ErrorData::internal_error(
                         format!("the server's answer is not a valid MCP message: {error}"),
@@ -144,11 +145,11 @@ impl<R, W> StdioTransport<R, W> {
         Some(())
     }
 
-    /// Skips a line. The request that it answers, if there is one, fails with `problem`.
+    /// Skips a line. If the line answers a request, that request fails with `problem`.
     fn skip_line(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
         let mut unanswered = self.tap.unanswered();
         let id = id.or_else(|| {
-            // A line without an id at its beginning can be matched to a request only if exactly one is open.
+            // A line without an id at its beginning can be matched to a request only if exactly one request is open.
             if unanswered.len() == 1 { unanswered.pop() } else { None }
         });
         self.tap.warn_skipped(self.limit, "the server wrote a line over the limit");
@@ -175,7 +176,7 @@ where
             .is_some_and(|cancelled| cancelled.try_recv() == Err(TryRecvError::Closed));
         let line = (!is_cancelled).then(|| to_line(&message));
         async move {
-            // `None` if the request has already been cancelled.
+            // The line is `None` if the request was already cancelled.
             let Some(line) = line.transpose()? else { return Ok(()) };
             let mut output = tokio::select! {
                 biased;
@@ -197,7 +198,7 @@ where
                 }
             }
             if !self.messages.is_empty() {
-                // The server exceeded its limits.
+                // A message is left because the server exceeded its limits, so the connection ends.
                 return None;
             }
             match self.input.read(&mut self.chunk).await {
@@ -211,8 +212,8 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        // Closing its stdin tells the server to exit. This does not wait for a write that is blocked because the server
-        // does not read.
+        // The server's stdin is closed, which tells the server to exit. This does not wait for a write that is blocked
+        // because the server does not read.
         if let Ok(mut output) = self.output.try_lock() {
             output.take();
         }
@@ -221,7 +222,8 @@ where
     }
 }
 
-/// The message as one line. JSON strings contain no line breaks, so any line breaks are between tokens.
+/// Serializes a message as one line. JSON strings contain no line breaks, so any line breaks are between tokens and can
+/// be replaced.
 fn to_line(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     let mut line = message_to_json(message)?;
     if line.contains(['\n', '\r']) {
@@ -231,7 +233,7 @@ fn to_line(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
     Ok(line)
 }
 
-/// Waits until a request is cancelled.
+/// Waits until a request is cancelled, or forever if there is nothing to cancel.
 async fn until_cancelled(cancelled: Option<oneshot::Receiver<()>>) {
     match cancelled {
         Some(cancelled) => drop(cancelled.await),

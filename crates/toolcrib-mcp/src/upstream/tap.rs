@@ -1,10 +1,10 @@
 //! Inspects every message from a server before the SDK does.
 //!
 //! The SDK's types drop fields that they do not know, which a gateway must not do. So the result of every request is
-//! taken here unparsed, and the SDK only learns that there was one. The messages are still in order here: progress
-//! reaches its call before the answer does, and any number of `list_changed` notifications cause one refresh. The
-//! server's requests never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that
-//! the SDK needs do. Messages that wait here are limited in number and charged to a [`MessageBudget`].
+//! taken here unparsed, and the SDK only learns that the request was answered. The messages are still in order here:
+//! progress reaches its call before the answer does, and any number of `list_changed` notifications cause one refresh.
+//! The server's requests never reach the SDK (see [`super::server_requests`]), and of its notifications only the two
+//! that the SDK needs are passed on. Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use tokio_util::task::TaskTracker;
 use super::active_calls::{ActiveCalls, RawRequest, ServerMessage};
 use super::entry_limits::URI_BYTES;
 use super::message_budget::{MessageBudget, MessageCharge, memory_of};
-use super::open_requests::{AnswerDestination, OpenRequests, Progress};
+use super::open_requests::{AnswerDestination, OpenRequests, ProgressMessage};
 use super::secrets::Secrets;
 use super::server_requests::{
     AcceptedRequests, AnswerPermit, ID_BYTES, LimitViolation, ServerRequests, is_request,
 };
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 use crate::log_limit::LogLimit;
 use crate::request_id::request_id;
 
@@ -41,7 +41,7 @@ pub(crate) struct Tap {
     active_calls: Arc<ActiveCalls>,
     /// Notified when the server's lists changed, or may have changed.
     lists_changed: Notify,
-    /// The number of invalid messages.
+    /// The number of invalid messages from the server.
     invalid_messages: AtomicU64,
     /// Limits the log lines about the server, over all of its connections.
     log: Arc<LogLimit>,
@@ -56,37 +56,37 @@ pub(crate) struct Tap {
     requests: ServerRequests,
     /// The memory budget for all messages from the server that wait to be delivered.
     budget: MessageBudget,
-    /// Receives the URIs of updated resources.
+    /// Sends the URIs of updated resources.
     resource_updates: mpsc::Sender<String>,
-    /// The secrets to mask in close reasons.
+    /// The secrets that are masked in close reasons.
     secrets: Secrets,
-    /// When the last message arrived.
+    /// When the last message from the server arrived.
     last_message_at: Mutex<Instant>,
 }
 
 /// What the transport does with an inspected message.
 #[derive(Debug)]
 pub(crate) enum Disposition {
-    /// Passes it to the SDK.
+    /// The transport passes the message to the SDK.
     ForSdk(Value),
-    /// Tells the SDK that this request was answered. The result was taken out.
+    /// The transport tells the SDK that this request was answered. The result was taken out.
     Answered(RequestId),
-    /// Nothing: it was handled here.
+    /// The transport does nothing more, because the message was handled here.
     Consumed,
 }
 
-/// The server exceeded its limits and was disconnected. No further message is inspected.
+/// The error that the server exceeded its limits and was disconnected. No further message is inspected.
 #[derive(Debug)]
 pub(crate) struct LimitsExceeded;
 
 impl Tap {
     /// Creates the tap of one connection. Also returns the receiver of the server's requests, which the caller must
-    /// answer. The URIs of updated resources go to `resource_updates`.
+    /// answer. The URIs of updated resources are sent to `resource_updates`.
     pub(super) fn new(
         active_calls: Arc<ActiveCalls>,
         log: Arc<LogLimit>,
         secrets: Secrets,
-        limits: &Limits,
+        limits: &GatewayLimits,
         resource_updates: mpsc::Sender<String>,
     ) -> (Arc<Self>, AcceptedRequests) {
         let (requests, accepted) = ServerRequests::new(limits);
@@ -113,8 +113,8 @@ impl Tap {
         self.open_requests.lock()
     }
 
-    /// Registers a request that is about to be sent. `sdk_needs_result` says for which methods the SDK needs the
-    /// result. The receiver resolves when the request is cancelled.
+    /// Registers a request that is about to be sent. `sdk_needs_result` returns whether the SDK needs the results of a
+    /// method. The returned receiver resolves when the request is cancelled.
     pub(crate) fn register_request(
         &self,
         message: &ClientJsonRpcMessage,
@@ -142,18 +142,19 @@ impl Tap {
         }
     }
 
-    /// Records the id of an event on the stream of a request. A stream that resumes from it belongs to that request.
+    /// Records the id of an event on the stream of a request. A stream that resumes from this event belongs to the same
+    /// request.
     pub(super) fn record_event_id(&self, origin: &RequestId, event: &str) {
         self.open_requests().record_event_id(origin, event);
     }
 
-    /// The request whose stream is resumed from an event.
+    /// The request to which a stream belongs that is resumed from this event.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         self.open_requests().find_by_event(event)
     }
 
-    /// The receiver of a request's progress.
-    pub(crate) fn take_progress(&self, id: &RequestId) -> Option<mpsc::Receiver<Progress>> {
+    /// Takes the receiver of a request's progress.
+    pub(crate) fn take_progress(&self, id: &RequestId) -> Option<mpsc::Receiver<ProgressMessage>> {
         self.open_requests().take_progress(id)
     }
 
@@ -167,7 +168,7 @@ impl Tap {
         self.open_requests().remove(id);
     }
 
-    /// The requests without an answer.
+    /// The requests that have no answer yet.
     pub(crate) fn unanswered(&self) -> Vec<RequestId> {
         self.open_requests().unanswered()
     }
@@ -195,7 +196,7 @@ impl Tap {
     }
 
     /// Inspects a message from the server. `origin` is the call that the message belongs to, if the transport reports
-    /// it; `permit` is what [`Self::admit`] returned for the message.
+    /// it. `permit` is what [`Self::admit`] returned for the message.
     pub(crate) fn inspect(
         &self,
         mut message: Value,
@@ -219,7 +220,7 @@ impl Tap {
             return self.handle_notification(&method, message, origin);
         }
         let Some(id) = fields.get("id").and_then(request_id) else {
-            // An error without an id can only be the answer to a handshake.
+            // An error without an id may be the answer to a request of the SDK itself, such as a handshake.
             if fields.contains_key("error") && self.open_requests().has_sdk_request() {
                 return Disposition::ForSdk(message);
             }
@@ -227,7 +228,7 @@ impl Tap {
             return Disposition::Consumed;
         };
         match self.open_requests().record_answer(&id, fields) {
-            // During a handshake the SDK would treat any unexpected answer as a rejection.
+            // An unexpected answer is not passed on, because during a handshake the SDK would treat it as a rejection.
             AnswerDestination::Unexpected => {
                 self.count_invalid();
                 Disposition::Consumed
@@ -261,7 +262,8 @@ impl Tap {
             "notifications/tools/list_changed"
             | "notifications/prompts/list_changed"
             | "notifications/resources/list_changed" => self.mark_lists_changed(),
-            // The call must be looked up now, because the next message may be the answer that ends it.
+            // The call that the message belongs to must be looked up now, because the next message may be the answer
+            // that ends the call.
             "notifications/message" => self.forward_log(params, origin),
             "notifications/resources/updated" => {
                 let uri = params.get("uri").and_then(Value::as_str);
@@ -288,7 +290,7 @@ impl Tap {
                 message["params"] = params;
                 return Disposition::ForSdk(message);
             }
-            // No other notification is used.
+            // All other notifications are ignored.
             _ => {}
         }
         Disposition::Consumed
@@ -296,7 +298,7 @@ impl Tap {
 
     fn forward_progress(&self, params: Value) {
         let token = params.get("progressToken").and_then(request_id).map(ProgressToken);
-        // If the queue is full, the progress is dropped: it is optional, and the client is too slow.
+        // If the queue is full, the client is too slow, and the progress is dropped, because it is optional.
         if let Some(token) = token
             && let Some(queue) = self.open_requests().progress_queue(&token)
             && let Some(charge) = self.budget.charge(&params)
@@ -306,7 +308,7 @@ impl Tap {
     }
 
     fn forward_log(&self, params: Value, origin: Option<&RequestId>) {
-        // If the queue is full, the line is dropped: it is optional, and the client is too slow.
+        // If the queue is full, the client is too slow, and the log line is dropped, because it is optional.
         if let Ok(client) = self.active_calls.try_find(origin)
             && let Some(charge) = self.budget.charge(&params)
             && let Ok(line) = serde_json::from_value(params)
@@ -315,12 +317,12 @@ impl Tap {
         }
     }
 
-    /// Charges the memory of a message to the budget, if that much is left.
+    /// Charges the memory of a message to the budget. Returns `None` if not enough is left.
     pub(super) fn charge(&self, message: &Value) -> Option<MessageCharge> {
         self.budget.charge(message)
     }
 
-    /// Records that a question has its answer.
+    /// Records that a question was answered.
     pub(super) fn question_answered(&self, id: &RequestId) {
         self.requests.answered(id);
     }
@@ -330,7 +332,7 @@ impl Tap {
         self.lists_changed.notify_one();
     }
 
-    /// Waits until the lists changed since the last call.
+    /// Waits until the lists have changed since the last call of this method.
     pub(crate) async fn lists_changed(&self) {
         self.lists_changed.notified().await;
     }
@@ -351,7 +353,7 @@ impl Tap {
         }
     }
 
-    /// Marks the connection as closed. The first reason counts.
+    /// Marks the connection as closed. If this is called several times, the first reason is kept.
     pub(crate) fn close(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             let reason = self.mask(&reason);
@@ -376,12 +378,12 @@ impl Tap {
         self.closed.cancelled().await;
     }
 
-    /// The text with the server's secrets masked.
+    /// Masks the server's secrets in a text.
     pub(super) fn mask(&self, text: &str) -> String {
         self.secrets.mask(text)
     }
 
-    /// The time since the last message.
+    /// The time since the last message from the server.
     pub(super) fn silent_for(&self) -> Duration {
         self.last_message_at.lock().elapsed()
     }

@@ -1,8 +1,8 @@
 //! Limits how often the lists of one server are written to the state folder.
 //!
-//! They are written before clients see them, unless writes come too fast. After each write there is a pause in
-//! proportion to its size; changes during the pause are written after it, or when the gateway stops. A server whose
-//! large lists change all the time would otherwise cause megabytes of writes each second.
+//! The lists are written before clients see them, unless they change too fast. After each write there is a pause in
+//! proportion to its size. Changes during the pause are written after it, or when the gateway stops. Otherwise a server
+//! whose large lists change all the time would cause megabytes of writes each second.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,17 +14,17 @@ const BYTES_PER_SECOND: usize = 256 << 10;
 
 /// Decides whether and when the lists are written.
 #[derive(Debug, Default)]
-pub(crate) struct WriteThrottle(Mutex<State>);
+pub(crate) struct WriteThrottle(Mutex<WriteState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WriteState {
     unsaved: bool,
-    /// When the pause after the last write ends; `None` before the first.
+    /// When the pause after the last write ends, or `None` before the first write.
     next: Option<Instant>,
 }
 
 impl WriteThrottle {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WriteState> {
         self.0.lock()
     }
 
@@ -33,7 +33,7 @@ impl WriteThrottle {
         self.lock().unsaved = true;
     }
 
-    /// When the next write is due; `None` if there is nothing to write.
+    /// When the next write is due, or `None` if there is nothing to write.
     pub(crate) fn next_write(&self) -> Option<Instant> {
         let state = self.lock();
         state.unsaved.then(|| state.next.unwrap_or_else(Instant::now))

@@ -18,37 +18,37 @@ use std::path::{Path, PathBuf};
 use toolcrib_core::{Preset, SettingsReader};
 use toolcrib_mcp::config::import::{ImportSource, ImportedConfig, read};
 use toolcrib_mcp::config::{OAuth, Server, Transport};
-use toolcrib_mcp::{Config, Secret};
+use toolcrib_mcp::{GatewayConfig, Secret};
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 /// The sections of a complete config file that the engine ignores.
 const OTHERS: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
 
-/// A complete file, as the binary reads it.
-fn read_file(text: &str) -> Result<(Config, HttpSettings), ConfigError> {
+/// Parses a complete config file, as the binary does.
+fn read_file(text: &str) -> Result<(GatewayConfig, HttpSettings), ConfigError> {
     read_file_over(None, text)
 }
 
-/// The same, with the engine's settings based on this preset.
+/// Like [`read_file`], but with the engine's settings based on this preset.
 fn read_file_over(
     preset: Option<Preset>,
     text: &str,
-) -> Result<(Config, HttpSettings), ConfigError> {
+) -> Result<(GatewayConfig, HttpSettings), ConfigError> {
     let file = ConfigFile::parse(text)?;
     let http = HttpSettings::read(&file)?;
     let settings = SettingsReader::new().over(preset).ignoring(&OTHERS).read(text);
     let settings = settings.map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
-    Ok((Config::read(&file, settings)?, http))
+    Ok((GatewayConfig::read(&file, settings)?, http))
 }
 
-/// A sample, relative to `tests/samples`.
+/// Returns the path and the text of a sample. `name` is a path relative to `tests/samples`.
 fn sample(name: &str) -> (PathBuf, String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples").join(name);
     let text = std::fs::read_to_string(&path).unwrap();
     (path, text)
 }
 
-/// The path of every sample.
+/// The path of every sample, relative to `tests/samples`.
 const SAMPLES: [&str; 12] = [
     "home/.claude.json",
     "project/.mcp.json",
@@ -64,7 +64,7 @@ const SAMPLES: [&str; 12] = [
     "home/.codeium/windsurf/mcp_config.json",
 ];
 
-/// Imports a sample with detection of its client. The working folder is `PROJECT`, as in Claude Code's sample.
+/// Imports a sample and detects its client. The working folder is `PROJECT`, as in Claude Code's sample.
 fn imported_sample(name: &str) -> ImportedConfig {
     let (file, text) = sample(name);
     read(&text, &ImportSource { file: &file, folder: Path::new("PROJECT") }).unwrap().unwrap()

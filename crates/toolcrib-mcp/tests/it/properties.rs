@@ -1,10 +1,10 @@
-//! Any text results in a config, or in an error with a hint.
+//! Property tests: any text results in a config, or in an error with a hint.
 
 use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use toolcrib_mcp::Config;
+use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::import::{ImportSource, read, read_as};
 use toolcrib_mcp::config::{ClientKind, masked, server_toml};
 use toolcrib_server::expand::{Reference, expand_secret};
@@ -12,7 +12,7 @@ use toolcrib_server::expand::{Reference, expand_secret};
 use crate::{SAMPLES, sample};
 
 fn check_text(text: &str) {
-    match Config::from_toml(text) {
+    match GatewayConfig::from_toml(text) {
         Ok(_) => {}
         Err(error) => assert!(!error.problem.is_empty() && !error.hint.is_empty()),
     }
@@ -24,7 +24,10 @@ fn check_text(text: &str) {
             for (name, server) in imported.servers {
                 // An imported server can be written, parsed again, masked and expanded.
                 let text = server_toml(&name, &server);
-                assert!(Config::from_toml(&text).unwrap().servers[&name] == server, "{text}");
+                assert!(
+                    GatewayConfig::from_toml(&text).unwrap().servers[&name] == server,
+                    "{text}"
+                );
                 let _ = server_toml(&name, &masked(&server));
                 let _ = server.expanded(&name, &|_: Reference<'_>| Some("x".into()));
             }
@@ -41,7 +44,7 @@ proptest! {
         check_text(&text);
     }
 
-    /// Meaningful fragments in any order.
+    /// Parses fragments of config files, concatenated in any order.
     #[test]
     fn any_fragments_are_handled(pieces in prop::collection::vec(select(&[
         "{", "}", "[", "]", "\"", ":", ",", "=", "\n", "$", "${", ":-", "mcpServers", "servers", "mcp",
@@ -51,7 +54,7 @@ proptest! {
         check_text(&pieces.concat());
     }
 
-    /// A sample with a part removed or replaced.
+    /// Parses a sample of which a part was removed or replaced.
     #[test]
     fn any_damaged_sample_is_handled(name in select(&SAMPLES[..]), from in any::<prop::sample::Index>(), len in 0..40_usize, put in "[\\PC\n]{0,6}") {
         let (_, text) = sample(name);

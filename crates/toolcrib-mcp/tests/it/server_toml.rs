@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;
 use toolcrib_mcp::config::{OAuth, Server, Transport, server_toml};
-use toolcrib_mcp::{Config, Secret};
+use toolcrib_mcp::{GatewayConfig, Secret};
 
 use crate::{SAMPLES, imported_sample};
 
 #[track_caller]
 fn check_round_trip(name: &str, server: &Server) {
     let text = server_toml(name, server);
-    let parsed = Config::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let parsed = GatewayConfig::from_toml(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert!(parsed.servers.len() == 1 && parsed.servers[name] == *server, "{text}");
 }
 
@@ -26,12 +26,12 @@ fn every_sample_survives_a_round_trip() {
 #[test]
 fn only_values_that_differ_from_defaults_are_written() {
     let text = "[servers.\"a b\"]\ncommand = \"x\"\nargs = [\"a\\\"\\\\\\n\\u0001\"]\n";
-    let server = &Config::from_toml(text).unwrap().servers["a b"];
+    let server = &GatewayConfig::from_toml(text).unwrap().servers["a b"];
     assert_eq!(server_toml("a b", server), text);
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // Without NUL, which cannot be passed to a program.
+    // NUL is removed, because a program's arguments cannot contain it.
     any::<String>().prop_map(|text| text.replace('\0', ""))
 }
 
@@ -97,7 +97,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn any_server_survives_a_round_trip(name in "[^\\p{Cc}]{0,20}[a-z]", server in server()) {
-        // A name that cleaning would change is rejected.
+        // Skips names that cleaning would change, because the config rejects them.
         prop_assume!(toolcrib_text::clean::one_line(&name) == name);
         check_round_trip(&name, &server);
     }

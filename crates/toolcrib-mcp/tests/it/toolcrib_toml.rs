@@ -1,8 +1,8 @@
-//! Parsing `toolcrib.toml`: every key, and errors.
+//! Tests of parsing `toolcrib.toml`: every key, and the errors.
 
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
-use toolcrib_mcp::Config;
-use toolcrib_mcp::config::{GatewaySettings, Limits, OAuth, Profile, Server};
+use toolcrib_mcp::GatewayConfig;
+use toolcrib_mcp::config::{GatewayLimits, GatewaySettings, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
 
@@ -100,7 +100,7 @@ fn every_key_is_read() {
         allow: texts(&["files/*"]),
         deny: texts(&["*write*"]),
     };
-    let expected = Config {
+    let expected = GatewayConfig {
         settings,
         servers: [
             ("files".to_owned(), files),
@@ -116,7 +116,7 @@ fn every_key_is_read() {
             first_list_wait: 3.0,
             clean_results: true,
             profile: Some("work".into()),
-            limits: Limits { pages: 3, ..Limits::default() },
+            limits: GatewayLimits { pages: 3, ..GatewayLimits::default() },
         },
     };
     let http = HttpSettings {
@@ -136,15 +136,15 @@ fn every_key_is_read() {
     let read = read_file(ALL).unwrap();
     assert!(read.0 == expected);
     assert_eq!(read.1, http);
-    // The engine parses the same text and ignores these tables.
+    // The engine parses the same text and ignores the tables in `OTHERS`.
     assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(ALL).unwrap(), expected.settings);
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
     assert_eq!(read_file_over(Some(Preset::Everruns), ALL).unwrap().0.settings, over);
-    assert_eq!(Config::from_toml("").unwrap(), Config::default());
+    assert_eq!(GatewayConfig::from_toml("").unwrap(), GatewayConfig::default());
 }
 
-/// Mistakes and their errors.
+/// Config files that contain a mistake, each with the expected error.
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
@@ -257,20 +257,20 @@ fn an_error_has_its_position_and_a_hint() {
         assert!(!error.hint.is_empty());
     }
     let long = format!("[servers.{}]\ncommand = 'x'", "a".repeat(129));
-    assert!(Config::from_toml(&long).is_err());
+    assert!(GatewayConfig::from_toml(&long).is_err());
     let longest = format!("[servers.{}]\ncommand = 'x'", "a".repeat(128));
-    assert!(Config::from_toml(&longest).is_ok());
+    assert!(GatewayConfig::from_toml(&longest).is_ok());
     assert_eq!(
-        Config::from_toml(&" ".repeat((4 << 20) + 1)).unwrap_err().problem,
+        GatewayConfig::from_toml(&" ".repeat((4 << 20) + 1)).unwrap_err().problem,
         "the file is larger than 4 MiB"
     );
 }
 
-/// A URL that contains a variable is complete only after expansion.
+/// A URL that contains a variable can be validated only after expansion.
 #[test]
 fn a_url_may_contain_a_variable() {
     let text = "[servers.a]\nurl = '${BASE}/mcp'";
-    let config = Config::from_toml(text).unwrap();
+    let config = GatewayConfig::from_toml(text).unwrap();
     let server = &config.servers["a"];
     let expanded = server.expanded("a", &|_| Some("https://example.com".into())).unwrap();
     assert!(expanded == http_server("https://example.com/mcp", &[], OAuth::default()));

@@ -1,4 +1,4 @@
-//! Which caller is identified by which keys.
+//! Tests of how a request's keys identify its caller.
 
 use super::*;
 use crate::toolcrib_headers::{KEY, TOOLS};
@@ -21,7 +21,7 @@ fn callers(shared_key: Option<&str>) -> Callers {
     };
     let other =
         config::CallerConfig { name: "other".into(), key: Secret::from("tc-other"), ..ci.clone() };
-    let config = Config { callers: vec![ci, other], ..Config::default() };
+    let config = ProxyConfig { callers: vec![ci, other], ..ProxyConfig::default() };
     Callers::new(&config, shared_key.map(Secret::from), Arc::default(), None).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn a_key_limits_the_scope_and_a_header_limits_it_further() {
     assert_eq!(narrowed.substitute_keys.clone().unwrap().openai, Some(Secret::from("sk-real")));
     assert_eq!(narrowed.id, ci.id);
     assert_ne!(narrowed.record_owner_id(), ci.record_owner_id());
-    // One allowed name makes a tool visible, and one hidden name hides it.
+    // A tool with several names is visible if one of them is allowed and none is hidden.
     assert!(ci.scope.sees_tool(&["create_issue", "github__create_issue"]));
     assert!(!ci.scope.sees_tool(&["github__create_issue", "delete_issue"]));
 }

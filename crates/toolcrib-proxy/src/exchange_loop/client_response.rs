@@ -20,7 +20,7 @@ use crate::headers;
 use crate::request_log::upstream_unreachable;
 use crate::revocation::REVOKED_MESSAGE;
 use crate::revoked_stream::end_when_revoked;
-use crate::upstream_request::{UpstreamError, can_append_event};
+use crate::upstream_request::{UpstreamFailure, can_append_event};
 
 impl ExchangeLoop {
     /// Returns the response once its head is known.
@@ -96,7 +96,7 @@ impl ExchangeLoop {
 
     /// Returns the next frame of a stream. The request is reported before the last bytes are returned, because a client
     /// may disconnect as soon as it has them.
-    pub(super) async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, UpstreamError>> {
+    pub(super) async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, UpstreamFailure>> {
         while !self.is_finished && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
                 LoopOutput::Bytes(bytes) => {
@@ -116,7 +116,7 @@ impl ExchangeLoop {
                     if let Some(recorder) = &mut self.recorder {
                         Box::pin(recorder.end(&self.log.proxy)).await;
                     }
-                    // Nothing that the upstream may still send is needed.
+                    // The upstream may still be sending, but nothing more is needed, so its connection is dropped.
                     (self.is_finished, self.upstream_state) = (true, UpstreamState::Idle);
                     let last = self.last_frame(done);
                     self.ready.extend(last);
@@ -126,7 +126,10 @@ impl ExchangeLoop {
         self.ready.pop_front()
     }
 
-    fn last_frame(&mut self, done: ExchangeOutcome) -> Option<Result<Frame<Bytes>, UpstreamError>> {
+    fn last_frame(
+        &mut self,
+        done: ExchangeOutcome,
+    ) -> Option<Result<Frame<Bytes>, UpstreamFailure>> {
         if done.ending != Ending::Complete {
             self.log.proxy.metrics.failure();
         }
@@ -135,7 +138,7 @@ impl ExchangeLoop {
         }
         match done.ending {
             Ending::LimitExceeded(exceeded) => {
-                // The client has already received an error event of its API.
+                // The client has already received an error event in the format of its API.
                 tracing::warn!(host = %self.log.host, %exceeded, "the upstream's response exceeded a limit and was cut off");
                 None
             }
@@ -196,13 +199,13 @@ impl ExchangeLoop {
     }
 
     /// Takes the reason why the request to the upstream failed.
-    fn take_upstream_error(&mut self, ending: Ending) -> UpstreamError {
+    fn take_upstream_error(&mut self, ending: Ending) -> UpstreamFailure {
         match ending {
-            Ending::LimitExceeded(exceeded) => UpstreamError::new(exceeded.to_string()),
+            Ending::LimitExceeded(exceeded) => UpstreamFailure::new(exceeded.to_string()),
             _ => self
                 .upstream_error
                 .take()
-                .unwrap_or_else(|| UpstreamError::new("the connection was closed")),
+                .unwrap_or_else(|| UpstreamFailure::new("the connection was closed")),
         }
     }
 }

@@ -28,7 +28,7 @@ impl<'de> Deserialize<'de> for ChatMessages {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ChatMessages, A::Error> {
                 let mut ids = Vec::new();
-                while let Some(message) = list.next_element::<ChatMessage>()? {
+                while let Some(message) = list.next_element::<AudioReferences>()? {
                     ids.extend(message.0);
                 }
                 Ok(ChatMessages(ids))
@@ -39,19 +39,19 @@ impl<'de> Deserialize<'de> for ChatMessages {
 }
 
 /// The ids of the stored audio to which one message refers.
-struct ChatMessage(Vec<String>);
+struct AudioReferences(Vec<String>);
 
-impl<'de> Deserialize<'de> for ChatMessage {
+impl<'de> Deserialize<'de> for AudioReferences {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct FieldsVisitor;
         impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = ChatMessage;
+            type Value = AudioReferences;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a message")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ChatMessage, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AudioReferences, A::Error> {
                 let mut ids = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if fold_key(&name) == "audio" {
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for ChatMessage {
                         map.next_value::<IgnoredAny>()?;
                     }
                 }
-                Ok(ChatMessage(ids))
+                Ok(AudioReferences(ids))
             }
         }
         from.deserialize_any(FieldsVisitor)

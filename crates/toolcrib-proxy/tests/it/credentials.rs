@@ -1,17 +1,17 @@
-//! A client's credential is sent to its upstream and nowhere else.
+//! Tests that a client's credential is sent to its upstream and nowhere else.
 
 use std::cell::RefCell;
 use std::io;
 
 use axum::http::HeaderMap;
 use serde_json::json;
-use toolcrib_proxy::{Config, Secret};
+use toolcrib_proxy::{ProxyConfig, Secret};
 use toolcrib_testkit::provider::{BodyPart, CannedResponse, Options, Provider, ReceivedRequest};
 
 use crate::client_requests::{ClientCase, GOAL, cases, tools};
 use crate::setup::{ReceivedResponse, TestSetup, config, get};
 
-/// Headers with a credential in each of them.
+/// Request headers, each with a different credential.
 const CLIENTS: [(&str, &str); 5] = [
     ("authorization", "Bearer canary-bearer"),
     ("x-api-key", "canary-anthropic"),
@@ -22,7 +22,7 @@ const CLIENTS: [(&str, &str); 5] = [
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// All of these credentials, and the one in the query.
+/// The credentials in [`CLIENTS`], and the one that `ask` puts into the query.
 const CANARIES: [&str; 6] = [
     "canary-bearer",
     "canary-anthropic",
@@ -36,7 +36,7 @@ fn clients() -> HeaderMap {
     CLIENTS.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
 }
 
-/// Sends a request with a credential in every place, and additional headers.
+/// Sends a request with all of [`CANARIES`] and with additional headers.
 async fn ask(
     setup: &TestSetup,
     case: ClientCase,
@@ -65,7 +65,8 @@ fn received_words<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a s
     words.iter().copied().filter(|word| head.contains(word)).collect()
 }
 
-/// A proxy with a route of each kind.
+/// A proxy with three kinds of routes: one that sends no credential, one with a key of its own, and one that forwards
+/// the client's credential.
 async fn routed() -> TestSetup {
     let provider = Provider::start(Options::default()).unwrap();
     let url = &provider.url;
@@ -78,7 +79,7 @@ async fn routed() -> TestSetup {
         {"name": "ci", "key": "virtual-ci", "upstream_keys": {"openai": "real-key", "anthropic": "real-key", "gemini": "real-key"}},
         {"name": "guest", "key": "virtual-guest"}
     ]);
-    let config = Config {
+    let config = ProxyConfig {
         routes: serde_json::from_value(routes).unwrap(),
         callers: serde_json::from_value(callers).unwrap(),
         ..config(&provider)
@@ -132,11 +133,11 @@ async fn a_toolcrib_key_is_never_forwarded() {
         let rows: [(Headers<'_>, Option<String>, bool); 4] = [
             // The key is sent in addition to the provider's credential, which is forwarded.
             (&[("x-toolcrib-key", "virtual-ci")], None, true),
-            // The key is sent in place of the provider's credential: the configured credential is sent to the provider,
-            // or none.
+            // The key is sent in place of the provider's credential. The proxy sends the caller's configured credential
+            // instead, or none if the caller has none.
             (&[(name, &ci)], Some(format!("{before}real-key")), false),
             (&[(name, &guest)], None, false),
-            // The key is sent in both places.
+            // The key is sent both in `x-toolcrib-key` and in place of the provider's credential.
             (
                 &[("x-toolcrib-key", "virtual-ci"), (name, &ci)],
                 Some(format!("{before}real-key")),
@@ -201,7 +202,7 @@ async fn a_proxy_with_a_key_rejects_every_request_without_it() {
 }
 
 thread_local! {
-    /// The log of this thread, which is the complete log of a test's proxy.
+    /// The log of this thread. A test's proxy runs on the test's own thread, so this is the proxy's complete log.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -222,7 +223,7 @@ impl io::Write for LogWriter {
 fn capture_log() {
     let level = tracing::Level::TRACE;
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(|| LogWriter);
-    // Another test may already have set the subscriber.
+    // This fails if another test has already set the subscriber, which does no harm.
     let _ = tracing::subscriber::set_global_default(subscriber.finish());
 }
 

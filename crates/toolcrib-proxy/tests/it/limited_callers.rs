@@ -1,12 +1,12 @@
-//! What a limited caller cannot do: keep a stream after its key is revoked, send a request that the provider reads
-//! differently from the proxy, or use objects that the provider stores for others.
+//! Tests of what a limited caller cannot do: keep a stream after its key is revoked, send a request that the provider
+//! reads differently from the proxy, or use objects that the provider stores for other callers.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcrib_core::Settings;
 use toolcrib_dialect::Api;
-use toolcrib_proxy::{Config, Proxy, Secret};
+use toolcrib_proxy::{Proxy, ProxyConfig, Secret};
 use toolcrib_server::access::{Access, AccessControl};
 use toolcrib_testkit::provider::{CannedResponse, Options, Provider, StreamFault};
 
@@ -16,7 +16,7 @@ use crate::setup::{ReceivedResponse, TestSetup, begin, config, get, rest, serve,
 const ANN: &[(&str, &str)] = &[("authorization", "Bearer virtual-ann")];
 const BOB: &[(&str, &str)] = &[("authorization", "Bearer virtual-bob")];
 
-fn with_callers(provider: &Provider) -> Config {
+fn with_callers(provider: &Provider) -> ProxyConfig {
     let keys = json!({"openai": "real-key", "anthropic": "real-key", "gemini": "real-key"});
     let callers = json!([
         {"name": "ann", "key": "virtual-ann", "upstream_keys": keys},
@@ -24,7 +24,7 @@ fn with_callers(provider: &Provider) -> Config {
         {"name": "cloud", "key": "virtual-cloud", "upstream_keys": keys, "paths": ["/v1/projects/p1/*"]},
         {"name": "scoped", "key": "virtual-scoped", "upstream_keys": keys, "tools": ["crm__*"]}
     ]);
-    Config { callers: serde_json::from_value(callers).unwrap(), ..config(provider) }
+    ProxyConfig { callers: serde_json::from_value(callers).unwrap(), ..config(provider) }
 }
 
 async fn stage(access: &AccessControl, options: Options) -> TestSetup {
@@ -62,7 +62,8 @@ fn chat() -> String {
 #[tokio::test]
 async fn streams_end_when_the_listeners_token_is_revoked() {
     for case in streams() {
-        // With many tools, the proxy writes the stream itself.
+        // With few tools the proxy forwards the stream unchanged, and with many it writes the stream itself. Both kinds
+        // of streams must end.
         let counts: &[usize] = if case.api == Api::Chat { &[3, 60] } else { &[3] };
         for count in counts {
             let access = AccessControl::from(Some(Secret::from("old-token")));
@@ -93,7 +94,7 @@ async fn a_revoked_token_is_not_forwarded_as_a_credential() {
         assert_eq!(send(&setup, target, &[("x-api-key", key)], &chat()).await.status, 401, "{key}");
     }
     assert_eq!(setup.provider.requests().len(), 0);
-    // A token that is valid again is accepted, even as the key of a caller.
+    // A token that is valid again is accepted, and so is a revoked token that is also the key of a caller.
     access.replace(Access::Bearer(Secret::from("virtual-ann")));
     access.replace(Access::Bearer(Secret::from("old-token")));
     let own = [("x-toolcrib-key", "old-token"), ("authorization", "Bearer sk-own")];
@@ -210,7 +211,7 @@ async fn only_allowed_headers_of_a_limited_caller_are_forwarded() {
             assert_eq!(sent.header(name), None, "{target} {name}");
         }
     }
-    // A client that sends its own credential also chooses its organisation and project.
+    // A client that sends its own credential may also choose the organisation and project of its account.
     setup.provider.clear();
     let own = [
         ("authorization", "Bearer sk-own"),

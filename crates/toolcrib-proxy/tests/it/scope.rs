@@ -1,7 +1,7 @@
 //! Tools outside a caller's scope do not exist for it, and neither do the records of other callers' conversations.
 
 use serde_json::{Value, json};
-use toolcrib_proxy::Config;
+use toolcrib_proxy::ProxyConfig;
 use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 
 use crate::client_requests::{ClientCase, GOAL, Tool, cases, tools};
@@ -25,7 +25,8 @@ async fn setup_with_scope(options: Options) -> TestSetup {
         {"name": "ci", "key": "virtual-ci", "hidden": ["vault__*"]},
         {"name": "crm", "key": "virtual-crm", "tools": ["crm__*", "office*"]}
     ]);
-    let config = Config { callers: serde_json::from_value(callers).unwrap(), ..config(&provider) };
+    let config =
+        ProxyConfig { callers: serde_json::from_value(callers).unwrap(), ..config(&provider) };
     TestSetup::start(provider, config, None).await
 }
 
@@ -103,7 +104,8 @@ async fn a_body_that_cannot_be_read_is_rejected_for_a_limited_caller() {
     assert_eq!(setup.provider.requests().len(), 0);
 }
 
-/// Runs one turn with a hidden round, or the request that follows it.
+/// Runs one turn with a hidden round and returns the resulting history. If `again` is a history, sends only the request
+/// that follows that turn.
 async fn turn(
     setup: &TestSetup,
     case: ClientCase,
@@ -155,7 +157,7 @@ async fn a_limited_caller_cannot_bypass_its_scope() {
         ("/v1/messages/batches", "{}", 403),
         ("/v1beta/openai/chat/completions", "{}", 403),
         ("/v1beta/cachedContents", "{}", 403),
-        // Bodies to other paths are not read, so only listed paths are open.
+        // The bodies of requests to other paths are not read, so only listed paths are open.
         ("/v1/embeddings", "{}", 403),
         ("/v1/threads/runs", "{}", 403),
         ("/v1/chat/completions", "\u{feff}{\"tools\":[{\"name\":\"secret\"}]}", 400),
@@ -164,7 +166,7 @@ async fn a_limited_caller_cannot_bypass_its_scope() {
         assert_eq!(get(post(path, body)).await.status, status, "{path} {body}");
     }
     assert_eq!(setup.provider.requests().len(), 0);
-    let open = |config: &mut Config| config.paths = vec!["POST /v1/embeddings".into()];
+    let open = |config: &mut ProxyConfig| config.paths = vec!["POST /v1/embeddings".into()];
     let setup = TestSetup::with(Options::default(), open).await;
     let request = with_scope(setup.client.post(format!("{}/v1/embeddings", setup.url)));
     assert_eq!(get(request.body("{}")).await.status, 200);

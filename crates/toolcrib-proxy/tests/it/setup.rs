@@ -9,13 +9,13 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use toolcrib_core::Settings;
-use toolcrib_proxy::{Config, Proxy, Secret};
+use toolcrib_proxy::{Proxy, ProxyConfig, Secret};
 use toolcrib_testkit::provider::{Options, Provider};
 
 use crate::client_requests::ClientCase;
 use crate::client_responses::ClientView;
 
-/// Longer than any test takes on a busy machine. A test that takes longer hangs.
+/// Longer than any step of a test takes on a busy machine. A step that takes longer hangs, so the test fails.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A provider, and a proxy in front of it.
@@ -58,9 +58,14 @@ impl ReceivedResponse {
 }
 
 /// A config in which every upstream is the provider.
-pub(crate) fn config(provider: &Provider) -> Config {
+pub(crate) fn config(provider: &Provider) -> ProxyConfig {
     let url = provider.url.clone();
-    Config { openai: url.clone(), anthropic: url.clone(), gemini: url, ..Config::default() }
+    ProxyConfig {
+        openai: url.clone(),
+        anthropic: url.clone(),
+        gemini: url,
+        ..ProxyConfig::default()
+    }
 }
 
 /// Serves a proxy on its own port, and returns its URL.
@@ -80,7 +85,7 @@ impl TestSetup {
     }
 
     /// Like `new`, with a changed config.
-    pub(crate) async fn with(options: Options, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn with(options: Options, change: impl FnOnce(&mut ProxyConfig)) -> Self {
         let provider = Provider::start(options).unwrap();
         let mut config = config(&provider);
         change(&mut config);
@@ -90,7 +95,7 @@ impl TestSetup {
     /// A proxy with this config, and this key for callers without a key of their own.
     pub(crate) async fn start(
         provider: Provider,
-        config: Config,
+        config: ProxyConfig,
         shared_key: Option<Secret>,
     ) -> Self {
         let proxy =
@@ -159,7 +164,7 @@ impl TestSetup {
             .expect("the provider received too few requests");
     }
 
-    /// Waits until the upstream has no open request. A stalled request stays open until the proxy gives it up.
+    /// Waits until the upstream has no open request. A stalled request stays open until the proxy cancels it.
     pub(crate) async fn wait_until_upstream_idle(&self, what: &str) {
         let is_idle = tokio::time::timeout(TEST_TIMEOUT, self.provider.wait_until_idle()).await;
         assert!(is_idle.is_ok(), "{what}: the upstream still has an open request");

@@ -1,9 +1,9 @@
-//! Native features that an upstream does not support: the proxy uses a fallback, the client does not notice, and the
-//! next request does not try the feature again.
+//! Tests of native features that an upstream does not support: the proxy uses a fallback, the client does not notice,
+//! and the next request does not try the feature again.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::Api;
-use toolcrib_proxy::Config;
+use toolcrib_proxy::ProxyConfig;
 use toolcrib_testkit::provider::{
     Action, CannedResponse, Options, Provider, ReceivedRequest, RejectedFeature, Step,
 };
@@ -11,13 +11,14 @@ use toolcrib_testkit::provider::{
 use crate::client_requests::{ClientCase, cases, tools};
 use crate::setup::{TestSetup, config};
 
-/// A proxy that is configured to use all native features of its upstream.
+/// A proxy that is configured to use the native features in `native`, with an upstream that rejects those in `refuses`.
 async fn native(refuses: &[RejectedFeature], mode: &str, native: &Value) -> TestSetup {
     let call = Action::call("crm__find_customer", json!({"q": "Ada"}));
     let options = Options { rejects: refuses.to_vec(), ..Options::steps([Step::new([call])]) };
     let provider = Provider::start(options).unwrap();
     let routes = json!([{"models": ["*"], "url": provider.url, "mode": mode, "native": native}]);
-    let config = Config { routes: serde_json::from_value(routes).unwrap(), ..config(&provider) };
+    let config =
+        ProxyConfig { routes: serde_json::from_value(routes).unwrap(), ..config(&provider) };
     TestSetup::start(provider, config, None).await
 }
 
@@ -106,7 +107,7 @@ async fn supported_features_are_used() {
     }
 }
 
-/// Even if a request uses a native feature, an error with another cause is forwarded.
+/// An error with a different cause is forwarded, even if the request uses a native feature.
 #[tokio::test]
 async fn other_errors_are_forwarded_to_the_client() {
     let case = ClientCase { api: Api::Messages, stream: false };

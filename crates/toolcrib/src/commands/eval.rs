@@ -11,7 +11,7 @@ use toolcrib_eval::{Dataset, DatasetReport, EvalScore, RunLine, evaluate, mean_s
 
 use crate::args::EvalArgs;
 use crate::output::{Failure, Output, print_stderr};
-use crate::progress::Progress;
+use crate::progress::ProgressBar;
 use crate::vectors;
 
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
             print_stderr(&format!("warning: `{}`: {finding}", set.name));
         }
         warn_of_missing_gold(&set);
-        let mut progress = Progress::on_stderr(&set.name, set.queries.len().min(limit));
+        let mut progress = ProgressBar::on_stderr(&set.name, set.queries.len().min(limit));
         let (report, run) = evaluate(set, &settings, limit, || progress.advance());
         progress.clear();
         datasets.push(report);
@@ -58,7 +58,8 @@ pub(crate) fn run(args: &EvalArgs, output: &mut Output) -> Result<bool, Failure>
     Ok(measured_any)
 }
 
-/// Warns about gold names that are not in the catalog. They lower the score, which would look like a bad ranking.
+/// Warns about expected tools (gold names) that are not in the catalog. Each one lowers the score, so the ranking would
+/// look worse than it is.
 fn warn_of_missing_gold(set: &Dataset) {
     let gold = set.queries.iter().flat_map(|judged| &judged.gold);
     let mut absent: Vec<&String> = gold.filter(|name| set.catalog.find(name).is_none()).collect();
@@ -114,9 +115,10 @@ fn table(report: &EvalReport) -> Table {
     table
 }
 
-/// A row of the table. `counts` are a dataset's numbers of tools, of queries, and of queries that no tool serves.
+/// Formats a row of the table. `counts` holds the dataset's number of tools, of queries that some tool serves, and of
+/// queries that no tool serves.
 fn row(name: &str, counts: Option<[usize; 3]>, score: &EvalScore) -> Vec<String> {
-    // If no tool serves any of the queries, there is no ranking quality to show.
+    // If no tool serves any of the dataset's queries, there is no ranking quality to show.
     let has_quality = counts.is_none_or(|[_, queries, _]| queries > 0);
     let [tools, queries, unservable] =
         counts.map(|counts| counts.map(|count| count.to_string())).unwrap_or_default();

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use toolcrib_core::policy::{Verdict, VerdictReason};
 use toolcrib_core::rank::{Explanation, Fit, ScorePart, Similarity};
-use toolcrib_core::{CallOutcome, Conversation, Crib, Query, Scope, TurnContext, Words};
+use toolcrib_core::{CallOutcome, Conversation, Crib, Query, Scope, TurnContext, WordQuery};
 
 use crate::args::ExplainArgs;
 use crate::load;
 use crate::output::{Failure, Output};
 
-/// Number of tools that are explained if none is named.
+/// Number of tools that are explained if the command line names no tool.
 const DEFAULT_TOOLS: usize = 3;
 
 #[derive(Serialize)]
@@ -121,7 +121,7 @@ fn shown(crib: &Crib, scope: &Scope, name: &str) -> String {
 }
 
 fn print(
-    words: &Words,
+    words: &WordQuery,
     named: Option<&str>,
     report: &ExplainReport,
     output: &mut Output,
@@ -175,7 +175,7 @@ fn print(
     }
 }
 
-/// The confidence, and the values it was computed from.
+/// Formats the confidence and the values that it was computed from.
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
     let similarity = explanation.similarity.as_ref();
@@ -189,8 +189,8 @@ fn confidence_line(explanation: &Explanation) -> Option<String> {
     Some(format!("{confidence:>10.4}  confidence, from {from}"))
 }
 
-/// The contribution of each signal. The parts of the word score are indented below it; they are on another scale and add up
-/// to the word score.
+/// Lists the contribution of each signal to the score. The parts of the word score are indented below the word score.
+/// They add up to it, but are on a different scale from the contributions.
 fn combined_lines(both: &Similarity, words: &[String]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>10.4}  words: score {:.4} (best score {:.4}, query weight {:.4})",
@@ -218,7 +218,7 @@ fn word_line(points: &ScorePart) -> String {
         Some("word") | None => String::new(),
         Some(via) => format!(" by {via} `{}`", points.term),
     };
-    // Empty for a ranker without fields, which treats a tool as one text.
+    // This list is empty for rankers that treat a tool as one text without fields.
     let fields: Vec<String> = points
         .fields
         .iter()

@@ -1,10 +1,10 @@
-//! The configuration of the gateway, the HTTP server and the proxy: Toolcrib's own file, or another client's file with
-//! its servers.
+//! The configuration of the gateway, the HTTP server and the proxy. It is read from Toolcrib's own file, or from
+//! another client's file that defines servers.
 
 use std::path::Path;
 
 use toolcrib_core::{Preset, Settings, policy};
-use toolcrib_mcp::Config;
+use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::import::{self, ImportSource};
 use toolcrib_mcp::config::{ClientKind, ImportedConfig};
 use toolcrib_proxy::RequestedMode;
@@ -20,31 +20,32 @@ use crate::vectors;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sections {
     /// The gateway, with the engine's settings.
-    pub(crate) gateway: Config,
+    pub(crate) gateway: GatewayConfig,
     /// The HTTP server.
     pub(crate) http: HttpSettings,
     /// The LLM proxy. Only `serve` uses it, so an error in it does not stop other commands.
-    pub(crate) proxy: Result<toolcrib_proxy::Config, ConfigError>,
+    pub(crate) proxy: Result<toolcrib_proxy::ProxyConfig, ConfigError>,
 }
 
 impl Sections {
-    /// Reads Toolcrib's own config. The engine's settings in it override those of `preset`, or of the preset that it names.
+    /// Reads Toolcrib's own config. The engine's settings in the file override those of `preset`. If that is `None`,
+    /// they override those of the preset that the file names.
     pub(crate) fn read(preset: Option<Preset>, text: &str) -> Result<Self, ConfigError> {
         let file = ConfigFile::parse(text)?;
         let settings = engine_settings(preset, text)
             .map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
         Ok(Self {
-            gateway: Config::read(&file, settings)?,
+            gateway: GatewayConfig::read(&file, settings)?,
             http: HttpSettings::read(&file)?,
-            proxy: toolcrib_proxy::Config::read(&file),
+            proxy: toolcrib_proxy::ProxyConfig::read(&file),
         })
     }
 }
 
-/// A file that configures the gateway and nothing else.
-impl From<Config> for Sections {
-    fn from(gateway: Config) -> Self {
-        let proxy = Ok(toolcrib_proxy::Config::default());
+/// Converts a config that contains only the gateway's settings.
+impl From<GatewayConfig> for Sections {
+    fn from(gateway: GatewayConfig) -> Self {
+        let proxy = Ok(toolcrib_proxy::ProxyConfig::default());
         Self { gateway, http: HttpSettings::default(), proxy }
     }
 }
@@ -53,7 +54,7 @@ impl From<Config> for Sections {
 #[derive(Debug, PartialEq)]
 pub(crate) struct LoadedConfig {
     pub(crate) sections: Sections,
-    /// The file it was read from, which is watched for changes.
+    /// The file that the config was read from. It is watched for changes.
     pub(crate) location: Option<Location>,
     /// One warning for each key or server that is ignored or disabled.
     pub(crate) warnings: Vec<String>,
@@ -77,8 +78,8 @@ impl LoadedConfig {
         self
     }
 
-    /// Loads the vector table, for a command that ranks: the one that `named` (from the command line) names, else the
-    /// one in the config.
+    /// Loads the vector table, which only commands that rank need. `named` is the table that the command line names; if
+    /// it is `None`, the table in the config is loaded.
     pub(crate) fn with_vectors(
         mut self,
         named: Option<&Path>,
@@ -90,7 +91,7 @@ impl LoadedConfig {
     }
 
     /// Returns the config of the proxy, or the error in it.
-    pub(crate) fn proxy(&self) -> Result<toolcrib_proxy::Config, Failure> {
+    pub(crate) fn proxy(&self) -> Result<toolcrib_proxy::ProxyConfig, Failure> {
         let place = self.location.as_ref().map_or(Path::new("config"), Location::path).display();
         let failed =
             |error: ConfigError| Failure::input(format!("`{place}`"), &error, error.hint.clone());
@@ -109,8 +110,10 @@ pub(crate) fn load(
 
 fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedConfig, Failure> {
     let Some(location) = location else {
-        let config =
-            Config { settings: preset.unwrap_or_default().settings(), ..Config::default() };
+        let config = GatewayConfig {
+            settings: preset.unwrap_or_default().settings(),
+            ..GatewayConfig::default()
+        };
         return Ok(LoadedConfig { sections: config.into(), location: None, warnings: Vec::new() });
     };
     let (text, warning) = location.read()?;
@@ -146,7 +149,11 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedCon
         warnings.extend(theirs.warnings);
         theirs.servers
     });
-    let config = Config { settings, servers: servers.unwrap_or_default(), ..Config::default() };
+    let config = GatewayConfig {
+        settings,
+        servers: servers.unwrap_or_default(),
+        ..GatewayConfig::default()
+    };
     Ok(LoadedConfig { sections: config.into(), location: Some(location.clone()), warnings })
 }
 
@@ -155,8 +162,8 @@ fn disabled(theirs: &ImportedConfig) -> impl Iterator<Item = String> {
     theirs.disabled.iter().map(|(name, reason)| format!("`{name}` stays disabled: {reason}"))
 }
 
-/// Reads the engine's settings from another system's file. Most files with servers have none; then Toolcrib's defaults are
-/// used.
+/// Reads the engine's settings from another system's file. Most files that define servers contain no such settings;
+/// then Toolcrib's defaults are used.
 fn engine(
     path: &Path,
     text: &str,
@@ -222,7 +229,7 @@ mod tests {
     fn our_own_config_has_settings_and_servers() {
         let text = "[activation]\ntools = 3\n[servers.time]\ncommand = 'uvx'\n";
         let config = loaded("ours.toml", text, None).unwrap().sections.gateway;
-        assert_eq!(config, Config::from_toml(text).unwrap());
+        assert_eq!(config, GatewayConfig::from_toml(text).unwrap());
         assert_eq!((config.settings.activation.tools, config.servers.len()), (3, 1));
         let config = loaded("hermes.toml", "[servers.a]\nurl = 'http://a'", Some(Preset::Hermes));
         assert_eq!(config.unwrap().sections.gateway.settings, Preset::Hermes.settings());

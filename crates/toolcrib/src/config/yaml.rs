@@ -1,8 +1,8 @@
 //! Reads YAML documents as JSON values, for the configuration files of systems that use YAML.
 //!
-//! These systems read their files with `PyYAML`, so its rules apply: a key may occur twice, `on` and `yes` are booleans, and
-//! `<<` merges mappings. Keys are always text, as in JSON. The values are built from the parser's events and not with
-//! serde, because the serde layer was one of the slowest dependencies to build.
+//! These systems read their files with `PyYAML`, so its rules apply: a key may occur twice, `on` and `yes` are
+//! booleans, and `<<` merges mappings. Keys are always text, as in JSON. The values are built from the parser's events
+//! rather than with serde, because the serde layer was one of the slowest dependencies to build.
 
 mod scalar;
 #[cfg(test)]
@@ -19,7 +19,8 @@ use thiserror::Error;
 const MAX_BYTES: usize = 32 << 20;
 /// Estimated size of a value without its text, in bytes.
 const VALUE_BYTES: usize = 128;
-/// Maximum nesting depth of lists and mappings, with aliases expanded: values are dropped recursively.
+/// Maximum nesting depth of lists and mappings, with aliases expanded. Without a limit, dropping a value could overflow
+/// the stack, because values are dropped recursively.
 const MAX_DEPTH: usize = 128;
 
 /// Why a YAML text cannot be used.
@@ -47,9 +48,9 @@ impl YamlError {
     }
 }
 
-/// Parses the only document of a text. An empty text is null.
+/// Parses a text that contains a single document. An empty text is null.
 pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
-    let mut builder = Builder::default();
+    let mut builder = YamlBuilder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = next.map_err(|error| match error.kind() {
             ErrorKind::RecursionLimitExceeded => YamlError::TooLarge,
@@ -62,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, YamlError> {
 
 /// Builds a value from the events of the parser.
 #[derive(Default)]
-struct Builder {
+struct YamlBuilder {
     open: Vec<Collection>,
     anchored: HashMap<usize, Node>,
     document: Option<Value>,
@@ -72,23 +73,22 @@ struct Builder {
     anchored_bytes: usize,
 }
 
-/// A value, its form as a mapping key, and its size and depth. The size and the depth count again for each alias to the
-/// value.
+/// A value, its form as a mapping key, and its size and depth. Both include the expanded aliases inside the value.
 #[derive(Clone)]
 struct Node {
     value: Value,
-    /// `None` for lists and mappings.
-    key: Option<Key>,
+    /// `None` for lists and mappings, which cannot be keys.
+    key: Option<MappingKey>,
     bytes: usize,
     depth: usize,
 }
 
 /// The key of a mapping.
 #[derive(Clone)]
-enum Key {
+enum MappingKey {
     /// The text as it is written: the key of `on: push` is `on`, not `true`.
     Text(String),
-    /// `<<`.
+    /// The key `<<`, which merges other mappings into this one.
     Merge,
 }
 
@@ -96,19 +96,23 @@ enum Key {
 struct Collection {
     content: Content,
     start: Marker,
-    /// The id of its anchor; zero if it has none.
+    /// The id of the collection's anchor; zero if it has none.
     anchor: usize,
     bytes_before: usize,
-    /// Depth of the deepest value in it.
+    /// Depth of the deepest value in the collection.
     depth: usize,
 }
 
 enum Content {
     List(Vec<Value>),
-    Mapping { entries: Map<String, Value>, key: Option<Key>, merged: Vec<Map<String, Value>> },
+    Mapping {
+        entries: Map<String, Value>,
+        key: Option<MappingKey>,
+        merged: Vec<Map<String, Value>>,
+    },
 }
 
-impl Builder {
+impl YamlBuilder {
     fn take(&mut self, event: Event<'_>, at: &Marker) -> Result<(), YamlError> {
         match event {
             Event::DocumentStart(..) if self.document.is_some() => Err(YamlError::SeveralDocuments),
@@ -151,7 +155,7 @@ impl Builder {
         self.bytes += bytes;
         self.check_size()?;
         let is_merge = text == "<<" && style == ScalarStyle::Plain && tag.is_none();
-        let key = if is_merge { Key::Merge } else { Key::Text(text.to_owned()) };
+        let key = if is_merge { MappingKey::Merge } else { MappingKey::Text(text.to_owned()) };
         let value = scalar::value(text, style, tag);
         self.finish(Node { value, key: Some(key), bytes, depth: 0 }, anchor, at)
     }
@@ -183,7 +187,7 @@ impl Builder {
         self.finish(node, collection.anchor, &collection.start)
     }
 
-    /// Adds a value. If it has an anchor, keeps a copy for the aliases to it.
+    /// Adds a value. If the value has an anchor, keeps a copy for its aliases.
     fn finish(&mut self, node: Node, anchor: usize, at: &Marker) -> Result<(), YamlError> {
         if anchor != 0 {
             self.anchored_bytes += node.bytes;
@@ -206,15 +210,15 @@ impl Builder {
         match &mut collection.content {
             Content::List(items) => items.push(node.value),
             Content::Mapping { entries, key, merged } => match key.take() {
-                Some(Key::Text(name)) => {
+                Some(MappingKey::Text(name)) => {
                     entries.insert(name, node.value);
                 }
-                Some(Key::Merge) => {
+                Some(MappingKey::Merge) => {
                     let sources = merge_sources(node.value).ok_or_else(|| {
                         YamlError::invalid("`<<` must be a mapping or a list of mappings", at)
                     })?;
-                    // Of two `<<` keys the last takes precedence, as with any repeated key. Within the list of one
-                    // `<<`, the first mapping takes precedence.
+                    // If `<<` occurs twice, the last one takes precedence, as with any repeated key. If one `<<` lists
+                    // several mappings, the first mapping takes precedence.
                     merged.splice(..0, sources);
                 }
                 None => {
@@ -227,7 +231,8 @@ impl Builder {
     }
 }
 
-/// Returns the mappings that `<<` merges: one or several.
+/// Returns the mappings that the value of a `<<` key merges. `None` if the value is neither a mapping nor a list of
+/// mappings.
 fn merge_sources(value: Value) -> Option<Vec<Map<String, Value>>> {
     let mapping = |value| match value {
         Value::Object(entries) => Some(entries),

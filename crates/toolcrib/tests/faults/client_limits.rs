@@ -1,4 +1,4 @@
-//! Clients that make the gateway keep too much for them, or keep it for too long.
+//! Tests of clients that make the gateway store too much for them, or store it for too long.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -11,13 +11,14 @@ use crate::probe::{at_most, count, last_start, peak_memory, signal, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 use crate::received_messages::PendingRequest;
 
-/// Only messages that have already arrived.
+/// With this timeout, only messages that have already arrived are returned.
 const NO_WAIT: Duration = Duration::ZERO;
 
 /// Maximum length of a resource URI in a subscription, in bytes.
 const URI_BYTES: usize = 8 << 10;
 
-/// A server with a prompt, a tool, and a resource for every URI. It never answers the methods in `hangs`.
+/// Returns the script of a server with a prompt, a tool, and a resource for every URI. The server never answers the
+/// methods in `hangs`.
 fn server(hangs: &[&str]) -> Value {
     let mut script = json!({
         "capabilities": {"tools": {}, "prompts": {}, "completions": {}, "resources": {"subscribe": true}},
@@ -40,7 +41,7 @@ fn ready(peer: &RawClient) {
     until_true("up", || peer.call("one__ready", json!({}))["content"] == json!([]));
 }
 
-/// Sends a request with its session id.
+/// Sends a request, with a session id if there is one, and returns the response.
 fn send(
     gateway: &HttpGateway,
     method: &str,
@@ -66,7 +67,7 @@ fn initialize(id: u64, name: &str, capabilities: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}).to_string()
 }
 
-/// A session keeps what its client sends about itself, so its size is limited.
+/// A session stores what its client sends about itself in `initialize`, so the size of that data is limited.
 #[test]
 fn the_size_of_a_clients_introduction_is_limited() {
     let environment = TestEnvironment::new("introduction").faulty("one", &[]);
@@ -89,7 +90,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
         let (status, begun, text) = begin(name, &capabilities, None);
         assert_eq!((status, begun), (413, None), "{text}");
         assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{text}");
-        // A later `initialize` cannot replace the first one either.
+        // The limit also applies to a second `initialize` in an existing session.
         let (status, _, text) = begin(name, &capabilities, Some(&session));
         assert_eq!(status, 413, "{text}");
     }
@@ -100,7 +101,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
     let text = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
-    // A subscription in the stateless protocol keeps its `_meta`.
+    // In the stateless protocol, a subscription stores its `_meta`, so the size of `_meta` is limited, too.
     let newer = gateway.peer(Era::Stateless);
     let listen = |note: &str| {
         let params =
@@ -149,7 +150,8 @@ fn uris_and_number_of_subscriptions_are_limited() {
     assert_eq!(refused["error"]["message"], message, "{refused}");
 }
 
-/// Completions count towards the limits of calls, wait in the same queue, and end when their client disconnects.
+/// Completions count towards the limit of calls, wait in the same queue as calls, and end when their client
+/// disconnects.
 #[test]
 fn completions_are_queued_and_end_with_their_client() {
     let limits = "[gateway.limits]\nserver_calls = 2\nserver_queue = 3\n";
@@ -172,7 +174,7 @@ fn completions_are_queued_and_end_with_their_client() {
         until_true("one of six is refused", || answers(&all) == 1);
         let refused = all.iter().position(|one| one.answer(NO_WAIT).is_some()).unwrap();
         let error = all.remove(refused).end();
-        assert!(error.to_string().contains("3 calls wait for `one` already"), "{error}");
+        assert!(error.to_string().contains("3 calls are already waiting for `one`"), "{error}");
         until_true("two at the server", || count(&log, "hang completion/complete") == before + 2);
         match era {
             Era::Handshake => assert!((200..300).contains(&peer.delete())),
@@ -182,7 +184,8 @@ fn completions_are_queued_and_end_with_their_client() {
     }
 }
 
-/// Subscriptions to a server that does not answer wait in the queue of that server, and end when they are cancelled.
+/// Subscriptions to a server that does not answer wait in the queue of that server, and leave it when they are
+/// cancelled.
 #[test]
 fn subscriptions_are_queued_and_end_with_their_client() {
     let limits = "[gateway.limits]\nserver_queue = 2\n";
@@ -202,7 +205,7 @@ fn subscriptions_are_queued_and_end_with_their_client() {
         |more: &[PendingRequest]| more.iter().position(|one| one.answer(NO_WAIT).is_some());
     until_true("one is refused", || answered(&more).is_some());
     let error = more.remove(answered(&more).unwrap()).end();
-    assert!(error.to_string().contains("2 calls wait for `one` already"), "{error}");
+    assert!(error.to_string().contains("2 calls are already waiting for `one`"), "{error}");
     peer.notify("notifications/cancelled", json!({"requestId": first.id}));
     until_true("the server is told", || count(&log, "cancelled") == 1);
     until_true("the next is at the server", || count(&log, "hang resources/subscribe") == 2);
@@ -211,8 +214,9 @@ fn subscriptions_are_queued_and_end_with_their_client() {
     ready(&peer);
 }
 
-/// After a subscription was cancelled, it is not known whether the server has it, so the server is asked again: for
-/// another request that waits for the same resource, of another client or of the same one.
+/// If a subscription is cancelled, the gateway does not know whether the server has registered it. So if another
+/// request waits for the same resource, the subscription is sent to the server again. That request may come from
+/// another client or from the same one.
 #[test]
 fn a_cancelled_subscription_does_not_end_others() {
     let script = server(&["resources/subscribe"]);
@@ -233,7 +237,7 @@ fn a_cancelled_subscription_does_not_end_others() {
         let first = subscribe(&peer);
         at_server(before + 1);
         let waits = subscribe(second);
-        // Read after the subscription.
+        // The gateway reads messages in order. So when this call is answered, the gateway has read the subscription.
         ready(second);
         peer.notify("notifications/cancelled", json!({"requestId": first.id}));
         at_server(before + 2);
@@ -243,7 +247,7 @@ fn a_cancelled_subscription_does_not_end_others() {
     }
 }
 
-/// A server may not have seen an unsubscription that was cancelled, so it is asked again.
+/// If an unsubscription is cancelled, the server may not have received it, so the gateway sends it again.
 #[test]
 fn a_cancelled_unsubscription_is_sent_again() {
     let script = server(&["resources/unsubscribe"]);
@@ -266,7 +270,8 @@ fn a_cancelled_unsubscription_is_sent_again() {
     at_server(2);
 }
 
-/// Endless changes of roots, to a server that does not read: at most one notification waits.
+/// A client reports endless changes of its roots, and the server does not read. At most one notification may wait for
+/// the server, so that memory stays bounded.
 #[test]
 fn endless_changes_of_roots_are_limited() {
     let environment = TestEnvironment::new("roots").faulty("deaf", &[]);
@@ -276,7 +281,7 @@ fn endless_changes_of_roots_are_limited() {
     signal(last_start(&environment.log("deaf")).unwrap(), "-STOP");
     let message = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
     peer.write(format!("{message}\n").repeat(30_000).as_bytes());
-    // Read after all of them.
+    // The gateway reads messages in order. So when it answers this request, it has read all notifications.
     assert!(peer.names().contains(&"deaf__echo".to_owned()));
     let cost = peak_memory(peer.gateway()).saturating_sub(base) / (1 << 20);
     at_most("MiB over base after 30,000 changes of roots", cost, 40);
@@ -284,7 +289,8 @@ fn endless_changes_of_roots_are_limited() {
     peer.ready("deaf__echo");
 }
 
-/// A session client may disconnect while its call is running. The body of the call counts until the call ends.
+/// A client may disconnect from its session while its call is running. The body of the call counts towards the limit
+/// until the call ends.
 #[test]
 fn bodies_of_disconnected_clients_count_towards_the_limit() {
     let environment = TestEnvironment::new("left-bodies")
@@ -295,7 +301,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
     for _ in 0..3 {
-        // One at a time fits: the body of a call that has ended does not count.
+        // One body at a time fits into the limit, because the body of a call that has ended no longer counts.
         let echo =
             || peer.call("deaf__echo", json!({"pad": pad}))["structuredContent"]["pad"].is_string();
         until_true("an answer", echo);
@@ -303,7 +309,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     let call = peer.begin("deaf__hang", json!({"pad": pad}));
     until_true("it is at the server", || count(&environment.log("deaf"), "call hang") == 1);
     call.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
-    // There is no status if the connection was closed before the body was sent completely.
+    // Returns no status if the connection was closed before the body was sent completely.
     let status = || {
         let body = json!({"pad": pad}).to_string();
         let headers = vec![
@@ -313,7 +319,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
         let request = Request { method: "POST", path: "/mcp", headers, body: body.as_bytes() };
         Some(http::receive(http::send(&gateway.address, &request).ok()?).ok()?.status)
     };
-    // This does not change after the gateway has noticed that the client disconnected.
+    // The requests must still be refused after the gateway has noticed that the client disconnected.
     for _ in 0..50 {
         let status = status();
         assert!(status.is_none_or(|status| status == 503), "{status:?}: the call goes on");
@@ -322,7 +328,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     until_true("the call has ended", || status().is_some_and(|status| status != 503));
 }
 
-/// Using the path of another profile does not exclude a session from the count.
+/// A session counts towards the limit of sessions even if its id is used under the path of another profile.
 #[test]
 fn a_session_used_under_another_profile_counts_towards_the_limit() {
     for method in ["POST", "DELETE"] {

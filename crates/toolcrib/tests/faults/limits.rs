@@ -1,4 +1,4 @@
-//! Limits of `[gateway.limits]`: one below, at, and one above.
+//! Tests of the limits in `[gateway.limits]`, each with a value just below the limit, at the limit, and just above it.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{Era, RawClient};
 
-/// Only messages that have already arrived.
+/// With this timeout, only messages that have already arrived are returned.
 const NO_WAIT: Duration = Duration::ZERO;
 
 fn limits(text: &str) -> String {
     format!("[gateway.limits]\n{text}\n")
 }
 
-/// A request of exactly this many bytes.
+/// Returns a request of exactly this many bytes.
 fn request(id: u64, bytes: usize) -> String {
     let message = |pad: &str| {
         let params = json!({"name": "one__echo", "arguments": {"pad": pad}});
@@ -36,7 +36,7 @@ fn the_size_of_a_request_is_limited() {
         let answer = peer.answer_to(id);
         assert!(answer["result"]["structuredContent"]["pad"].is_string(), "{bytes}: {answer}");
     }
-    // Also if it is far over the limit, and the rest of it arrives later.
+    // A request over the limit is refused, even if it is so large that the rest of it arrives after the refusal.
     for (id, bytes) in [(903_u64, 5_001), (904, 1 << 20)] {
         peer.write(format!("{}\n", request(id, bytes)).as_bytes());
         let answer = peer.answer_to(id);
@@ -72,7 +72,7 @@ fn the_size_of_a_message_is_limited() {
     }
 }
 
-/// For each server, its number of tools and the notes about it.
+/// Returns the number of tools of each server, and the notes about it.
 fn tool_counts(environment: &TestEnvironment) -> Vec<(Value, Value)> {
     environment
         .doctor()
@@ -81,7 +81,7 @@ fn tool_counts(environment: &TestEnvironment) -> Vec<(Value, Value)> {
         .collect()
 }
 
-/// Seven tools are always listed.
+/// The test server has seven tools of its own, in addition to those that `--tools` adds.
 #[test]
 fn the_number_of_tools_of_a_server_is_limited() {
     let environment = TestEnvironment::new("server-tools")
@@ -118,8 +118,8 @@ fn the_number_of_tools_of_all_servers_is_limited() {
     }
 }
 
-/// Two calls run at once and three wait. The sixth is rejected at once, and the next call can use a slot that becomes
-/// free.
+/// Two calls run at once and three wait. The sixth call is rejected immediately. When a call ends, a waiting call
+/// starts, and a new call can wait.
 #[test]
 fn the_number_of_calls_to_a_server_is_limited() {
     let environment = TestEnvironment::new("calls")
@@ -137,7 +137,7 @@ fn the_number_of_calls_to_a_server_is_limited() {
     let answers = || more.iter().filter_map(|call| call.answer(NO_WAIT)).collect::<Vec<_>>();
     until_true("one is refused", || !answers().is_empty());
     let refused = &answers()[0].0["result"];
-    let text = "3 calls wait for `narrow` already";
+    let text = "3 calls are already waiting for `narrow`";
     assert_eq!((&refused["isError"], &refused["content"][0]["text"]), (&json!(true), &json!(text)));
     assert_eq!(answers().len(), 1, "the other three wait");
     assert_eq!(peer.call("other__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
@@ -153,7 +153,8 @@ fn the_number_of_calls_to_a_server_is_limited() {
     assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
 }
 
-/// However a client starts a session, it counts: the body decides, not the headers.
+/// Every session counts towards the limit, whatever headers its first request has, because the body decides whether a
+/// session starts.
 #[test]
 fn sessions_that_start_in_unusual_ways_count() {
     let environment =
@@ -185,7 +186,7 @@ fn sessions_that_start_in_unusual_ways_count() {
     assert_eq!(begin(odd, "2025-11-25"), (400, None));
 }
 
-/// A new session ends the one that was idle longest. A session in use is never ended for another.
+/// A new session replaces the session that was idle longest. A session in use is never ended to make room for another.
 #[test]
 fn the_number_of_sessions_is_limited() {
     let environment = TestEnvironment::new("sessions")

@@ -1,4 +1,4 @@
-//! The last output of a server that exits, and log levels across restarts.
+//! Tests of the last output of a server that exits, and of log levels across restarts.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use crate::environment::TestEnvironment;
 use crate::probe::{count, last_start, signal, until_true};
 use crate::raw_client::Era;
 
-/// A server exits after it wrote its own token and 60,000 characters to standard error. The model, the log and `doctor`
-/// get one line without the token.
+/// A server writes its own token and 60,000 characters to standard error and exits. The model, the log and `doctor`
+/// must show one line of this, without the token.
 #[test]
 fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     let cry =
@@ -22,7 +22,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
         let why = peer.search("select:fine__echo")["down"][0]["why"].take();
         why.as_str().is_some_and(|why| {
             assert!(why.chars().count() <= 301 && !why.contains("CANARY"), "{why}");
-            why.starts_with("it exited with code 3; it said: ")
+            why.starts_with("it exited with code 3; the end of its stderr: ")
         })
     });
     let doctor = format!("{:?}", environment.doctor());
@@ -30,7 +30,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     assert!(!environment.stderr().contains("CANARY"), "{}", environment.stderr());
 }
 
-/// A level that a client sets reaches the server, and the new process after a crash.
+/// A log level that a client sets reaches the server. After a crash it must also reach the new process.
 #[test]
 fn a_log_level_survives_a_restart_of_the_server() {
     let environment = TestEnvironment::new("level").faulty("talker", &["--logging"]);

@@ -1,6 +1,6 @@
-//! `toolcrib import`, with a home that has the files of every client.
+//! Tests of `toolcrib import`, with a home folder that contains the files of every client.
 //!
-//! The files are those of the library's tests; `PROJECT` in them is replaced by the test's project folder.
+//! The files are those of the library's tests. `PROJECT` in them is replaced by the test's project folder.
 
 mod scopes;
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolcrib_mcp::Config;
+use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::import::{ImportSource, read_as, set_start_folder};
 use toolcrib_mcp::config::{ClientKind, Server};
 
@@ -53,7 +53,7 @@ impl ImportFolders {
         Run { out: run.out.replace(root, "ROOT"), err: run.err.replace(root, "ROOT"), ..run }
     }
 
-    /// The server that the library reads from a file.
+    /// Returns a server as the library reads it from a client's file.
     fn server(&self, client: ClientKind, file: &str, name: &str) -> Server {
         let file = self.at(file);
         let text = fs::read_to_string(&file).unwrap();
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path, project: &str) {
     }
 }
 
-/// Client, file and servers of each file in the JSON output.
+/// Returns the client, the path and the servers of each file in the JSON output.
 fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let files = answer["found"].as_array().unwrap().iter();
@@ -88,7 +88,7 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
         .collect()
 }
 
-/// The user's files, and those of the working folder after them.
+/// The files that the import finds: first the user's own, then those of the working folder.
 const FOUND: [(&str, &str, &[&str]); 13] = [
     ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
@@ -109,7 +109,7 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
     ("opencode", "ROOT/project/opencode.json", &["second"]),
 ];
 
-/// How many of them are the user's own.
+/// The number of files in `FOUND` that are the user's own.
 const USERS: usize = 10;
 
 #[test]
@@ -147,7 +147,7 @@ fn files_of_one_client_can_be_selected() {
     assert_eq!(folders.import(&["--from", "nobody"]).code, 2);
 }
 
-/// The complete output of a small import: the config on standard output, everything else on standard error.
+/// Checks the complete output of a small import: the config is on standard output, everything else on standard error.
 #[test]
 fn without_write_the_config_is_printed_without_secrets() {
     let folders = ImportFolders::new("print");
@@ -157,7 +157,7 @@ fn without_write_the_config_is_printed_without_secrets() {
     let run = folders.import(&["--project"]);
     let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
-    // The width of a column depends on where the tests run.
+    // Whitespace is normalised, because the width of a column depends on the environment.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let lines: Vec<String> = run.err.lines().map(words).collect();
     assert_eq!(
@@ -186,7 +186,7 @@ fn no_option_prints_a_secret() {
     assert!(written.contains("CANARY-env-1"), "the file has them");
 }
 
-/// The servers in the sample of a Hermes config, as TOML.
+/// The servers that are defined in the sample of a Hermes config, as TOML.
 const HERMES: &str = r#"
 [servers.crm]
 url = "https://crm.example.com/mcp"
@@ -218,11 +218,11 @@ fn the_written_config_equals_the_files_that_were_read() {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    let config = Config::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
-    // YAML, which only the binary reads.
+    let config = GatewayConfig::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
+    // Hermes' YAML file is compared with `HERMES`, because the library does not read YAML; only the binary does.
     let (yaml, others): (Vec<_>, Vec<_>) =
         FOUND.into_iter().partition(|(client, ..)| *client == "hermes");
-    let hermes = Config::from_toml(HERMES).unwrap();
+    let hermes = GatewayConfig::from_toml(HERMES).unwrap();
     for name in yaml.iter().flat_map(|(_, _, names)| *names) {
         assert!(config.servers[*name] == hermes.servers[*name], "{name}");
     }
@@ -343,7 +343,7 @@ fn a_broken_file_is_reported_and_the_others_are_imported() {
     );
 }
 
-/// The commands that read settings still read such a file in the same way.
+/// The commands that read settings from the files of clients must still do so.
 #[test]
 fn other_commands_read_the_files_of_clients() {
     let folders = ImportFolders::with_samples("before");

@@ -1,10 +1,10 @@
-//! Presets on the command line, and the config files of other systems.
+//! Tests of presets on the command line, and of the config files of other systems.
 
 use serde_json::Value;
 
 use crate::{file, toolcrib};
 
-/// Why tools would or would not be deferred under a config, and the warnings about it.
+/// Returns the reason why tools are deferred or not under a config, and the warnings about the config.
 fn decided(name: &str, text: &str, more: &[&str]) -> (String, String) {
     let config = file(name, text);
     let run = toolcrib(&[&["stats", "--json", "--config", &config], more].concat());
@@ -41,7 +41,8 @@ tools:
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
 }
 
-/// The file also has other settings, and Hermes' parser is more forgiving than most.
+/// The file also contains keys that have nothing to do with tools, and things that stricter YAML parsers reject, such
+/// as a duplicate key. Hermes' parser accepts them.
 #[test]
 fn unrelated_keys_in_a_file_are_ignored() {
     let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
@@ -50,12 +51,12 @@ fn unrelated_keys_in_a_file_are_ignored() {
         reason,
         "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
-    let warning = "`tools.tool_search.threshold_pct`: \".nan\" is not a number, 10 is used";
+    let warning = "`tools.tool_search.threshold_pct`: \".nan\" is not a number; using 10";
     assert_eq!(said, format!("warning: `FILE`: {warning}\n"));
 }
 
-/// The tools of a request belong to the agent, whatever the file is called; those of a server's list belong to the
-/// server.
+/// The tools of a model request belong to the agent, whatever the name of the file. The tools of a server's list belong
+/// to the server that the file is named after.
 #[test]
 fn core_tools_stay_in_full_whatever_the_file_is_called() {
     let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
@@ -104,10 +105,10 @@ fn invalid_values_are_handled_as_in_that_system_with_a_warning() {
         said,
         "\
 note: reading `FILE` as a configuration of hermes
-warning: `FILE`: `tools.tool_search.treshold`: not known, left out; known are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
-warning: `FILE`: `tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used
-warning: `FILE`: `tools.tool_search.threshold_pct`: 250 is not within 0 to 100, 100 is used
-warning: `FILE`: `tools.tool_search.max_search_limit`: 0 is not within 1 to 50, 1 is used
+warning: `FILE`: `tools.tool_search.treshold`: unknown and ignored; the known keys are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
+warning: `FILE`: `tools.tool_search.enabled`: \"sometimes\" is not one of `auto`, `on`, `off`; using `auto`
+warning: `FILE`: `tools.tool_search.threshold_pct`: 250 is not within 0 to 100; using 100
+warning: `FILE`: `tools.tool_search.max_search_limit`: 0 is not within 1 to 50; using 1
 "
     );
 }
@@ -172,7 +173,7 @@ fn our_own_config_can_name_a_preset_and_override_it() {
 
 #[test]
 fn files_of_no_known_system_are_input_errors_with_a_hint() {
-    // Each line is nine copies of the previous one.
+    // Each line contains the previous line nine times, so the document is huge when its aliases are expanded.
     let line =
         |i: usize| format!("a{}: &a{} [{}]", i + 1, i + 1, vec![format!("*a{i}"); 9].join(", "));
     let bomb: Vec<String> = (0..8).map(line).collect();
@@ -212,7 +213,7 @@ fn files_of_no_known_system_are_input_errors_with_a_hint() {
     assert!(run.err.contains("hermes") && run.err.contains("hint:"), "{}", run.err);
 }
 
-/// The rankers of the presets differ. `explain` shows the numbers of each, and they add up.
+/// Each preset has its own ranker. `explain` shows the numbers of that ranker, and they must add up to the score.
 #[test]
 fn explain_shows_each_rankers_own_numbers() {
     for (preset, score) in [("everruns", 9.0), ("hermes", 0.0), ("opencode", 0.0)] {
@@ -227,7 +228,7 @@ fn explain_shows_each_rankers_own_numbers() {
     }
 }
 
-/// A fixed maximum of a system applies even when only the ranking is measured.
+/// If a system has a fixed maximum number of results, it applies even when only the ranking is measured.
 #[test]
 fn eval_measures_every_presets_ranking() {
     for (preset, most) in [("everruns", 8), ("hermes", 10), ("opencode", 10), ("claude-code", 10)] {

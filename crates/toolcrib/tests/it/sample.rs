@@ -1,11 +1,11 @@
-//! The sample catalog and its queries with known answers.
+//! Tests of the sample catalog, and of its queries with known answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use toolcrib_core::rank::Fit;
 use toolcrib_core::{
-    Catalog, Conversation, Crib, Preset, Scope, SearchRequest, Settings, TurnContext, Words,
+    Catalog, Conversation, Crib, Preset, Scope, SearchRequest, Settings, TurnContext, WordQuery,
 };
 
 const CATALOG: &str = include_str!("../../sample/catalog.jsonl");
@@ -32,7 +32,7 @@ fn the_sample_is_large_and_varied_and_has_no_findings() {
     let nested = tools().filter(|tool| tool.schema().matches("\"properties\"").count() > 1).count();
     let counts = [camel, kebab, terse, long, foreign, nested];
     assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
-    // Near-duplicates: tools of several servers with the same name, apart from the prefix.
+    // Counts near-duplicates, which are tools of several servers with the same name apart from the prefix.
     let mut servers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for tool in tools() {
         servers.entry(tool.name_without_server()).or_default().insert(tool.server().unwrap());
@@ -57,20 +57,20 @@ fn the_sample_queries_are_of_every_kind_and_name_existing_tools() {
     assert!(kinds.values().all(|count| *count >= 10), "{kinds:?}");
 }
 
-/// A name in any spelling finds that tool first.
+/// A query that is the name of a tool, in any spelling, must find that tool first.
 #[test]
 fn an_exact_name_is_always_first() {
     let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), Settings::default());
     let scope = Scope::all(crib.catalog());
     for query in lines(QUERIES).iter().filter(|query| query["kind"] == "exact") {
-        let words = Words::plain(query["query"].as_str().unwrap(), &crib.settings().limits);
+        let words = WordQuery::plain(query["query"].as_str().unwrap(), &crib.settings().limits);
         let first = crib.rank(&words, &scope, 1)[0].id;
         assert_eq!(crib.catalog().tool(first).name(), query["gold"][0], "{query}");
     }
 }
 
-/// The queries on which a ranker judges the fit wrongly: those it answers although no tool serves them, and those it
-/// rejects although one does.
+/// Returns the queries on which a ranker judges the fit wrongly: first those that it answers although no tool serves
+/// them, then those that it rejects although a tool serves them.
 fn misjudged(preset: Preset) -> (String, String) {
     let crib = Crib::new(Catalog::from_json(CATALOG.as_bytes()).unwrap(), preset.settings());
     let scope = Scope::all(crib.catalog());
@@ -94,8 +94,8 @@ fn query_ids(answered: &str, refused: &str) -> (String, String) {
     (answered.to_owned(), refused.to_owned())
 }
 
-/// The unservable queries are near misses: a tool that sends mail, and a request to send a text message. So this is
-/// harder than a catalog from another field.
+/// The queries that no tool serves are near misses. For example, there is a tool that sends mail, and the query asks to
+/// send a text message. So they are harder to reject than queries from another field.
 #[test]
 fn known_wrong_fits_with_words_and_vectors() {
     assert_eq!(

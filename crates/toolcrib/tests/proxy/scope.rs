@@ -1,4 +1,5 @@
-//! A caller with a limited scope, through the real binary: tools outside it never reach the provider.
+//! Tests of a caller with a limited scope, through the real binary: tools outside the scope must never reach the
+//! provider.
 
 use toolcrib_testkit::provider::{Options, Provider};
 
@@ -7,7 +8,7 @@ use crate::replica::Replica;
 
 const KEY: &str = "x-toolcrib-key: virtual\r\n";
 
-/// The provider, and the proxy before it with a caller that has only `crm__*`.
+/// Starts a provider, and a proxy in front of it with a caller whose scope is `crm__*`.
 fn stage() -> (Provider, Replica) {
     let provider = Provider::start(Options::default()).unwrap();
     let url = &provider.url;
@@ -55,7 +56,7 @@ fn a_body_that_parsers_could_read_differently_is_rejected() {
     for (body, why) in [
         (r#""tools":[],"tools":[{"name":"secret"}]"#, "the key `tools` occurs twice"),
         (r#""TOOLS":[{"name":"secret"}]"#, "the key `TOOLS` is a variant of `tools`"),
-        (r#""extra_body":{"tools":[{"name":"secret"}]}"#, "the key `tools` is not known"),
+        (r#""extra_body":{"tools":[{"name":"secret"}]}"#, "the key `tools` is not allowed there"),
     ] {
         let body = format!(r#"{{"model":"m",{messages},{body}}}"#);
         let answer = post(&replica, "/v1/chat/completions", &body);

@@ -1,4 +1,5 @@
-//! How the `everruns@0.50` preset differs from `everruns`. docs/presets/everruns-0.50.md names these tests.
+//! Tests of how the `everruns@0.50` preset differs from `everruns`. docs/presets/everruns-0.50.md refers to these tests
+//! by name.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ fn show(chat: &mut Chat<'_>) -> Arc<Disclosure> {
     chat.crib.disclose(&TurnContext::new(&chat.scope), &mut chat.conversation)
 }
 
-/// The definitions that are sent, by name.
+/// The definitions that are sent, each as its name and schema.
 fn sent(shown: &Disclosure) -> Vec<(String, Value)> {
     let definition = |text: &str| {
         let tool: Value = serde_json::from_str(text).unwrap();
@@ -101,7 +102,7 @@ fn reveals_and_deferral_are_rebuilt_from_the_transcript() {
     let shown = sent(&show(&mut chat));
     assert_eq!(shown[7].1, strings(&["unit"], 1));
     assert_eq!(shown[8].1["properties"], json!({}));
-    // Reveals in a part of the transcript that was compacted away are forgotten.
+    // If compaction removed a reply from the transcript, the tools that it revealed are forgotten.
     let ledger = Ledger::from_transcript([], 64);
     let mut chat = Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&crib) };
     assert_eq!(sent(&show(&mut chat))[7].1["properties"], json!({}));
@@ -202,8 +203,8 @@ fn bounded_has_its_own_limits_and_warns_about_values_out_of_range() {
     assert_eq!(
         warned,
         [
-            "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128, 128 is used",
-            "`capabilities.tool_search.max_result_bytes`: 1 is not within 1024 to 65536, 1024 is used",
+            "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128; using 128",
+            "`capabilities.tool_search.max_result_bytes`: 1 is not within 1024 to 65536; using 1024",
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! Maps tools in namespaces to flat names and back.
+//! Maps the names of tools in namespaces to flat names and back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ pub(super) struct NamespacedTool {
     pub(super) name: String,
 }
 
-/// The flat name of each tool in a namespace, and the reverse.
+/// The flat name of each tool in a namespace, and the original tool of each flat name.
 #[derive(Debug, Default)]
 pub(super) struct FlatNames {
     flat: HashMap<NamespacedTool, String>,
@@ -25,16 +25,16 @@ impl FlatNames {
         self.used.insert(name);
     }
 
-    /// Reserves the name, or a similar one if it is taken, and returns the reserved name.
+    /// Reserves a name and returns it. If the name is already used, a similar name is reserved instead.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let free = !self.used.contains(name);
-        let name = if free { name.to_owned() } else { wire_name::distinct("client", name) };
+        let name = if free { name.to_owned() } else { wire_name::with_hash("client", name) };
         self.used.insert(name.clone());
         name
     }
 
-    /// Returns the flat name of a tool. The API gives a tool without a namespace one that equals the tool's
-    /// name; such a tool keeps its name.
+    /// Returns the flat name of a tool. If a tool has no namespace, the API gives it a namespace that equals its name.
+    /// Such a tool keeps its name.
     pub(super) fn flatten(&mut self, namespace: &str, name: &str) -> String {
         if namespace == name {
             return name.to_owned();
@@ -43,11 +43,11 @@ impl FlatNames {
         if let Some(known) = self.flat.get(&tool) {
             return known.clone();
         }
-        // Some namespaces already end with the separator.
+        // Some namespaces already end with the separator, so it is not added twice.
         let separator = if namespace.ends_with("__") { "" } else { "__" };
         let mut flat = format!("{namespace}{separator}{name}");
         if !wire_name::is_valid(&flat) || self.used.contains(&flat) {
-            flat = wire_name::distinct(namespace, name);
+            flat = wire_name::with_hash(namespace, name);
         }
         self.used.insert(flat.clone());
         self.originals.insert(flat.clone(), tool.clone());
@@ -55,7 +55,7 @@ impl FlatNames {
         flat
     }
 
-    /// Returns the tool that a flat name stands for, or `None` if the tool has no namespace.
+    /// Returns the namespaced tool for a flat name, or `None` if no namespaced tool has this flat name.
     pub(super) fn original(&self, flat: &str) -> Option<&NamespacedTool> {
         self.originals.get(flat)
     }

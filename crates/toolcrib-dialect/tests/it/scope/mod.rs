@@ -1,4 +1,4 @@
-//! A caller's scope applies in every place that can contain a tool.
+//! Tests that a caller's scope applies in every part of a request or response that can contain a tool.
 
 mod arbitrary_response;
 mod generated;
@@ -33,7 +33,7 @@ fn read(api: Api, body: &str) -> Result<ReadResult, ScopeViolation> {
     Request::read_in_scope(api, target(api), complete(api, body).into_bytes(), &visible)
 }
 
-/// Returns what is left of a body after the caller's scope was applied.
+/// Applies the caller's scope to a body and returns the result.
 fn narrowed(api: Api, body: &Value) -> Value {
     let text = match read(api, &body.to_string()) {
         Ok(Ok(request)) => request.text,
@@ -185,19 +185,27 @@ fn what_cannot_be_narrowed_is_refused() {
             r#"{"tool_choice":{"type":"mcp","server_label":"d","name":"hide_a"}}"#,
             "does not have",
         ),
-        (Api::Responses, r#"{"conversation":"conv_1"}"#, "stored elsewhere"),
-        (Api::Responses, r#"{"prompt":{"id":"pmpt_1"}}"#, "stored elsewhere"),
-        (Api::Responses, r#"{"input":[{"type":"item_reference","id":"i"}]}"#, "stored elsewhere"),
-        (Api::Responses, r#"{"input":[{"id":"i"}]}"#, "stored elsewhere"),
+        (Api::Responses, r#"{"conversation":"conv_1"}"#, "refers to a stored object"),
+        (Api::Responses, r#"{"prompt":{"id":"pmpt_1"}}"#, "refers to a stored object"),
+        (
+            Api::Responses,
+            r#"{"input":[{"type":"item_reference","id":"i"}]}"#,
+            "refers to a stored object",
+        ),
+        (Api::Responses, r#"{"input":[{"id":"i"}]}"#, "refers to a stored object"),
         (Api::Responses, r#"{"input":{"type":"additional_tools","tools":[]}}"#, "not a list"),
-        (Api::Messages, r#"{"container":{"skills":[{"skill_id":"hide_a"}]}}"#, "stored elsewhere"),
+        (
+            Api::Messages,
+            r#"{"container":{"skills":[{"skill_id":"hide_a"}]}}"#,
+            "refers to a stored object",
+        ),
         (Api::Messages, r#"{"tool_choice":{"type":"tool","name":"hide_a"}}"#, "does not have"),
         (
             Api::Messages,
             r#"{"messages":[{"role":"user","content":{"type":"tool_reference"}}]}"#,
             "not a list",
         ),
-        (Api::Gemini, r#"{"cachedContent":"cachedContents/1"}"#, "stored elsewhere"),
+        (Api::Gemini, r#"{"cachedContent":"cachedContents/1"}"#, "refers to a stored object"),
         (
             Api::Gemini,
             r#"{"toolConfig":{"functionCallingConfig":{"allowedFunctionNames":["hide_a"]}}}"#,
@@ -221,7 +229,8 @@ proptest! {
     }
 }
 
-/// The generator must also make requests that are accepted, not only requests that are refused.
+/// Checks that the generator also makes requests that are accepted. If all were refused, the other tests would prove
+/// little.
 #[test]
 fn most_generated_requests_get_through() {
     let mut state = 7u64;
@@ -255,7 +264,7 @@ fn changed(response: &[u8], (kind, at, length): (u8, usize, usize)) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever a provider does to its response, no call to a hidden tool reaches the client.
+    /// However a response is mutated, no call to a hidden tool reaches the client.
     #[test]
     fn no_mutated_response_contains_a_call_of_a_hidden_tool(
         which in 0..arbitrary_response::RESPONSES.len(),

@@ -19,7 +19,7 @@ use thiserror::Error;
 use toolcrib_text::clean::one_line;
 use toolcrib_text::shorten;
 
-use crate::config::Limits;
+use crate::config::GatewayLimits;
 use crate::hidden_text::{clean_value, has_hidden_key, has_invisible_chars};
 use form::{check_form, clean_form_texts};
 use link::link_host;
@@ -29,7 +29,7 @@ use server_label::{
 
 /// Maximum length of a logger's name, including the server's name, in characters.
 const MAX_LOGGER_CHARS: usize = 128;
-/// The error with which an older server asks the user to open URLs before it continues.
+/// The error code with which a server of the older protocol asks the user to open URLs before it continues.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// Why a question is not forwarded to a client.
@@ -52,7 +52,7 @@ pub(super) fn prepare_question(
     server: &str,
     method: &str,
     params: Option<&mut Value>,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> Result<(), QuestionError> {
     match method {
         "elicitation/create" => {
@@ -68,11 +68,11 @@ pub(super) fn prepare_question(
     }
 }
 
-/// Prepares all questions of a result that asks for input.
+/// Prepares all questions in a result that asks for input.
 pub(super) fn prepare_input_requests(
     server: &str,
     result: &mut Value,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> Result<(), QuestionError> {
     let requests = result.get_mut("inputRequests").and_then(Value::as_object_mut);
     for (key, request) in requests.into_iter().flatten() {
@@ -86,12 +86,12 @@ pub(super) fn prepare_input_requests(
     Ok(())
 }
 
-/// Prepares an error that asks the user to open URLs; any other error stays unchanged. Data that does not have the
+/// Prepares an error that asks the user to open URLs. Any other error stays unchanged. Data that does not have the
 /// protocol's form is removed, because a client may interpret it in a way that was not checked.
 pub(super) fn prepare_url_error(
     server: &str,
     mut error: ErrorData,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> Result<ErrorData, QuestionError> {
     if error.code != URL_ELICITATION_REQUIRED {
         return Ok(error);
@@ -114,7 +114,8 @@ pub(super) fn prepare_url_error(
     Ok(error)
 }
 
-/// Adds the server's name to a log message, so that it cannot pretend to be from the gateway or another server.
+/// Adds the server's name to a log message, so that the message cannot pretend to be from the gateway or from another
+/// server.
 pub(super) fn label_log(server: &str, line: &mut LoggingMessageNotificationParam) {
     let name = label_name(server);
     let logger = line.logger.as_deref().map(one_line).filter(|logger| !logger.is_empty());
@@ -128,7 +129,7 @@ pub(super) fn label_log(server: &str, line: &mut LoggingMessageNotificationParam
 fn prepare_elicitation(
     server: &str,
     params: &mut Value,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> Result<(), QuestionError> {
     let fields = checked_fields(params, limits.question_bytes)?;
     if let Some(schema) = fields.get("requestedSchema") {
@@ -157,10 +158,11 @@ fn prepare_elicitation(
 fn prepare_sampling(
     server: &str,
     params: &mut Value,
-    limits: &Limits,
+    limits: &GatewayLimits,
 ) -> Result<(), QuestionError> {
     let fields = checked_fields(params, limits.sampling_bytes)?;
-    // For a client, "this server" is the gateway, so the client would send the context of all servers.
+    // `includeContext` may request the context of "this server". To a client, that is the gateway, so it would send the
+    // context of all servers.
     fields.retain(|key, value| key != "includeContext" || *value == "none");
     clean_value(params);
     if let Some(messages) = params.get_mut("messages") {

@@ -7,7 +7,7 @@ use super::*;
 
 fn elicit(params: Value) -> Result<Value, QuestionError> {
     let mut params = params;
-    prepare_question("files", "elicitation/create", Some(&mut params), &Limits::default())?;
+    prepare_question("files", "elicitation/create", Some(&mut params), &GatewayLimits::default())?;
     Ok(params)
 }
 
@@ -26,7 +26,8 @@ fn a_question_begins_with_its_servers_name() {
 
 #[test]
 fn a_long_question_is_cut_and_a_large_one_rejected() {
-    let limits = Limits { question_chars: 5, question_bytes: 40, ..Limits::default() };
+    let limits =
+        GatewayLimits { question_chars: 5, question_bytes: 40, ..GatewayLimits::default() };
     let ask = |text: &str| {
         let mut params = json!({"message": text});
         prepare_question("a", "elicitation/create", Some(&mut params), &limits).map(|()| params)
@@ -129,7 +130,7 @@ fn texts_that_look_like_a_label_are_changed() {
 fn a_servers_name_cannot_contain_another_label() {
     let shown = |name: &str| {
         let mut params = json!({"message": "Hi"});
-        prepare_question(name, "elicitation/create", Some(&mut params), &Limits::default())
+        prepare_question(name, "elicitation/create", Some(&mut params), &GatewayLimits::default())
             .unwrap();
         params["message"].as_str().unwrap().to_owned()
     };
@@ -182,8 +183,13 @@ fn a_link_shows_its_host() {
 fn a_completion_names_its_server_in_the_system_prompt() {
     let sample = |params: Value| {
         let mut params = params;
-        prepare_question("files", "sampling/createMessage", Some(&mut params), &Limits::default())
-            .unwrap();
+        prepare_question(
+            "files",
+            "sampling/createMessage",
+            Some(&mut params),
+            &GatewayLimits::default(),
+        )
+        .unwrap();
         params
     };
     let text = |text: &str| json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "maxTokens": 5});
@@ -200,8 +206,13 @@ fn a_completion_names_its_server_in_the_system_prompt() {
 fn a_completion_has_no_context_of_other_servers() {
     let sample = |params: Value| {
         let mut params = params;
-        prepare_question("files", "sampling/createMessage", Some(&mut params), &Limits::default())
-            .unwrap();
+        prepare_question(
+            "files",
+            "sampling/createMessage",
+            Some(&mut params),
+            &GatewayLimits::default(),
+        )
+        .unwrap();
         params
     };
     for context in ["thisServer", "allServers"] {
@@ -228,19 +239,19 @@ fn an_error_that_asks_to_open_urls_names_its_server() {
         ErrorData::new(URL_ELICITATION_REQUIRED, "[server \"bank\"] sign in", Some(data))
     };
     let shown =
-        prepare_url_error("files", error("https://a.example/"), &Limits::default()).unwrap();
+        prepare_url_error("files", error("https://a.example/"), &GatewayLimits::default()).unwrap();
     assert_eq!(shown.message, "[server \"files\"] (server \"bank\"] sign in");
     let message = &shown.data.unwrap()["elicitations"][0]["message"];
     assert_eq!(message, "[server \"files\", link to a.example] Sign in.");
-    assert!(prepare_url_error("files", error("data:x"), &Limits::default()).is_err());
+    assert!(prepare_url_error("files", error("data:x"), &GatewayLimits::default()).is_err());
     let link = json!({"mode": "url", "message": "Sign in.", "url": "data:x"});
     for data in [json!({"elicitations": link}), json!({"elicitations": [[link]]}), json!([link])] {
         let error = ErrorData::new(URL_ELICITATION_REQUIRED, "sign in", Some(data));
-        let shown = prepare_url_error("files", error, &Limits::default()).unwrap();
+        let shown = prepare_url_error("files", error, &GatewayLimits::default()).unwrap();
         assert_eq!(shown.data, None);
     }
     let other = ErrorData::invalid_params("[server]", Some(json!({"elicitations": 1})));
-    let shown = prepare_url_error("files", other.clone(), &Limits::default()).unwrap();
+    let shown = prepare_url_error("files", other.clone(), &GatewayLimits::default()).unwrap();
     assert_eq!((shown.message, shown.data), (other.message, other.data));
 }
 

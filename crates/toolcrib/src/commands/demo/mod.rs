@@ -12,7 +12,7 @@ use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 use crate::args::DemoArgs;
 use crate::load;
 use crate::output::{Failure, Output};
-use script::{CONTEXT, DemoTurn, TASK, TurnResult, play};
+use script::{CONTEXT, DemoResult, DemoTurn, TASK, play};
 
 #[derive(Serialize)]
 struct DemoReport {
@@ -22,21 +22,20 @@ struct DemoReport {
     counter: String,
     context: usize,
     task: &'static str,
-    /// Tokens of all complete tool definitions, which every turn contains without tool search.
+    /// Tokens of all tool definitions in full. Without tool search, every turn contains them.
     tokens: usize,
     /// Tokens of the first turn with tool search.
     first_turn: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     listing: Option<String>,
     turns: Vec<DemoTurn>,
-    without: Total,
-    with: Total,
+    without: TokenTotal,
+    with: TokenTotal,
     saved_percent: f64,
 }
 
-/// The number of turns, and their tokens.
 #[derive(Serialize)]
-struct Total {
+struct TokenTotal {
     turns: usize,
     tokens: usize,
 }
@@ -49,11 +48,13 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
     let turn = TurnContext::new(&scope).with_context_window(CONTEXT);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let turns = play(&crib);
-    // Without tool search, the model makes the same calls but does not search.
+    // Without tool search, the model would make the same calls except for the searches. An `Answer` is the result of a
+    // search or a description, so these turns are not counted.
     let without =
-        turns.iter().filter(|turn| !matches!(turn.got, TurnResult::Answer { .. })).count();
-    let without = Total { turns: without, tokens: without * shown.tokens_before };
-    let with = Total { turns: turns.len(), tokens: turns.iter().map(|turn| turn.tokens).sum() };
+        turns.iter().filter(|turn| !matches!(turn.got, DemoResult::Answer { .. })).count();
+    let without = TokenTotal { turns: without, tokens: without * shown.tokens_before };
+    let with =
+        TokenTotal { turns: turns.len(), tokens: turns.iter().map(|turn| turn.tokens).sum() };
     let report = DemoReport {
         preset: args.preset.name(),
         tools: crib.catalog().len(),

@@ -8,8 +8,8 @@ use toolcrib_core::reply::{AvailableTools, Reply};
 use toolcrib_core::{Crib, Disclosure};
 use toolcrib_text::{first_sentence, shorten};
 
-use super::script::{DemoTurn, ISSUE, TurnResult};
-use super::{DemoReport, Total, saved};
+use super::script::{DemoResult, DemoTurn, ISSUE};
+use super::{DemoReport, TokenTotal, saved};
 use crate::output::{Failure, Output};
 
 /// Width of the text, in columns.
@@ -41,11 +41,11 @@ pub(super) fn print(
         output.line(&format!("\nTurn {}: {tokens} tokens of tools, {change}", at + 1))?;
         print_turn(turn, output)?;
     }
-    let Total { turns, tokens } = &report.without;
+    let TokenTotal { turns, tokens } = &report.without;
     output.line("\nAll turns together:")?;
     output
         .line(&format!("  without  {turns:>2} turns  {:>9} tokens of tools", grouped(*tokens)))?;
-    let Total { turns, tokens } = &report.with;
+    let TokenTotal { turns, tokens } = &report.with;
     let change = change(report.without.tokens, *tokens);
     output.line(&format!(
         "  with     {turns:>2} turns  {:>9} tokens of tools, {change}",
@@ -59,7 +59,7 @@ pub(super) fn print(
     output.line("count on every later turn. The misspelled call counts on both sides.")
 }
 
-/// Prints what the model sees instead of the tools.
+/// Prints what the model sees instead of the full tool definitions.
 fn print_instead(
     report: &DemoReport,
     crib: &Crib,
@@ -114,13 +114,13 @@ fn print_instead(
     }
 }
 
-/// Shortens a definition to one line, with a short description so that the schema fits.
+/// Shortens a tool definition to a single line. The description is cut first, so that more of the schema fits.
 fn brief(definition: &str) -> String {
     let mut tool: Value = serde_json::from_str(definition).unwrap_or_default();
     if let Some(Value::String(text)) = tool.get_mut("description") {
         *text = shorten(text, 24).into_owned();
     }
-    // The server is removed, because it is already part of the name.
+    // The `server` field is removed, because the tool's name already contains the server's name.
     if let Some(fields) = tool.as_object_mut() {
         fields.shift_remove("server");
     }
@@ -133,15 +133,15 @@ fn print_turn(turn: &DemoTurn, output: &mut Output) -> Result<(), Failure> {
         output.line(&format!("  > {}", cut(&format!("{} {input}", turn.tool), 4)))?;
     }
     match &turn.got {
-        TurnResult::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
-        TurnResult::Run { name, arguments } => {
+        DemoResult::Answer { reply, why } => print_reply(reply, why.as_deref(), output),
+        DemoResult::Run { name, arguments } => {
             output.line(&format!("    runs {}", cut(&format!("{name} {}", compact(arguments)), 9)))
         }
-        TurnResult::Refused(refusal) => {
+        DemoResult::Refused(refusal) => {
             output.line(&format!("    refused: {}", refusal.message))?;
             output.line(&format!("    hint: {}", refusal.hint))
         }
-        TurnResult::Done => output.line("    answers the user"),
+        DemoResult::Done => output.line("    answers the user"),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) const TASK: &str =
 
 const QUERY: &str = "create github issue";
 pub(super) const ISSUE: &str = "github__create_issue";
-/// A plausible name that no tool has.
+/// The name that the model guesses for the Slack tool. The name is plausible, but no tool has it.
 const GUESS: &str = "slack__send_message";
 const MESSAGE: &str = "slack__post_message";
 
@@ -33,14 +33,15 @@ pub(super) struct DemoTurn {
     /// The arguments of the call.
     pub(super) input: Value,
     #[serde(flatten)]
-    pub(super) got: TurnResult,
+    pub(super) got: DemoResult,
 }
 
 /// The result of a call.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum TurnResult {
-    /// A search or a description. `why` explains the score of a search's first hit.
+pub(super) enum DemoResult {
+    /// The engine answered the call: it was a search, or a request for a tool's description. `why` explains the score
+    /// of a search's first hit.
     Answer { reply: Box<Reply>, why: Option<Box<Explanation>> },
     /// The called tool is run.
     Run { name: String, arguments: Value },
@@ -133,17 +134,18 @@ impl ScriptedModel<'_> {
                 self.search_tokens += call_tokens + count(&reply.for_model());
                 names.extend(reply.hits.iter().map(|hit| hit.name.clone()));
                 let why = self.explain_first_hit(&reply).map(Box::new);
-                TurnResult::Answer { reply: Box::new(reply), why }
+                DemoResult::Answer { reply: Box::new(reply), why }
             }
             CallOutcome::Run(call) => {
-                // The bridge's wrapper around a call counts, too.
+                // In bridge mode, the model sends the call inside a `tool_call`. The tokens of this wrapper are a cost
+                // of tool search, so they are counted.
                 self.search_tokens += call_tokens.saturating_sub(count(call.arguments.get()));
                 let arguments = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-                TurnResult::Run { name: call.name, arguments }
+                DemoResult::Run { name: call.name, arguments }
             }
             CallOutcome::Refused(refusal) => {
                 self.search_tokens += call_tokens + count(&refusal.text());
-                TurnResult::Refused(Box::new(refusal))
+                DemoResult::Refused(Box::new(refusal))
             }
         };
         self.turns.push(DemoTurn { tokens, tool: tool.to_owned(), input, got });
@@ -153,7 +155,7 @@ impl ScriptedModel<'_> {
     /// Adds the last turn, in which the model calls nothing.
     fn done(&mut self) {
         let (tokens, tool) = (self.tokens(), String::new());
-        self.turns.push(DemoTurn { tokens, tool, input: Value::Null, got: TurnResult::Done });
+        self.turns.push(DemoTurn { tokens, tool, input: Value::Null, got: DemoResult::Done });
     }
 
     /// Tokens of tools in the context now.
@@ -162,7 +164,7 @@ impl ScriptedModel<'_> {
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens
     }
 
-    /// Explains the score of a search's first hit, if the query was words.
+    /// Explains the score of a search's first hit. Returns `None` if the query did not search for words.
     fn explain_first_hit(&self, reply: &Reply) -> Option<Explanation> {
         let first = reply.hits.first().filter(|hit| hit.score > 0.0)?;
         let Query::Words(words) = self.crib.parse(&reply.query, &self.scope) else { return None };

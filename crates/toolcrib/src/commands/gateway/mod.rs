@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use toolcrib_core::TokenCounter;
-use toolcrib_mcp::{Config, Gateway, HostEnvironment};
+use toolcrib_mcp::{Gateway, GatewayConfig, HostEnvironment};
 use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::EstimateCounter;
 
@@ -26,7 +26,7 @@ use crate::config::network::{LoadedConfig, load};
 use crate::output::{Failure, print_stderr};
 use crate::user_folders::UserFolders;
 
-/// How long the gateway waits for its servers at shutdown. Even if they take longer, their wardens end them.
+/// How long the gateway waits at shutdown for its servers to exit. After that, their wardens end them.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Runs a future on a new runtime.
@@ -52,7 +52,7 @@ fn find_config_and_log(named: Option<&Path>) -> Result<Option<Location>, Failure
     find_config(named, |line| tracing::info!("{line}"))
 }
 
-/// Loads the config of a command and prints its warnings, with one more if there are no servers.
+/// Loads the config of a command and prints its warnings. Also warns if the config has no servers.
 fn load_config_with_servers(
     location: Option<&Location>,
     overrides: &Overrides,
@@ -82,19 +82,18 @@ fn load_config(
     Ok(loaded)
 }
 
-/// Starts the gateway with estimated token counts. The counts decide how much the gateway shows, whatever the model is.
-/// An estimate is good enough for that, and avoids the memory and the load time of a vocabulary.
-fn start_gateway(config: Config) -> Arc<Gateway> {
+/// Starts the gateway with estimated token counts. The gateway uses them only to decide how much to show, and it does
+/// so for any model. An estimate is good enough for that, and avoids the memory and the load time of a vocabulary.
+fn start_gateway(config: GatewayConfig) -> Arc<Gateway> {
     start_gateway_with(config, Arc::new(EstimateCounter))
 }
 
-fn start_gateway_with(config: Config, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
+fn start_gateway_with(config: GatewayConfig, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
     Gateway::start(config, environment(), counter)
 }
 
 fn environment() -> HostEnvironment {
-    // An update may have removed the file that this process was started from. The link `/proc/self/exe` still works
-    // then.
+    // If an update has removed the file that this process was started from, the link `/proc/self/exe` still works.
     let own_executable = if cfg!(target_os = "linux") {
         OsString::from("/proc/self/exe")
     } else {
@@ -112,7 +111,7 @@ fn environment() -> HostEnvironment {
     }
 }
 
-/// Returns the folder for tokens, logins and saved tool lists. `None` if there is no home folder. Rejected: a folder
+/// Returns the folder for tokens, logins and saved tool lists, or `None` if there is no home folder. Rejected: a folder
 /// for temporary files, in which other users could plant files for us to read.
 fn state_folder() -> Option<PrivateFolder> {
     let UserFolders { home, state, .. } = UserFolders::from_environment();

@@ -80,11 +80,12 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
     })
 }
 
-/// Returns the proxy's config with its references expanded, and with the upstreams that the command line names.
+/// Returns the proxy's config with the references in its secrets expanded. Upstreams that are named on the command line
+/// override those in the config.
 fn with_arguments(
-    mut proxy: toolcrib_proxy::Config,
+    mut proxy: toolcrib_proxy::ProxyConfig,
     args: &ServeArgs,
-) -> Result<toolcrib_proxy::Config, Failure> {
+) -> Result<toolcrib_proxy::ProxyConfig, Failure> {
     for (argument, key) in [
         (&args.openai, &mut proxy.openai),
         (&args.anthropic, &mut proxy.anthropic),
@@ -133,7 +134,7 @@ fn admin_token(token: Option<&Secret>) -> Result<Option<AdminToken>, Failure> {
 }
 
 fn proxy(
-    config: toolcrib_proxy::Config,
+    config: toolcrib_proxy::ProxyConfig,
     settings: Settings,
     key: AccessControl,
     admin: Arc<AdminAccess>,

@@ -1,14 +1,14 @@
 //! The config that `--write` names: a new file, or an existing one to which servers are appended.
 //!
-//! The existing text stays, including comments. The new text is parsed before it is written, and replaces the file
-//! atomically: a reader sees either the old one or the new one.
+//! The existing text stays, including comments. The new text is parsed before it is written. It replaces the file
+//! atomically, so a reader sees either the old text or the new text.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use toolcrib_mcp::Config;
+use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{Server, server_toml};
 
 use crate::config::location::read_text;
@@ -20,17 +20,17 @@ const HEADER: &str = "# Written by `toolcrib import`. Every key: docs/gateway-co
 /// A config that servers are added to.
 pub(super) struct Target {
     path: PathBuf,
-    /// Its text; `None` if the file does not exist yet.
+    /// The text of the file; `None` if the file does not exist yet.
     text: Option<String>,
     sections: Sections,
 }
 
 impl Target {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        // A symbolic link is followed, not replaced.
+        // If the path is a symbolic link, the link is followed and not replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !path.exists() {
-            return Ok(Self { path, text: None, sections: Config::default().into() });
+            return Ok(Self { path, text: None, sections: GatewayConfig::default().into() });
         }
         let text = read_text(&path)?;
         let sections = Sections::read(None, &text).map_err(|error| {
@@ -43,7 +43,6 @@ impl Target {
         self.sections.gateway.servers.clone()
     }
 
-    /// Adds servers and writes the file.
     pub(super) fn write(
         self,
         servers: BTreeMap<String, Server>,
@@ -60,7 +59,7 @@ impl Target {
                 text.push_str(&server_toml(name, server));
             }
         }
-        let gateway = Config { servers, ..self.sections.gateway };
+        let gateway = GatewayConfig { servers, ..self.sections.gateway };
         let expected = Sections { gateway, ..self.sections };
         if Sections::read(None, &text).as_ref() != Ok(&expected) {
             return Err(Failure::input(
@@ -86,7 +85,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true);
-            // A config in a folder that others can write to would be rejected.
+            // The new folder is private, because a config in a folder that others can write to would be rejected.
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.create(folder)?;

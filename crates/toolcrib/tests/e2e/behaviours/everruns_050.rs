@@ -1,4 +1,4 @@
-//! The `everruns@0.50` preset at an MCP client: docs/presets/everruns-0.50.md names these tests.
+//! Tests of the `everruns@0.50` preset as an MCP client sees it. docs/presets/everruns-0.50.md names these tests.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn with(tools: &[Value]) -> Setup {
     Setup::preset("everruns@0.50", &[("plant", tools)])
 }
 
-/// The file of the release, with this under `config`.
+/// Writes a config file as everruns 0.50 expects it, with `config` as the configuration of the tool search.
 fn configured(config: &Value, tools: &[Value]) -> Setup {
     let keys = json!({"capabilities": [{"ref": "tool_search", "config": config}]});
     Setup::json("everruns.json", keys, &[("plant", tools)])
@@ -84,7 +84,7 @@ fn invalid_values_are_logged() {
         (json!({"reveal": "never"}), "\"never\" is neither `redefine` nor `in_result`"),
         (
             json!({"bounded": true, "max_active_tools": 500}),
-            "500 is not within 1 to 128, 128 is used",
+            "500 is not within 1 to 128; using 128",
         ),
         (json!({"bounded": true, "max_result_bytes": 1}), "1 is not within 1024 to 65536"),
     ] {
@@ -176,7 +176,7 @@ fn the_configuration_of_the_release_is_known_by_its_keys() {
     assert_eq!(stub.get("description"), None, "no hint, as in the release: {stub}");
 }
 
-/// MCP has no provider that could search, so a hosted search becomes the bridge.
+/// With MCP there is no provider that could run a hosted search, so the bridge is used instead.
 #[test]
 fn hosted_capabilities_are_the_bridge_and_the_automatic_one_is_this_search() {
     let setup = |id: &str| {

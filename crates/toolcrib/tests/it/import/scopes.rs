@@ -1,15 +1,15 @@
-//! Which servers are imported: the user's own, and with `--project` those of a repository, which never replace the
-//! user's. Disabled servers stay disabled.
+//! Tests of which servers are imported: the user's own, and with `--project` those of a repository, which never replace
+//! the user's. Disabled servers stay disabled.
 
 use std::fs;
 
 use serde_json::{Value, json};
-use toolcrib_mcp::Config;
+use toolcrib_mcp::GatewayConfig;
 
 use super::ImportFolders;
 use crate::run_in;
 
-/// A file in Claude Code's format with these servers, each with a command.
+/// Returns a file in Claude Code's format that defines these servers, each by its name and command.
 fn servers(pairs: &[(&str, &str)]) -> String {
     let all = pairs.iter().map(|(name, command)| ((*name).to_owned(), json!({"command": command})));
     json!({"mcpServers": all.collect::<serde_json::Map<_, _>>()}).to_string()
@@ -70,12 +70,12 @@ fn a_projects_server_never_takes_a_name_of_the_users() {
     let run = folders.at("project/./run");
     assert!(text.contains(&format!("[servers.own]\ncommand = {run:?}\n")), "{text}");
 
-    // The names of all clients' servers are reserved, whichever client is selected.
+    // The names of all clients' servers are reserved, even if `--from` selects only one client.
     let run = folders.import(&["--project", "--json", "--from", "claude-code"]);
     let answer = run.json();
     let skipped = &file(&answer, "/.mcp.json")["skipped"];
     assert_eq!(skipped[1], json!({"server": "issues", "reason": reserved}), "{answer}");
-    // The same as text output.
+    // The text output also reports servers that are not imported.
     let run = folders.import(&["--project"]);
     assert!(run.err.contains("`files` is not imported"), "{}", run.err);
 }
@@ -151,7 +151,7 @@ fn disabled_servers_stay_disabled() {
     ];
     assert_eq!(reasons, expected.map(|(name, reason)| (name.to_owned(), reason.to_owned())));
     let text = fs::read_to_string(folders.at("project/out.toml")).unwrap();
-    let config = Config::from_toml(&text).unwrap();
+    let config = GatewayConfig::from_toml(&text).unwrap();
     for (name, server) in &config.servers {
         let is_off = expected.iter().any(|(off, _)| off == name);
         assert_eq!(server.enabled, !is_off, "{name}");
@@ -181,7 +181,7 @@ fn disabled_servers_stay_disabled_in_a_named_file() {
         "{run:?}"
     );
     assert!(!mark.exists());
-    // If the file that lists disabled servers cannot be read, the server may be disabled in it.
+    // If the file that lists disabled servers cannot be read, the server may be disabled in it, so `doctor` fails.
     folders.put("home/.claude.json", "{");
     let run = doctor();
     assert_eq!(run.code, 2, "{run:?}");
@@ -214,7 +214,8 @@ fn pipes_and_devices_in_place_of_files_do_not_block() {
     assert_eq!(answer["added"], json!(["fine"]));
 }
 
-/// Without `--project`, no file in the working folder is opened, so none can cause an error.
+/// Without `--project`, no file in the working folder is opened. So none of them can disable the user's servers or
+/// cause an error.
 #[test]
 fn a_repository_cannot_disable_or_break_servers_of_the_users() {
     let folders = ImportFolders::new("broken-project");
@@ -245,8 +246,8 @@ fn names_in_a_file_cannot_forge_output_lines() {
     assert!(!run.err.contains(['\u{1b}', '\u{202e}']), "{}", run.err);
 }
 
-/// `${file:PATH}` is Toolcrib's own syntax: in a project's file it could send any of the user's files to the project's
-/// server.
+/// `${file:PATH}` is Toolcrib's own syntax. If it were expanded in a project's file, it could send any of the user's
+/// files to the project's server.
 #[test]
 fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
     let folders = ImportFolders::new("sends");
@@ -271,7 +272,7 @@ fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
     assert_eq!(file(&answer, "/opencode.json")["odd"], expected);
     let text = fs::read_to_string(folders.at("project/out.toml")).unwrap();
     assert!(text.contains("X-A = \"$${file:~/.vault-token}\""), "{text}");
-    // The same as text output. The table may break lines.
+    // The text output names the variables, too. Only one word is checked, because the table may break lines.
     let run = folders.import(&["--project"]);
     assert!(run.err.contains("OPENAI_API_KEY"), "{}", run.err);
 }
@@ -291,7 +292,7 @@ fn a_projects_server_never_takes_a_name_that_looks_like_one_of_the_users() {
         ("a]b", "theirs"),
         ("fine", "x"),
         ("github", "theirs"),
-        // With a Cyrillic letter.
+        // The second letter of this name is Cyrillic.
         ("g\u{456}thub", "theirs"),
         ("ФАЙЛЫ", "theirs"),
     ];

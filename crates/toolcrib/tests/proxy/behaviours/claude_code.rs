@@ -1,4 +1,4 @@
-//! docs/presets/claude-code.md through the proxy.
+//! Tests of docs/presets/claude-code.md through the proxy.
 
 mod config;
 mod index;
@@ -9,7 +9,7 @@ use toolcrib_testkit::provider::{CannedResponse, ReceivedRequest};
 
 use super::{Proxy, ProxyExchange, Setup, done, first_exchange, search, tool};
 
-/// Three built-in tools and those of three servers, named as Claude Code names them.
+/// Returns three built-in tools and the tools of three servers, named as Claude Code names them.
 pub(super) fn session() -> Vec<Value> {
     vec![
         tool("WebFetch", "Fetch a page and answer a question about it.", &["url"], 1),
@@ -32,7 +32,7 @@ fn claude_code() -> Setup {
     Setup::preset("claude-code", "")
 }
 
-/// The text that the proxy adds before the user's text in the first message.
+/// Returns the text that the proxy adds before the user's text in the first message.
 fn announcement(exchange: &ProxyExchange, round: usize) -> &str {
     let text = exchange.sent[round]["messages"][0]["content"].as_str().unwrap();
     text.rsplit_once("\n\n").unwrap().0
@@ -55,7 +55,7 @@ fn the_model_sees_names_and_one_tool_and_no_schema() {
     );
 }
 
-/// The sample catalog, as a client of Chat Completions would send it.
+/// Returns the sample catalog in the format of Chat Completions.
 fn sample() -> Vec<Value> {
     let lines = include_str!("../../../sample/catalog.jsonl").lines();
     let tool = |line: &str| {
@@ -160,7 +160,8 @@ fn where_the_provider_has_references_tools_are_loaded_by_those() {
     assert_eq!(deferred["defer_loading"], true);
 }
 
-/// A reference loads the tool, so none are sent without reveals: the schema is in the search reply, as in the other APIs.
+/// A reference would load the tool. With `reveals = false` no tools are loaded, so the search reply contains the schema
+/// instead of a reference, as in the other APIs.
 #[test]
 fn without_reveals_there_are_no_references() {
     let route = "[[proxy.routes]]\nmodels = ['*']\nurl = 'URL'\nclient_key = true\nnative = { references = true }";
@@ -185,7 +186,9 @@ fn without_reveals_there_are_no_references() {
     let exchange = proxy.post("/v1/messages", &body);
     assert_eq!(exchange.mode(), "append", "{}", exchange.why());
     assert!(
-        exchange.why().ends_with("`reveals = false`: what a search finds is not loaded"),
+        exchange
+            .why()
+            .ends_with("with `reveals = false`, tools that a search finds are not loaded"),
         "{}",
         exchange.why()
     );
@@ -230,7 +233,7 @@ fn a_client_with_claude_codes_own_search_is_passed_untouched() {
 
 #[test]
 fn the_listing_is_as_long_as_the_settings_allow() {
-    // By default, a listing in the proxy may have up to 7 % of the tokens of the tools.
+    // By default, the listing may take up to 7 % of the tokens of the tools in the proxy.
     let tools: Vec<Value> =
         (0..300).map(|at| tool(&format!("mcp__acme__job_{at:03}"), "", &[], 0)).collect();
     let exchange = first_exchange(&claude_code(), &tools);

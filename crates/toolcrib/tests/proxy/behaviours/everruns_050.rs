@@ -1,4 +1,4 @@
-//! docs/presets/everruns-0.50.md through the proxy.
+//! Tests of docs/presets/everruns-0.50.md through the proxy.
 
 mod hosted;
 
@@ -10,7 +10,7 @@ use super::{
 
 const STUB: &str = r#"{"type":"object","properties":{},"additionalProperties":true}"#;
 
-/// So many tools of a server, one parameter each.
+/// Returns `count` tools of one server, each with one parameter.
 fn tools(count: usize) -> Vec<Value> {
     let with = |at: usize| {
         let words = format!("Reads gauge number {at}.");
@@ -62,7 +62,7 @@ fn reveals_last_as_long_as_the_history_shows_the_turn_that_found_them() {
     proxy.ask(&tools(15));
     let exchange = proxy.continue_with(&tools(15));
     assert_eq!(*exchange.schema(0, "plant__gauge_7"), strings(&["unit"], 1));
-    // A client that compacts its history cuts that turn out.
+    // The client compacts its history, which removes the turn that found the tool.
     proxy.history = vec![json!({"role": "user", "content": "A gauge was read."})];
     let exchange = proxy.send(&tools(15));
     assert_eq!(exchange.schema(0, "plant__gauge_7").to_string(), STUB);
@@ -102,7 +102,7 @@ fn in_result_does_not_go_with_bounded_and_bounds_have_ranges() {
         configured(&json!({"reveal": "in_result", "bounded": true, "max_active_tools": 500}));
     let expected = [
         "`capabilities.tool_search.reveal`: `in_result` cannot be combined with `bounded`; using `redefine`",
-        "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128, 128 is used",
+        "`capabilities.tool_search.max_active_tools`: 500 is not within 1 to 128; using 128",
     ];
     assert_eq!(warnings(&setup), expected);
     assert_eq!(first_exchange(&setup, &tools(3)).mode(), "append");
@@ -142,7 +142,8 @@ fn bounded_keeps_the_tools_that_were_loaded_last() {
         ["tool_search", "plant__gauge_3", "plant__gauge_1"],
         "it is back"
     );
-    // The first of a reply goes before the others of it.
+    // Only two tools fit. Within one reply, the first tool counts as the most recent one, so the first two are kept,
+    // and the first of them comes last.
     assert_eq!(exchange.names(2), ["tool_search", "plant__gauge_6", "plant__gauge_5"]);
 }
 

@@ -1,4 +1,4 @@
-//! Reading Claude Code's own configuration.
+//! Tests of reading Claude Code's own configuration.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, ActivationReason, ThresholdSource};
@@ -101,7 +101,7 @@ fn any_other_value_of_the_variable_means_on() {
     assert_eq!(
         warnings(Preset::ClaudeCode, &config),
         [
-            "`env.ENABLE_TOOL_SEARCH`: \"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"
+            "`env.ENABLE_TOOL_SEARCH`: \"Maybe\" is not one of `true`, `false`, `auto`, `auto:N`; tool search is on"
         ]
     );
 }
@@ -109,10 +109,10 @@ fn any_other_value_of_the_variable_means_on() {
 #[test]
 fn a_share_out_of_range_is_clamped_and_one_that_is_no_number_is_ten() {
     for (value, mode, percent, warning) in [
-        ("auto:150", ActivationMode::Auto, 100.0, "\"150\" is not within 0 to 100, 100 is used"),
-        ("auto:-5", ActivationMode::On, 0.0, "\"-5\" is not within 0 to 100, 0 is used"),
-        ("auto:half", ActivationMode::Auto, 10.0, "\"half\" is not a number, 10 is used"),
-        ("auto:", ActivationMode::Auto, 10.0, "\"\" is not a number, 10 is used"),
+        ("auto:150", ActivationMode::Auto, 100.0, "\"150\" is not within 0 to 100; using 100"),
+        ("auto:-5", ActivationMode::On, 0.0, "\"-5\" is not within 0 to 100; using 0"),
+        ("auto:half", ActivationMode::Auto, 10.0, "\"half\" is not a number; using 10"),
+        ("auto:", ActivationMode::Auto, 10.0, "\"\" is not a number; using 10"),
     ] {
         let config = enabled(&json!(value));
         let read = Preset::ClaudeCode.configured(&config).unwrap();
@@ -130,11 +130,11 @@ fn an_always_load_value_that_is_no_flag_is_ignored() {
     assert_eq!(read.settings, Preset::ClaudeCode.settings());
     assert_eq!(
         warnings(Preset::ClaudeCode, &config),
-        ["`mcpServers.github.alwaysLoad`: \"yes\" is not a flag, left out"]
+        ["`mcpServers.github.alwaysLoad`: \"yes\" is not a boolean; ignored"]
     );
     assert_eq!(
         warnings(Preset::ClaudeCode, &json!({"mcpServers": ["github"]})),
-        ["`mcpServers`: [\"github\"] is not an object, left out"]
+        ["`mcpServers`: [\"github\"] is not an object; ignored"]
     );
 }
 
@@ -147,7 +147,7 @@ fn its_configuration_is_recognised_by_its_keys() {
 
 #[test]
 fn a_file_of_another_program_means_on_with_a_warning() {
-    let warning = "`env`: no object to look for `ENABLE_TOOL_SEARCH` in: it is on";
+    let warning = "`env`: not an object, so `ENABLE_TOOL_SEARCH` cannot be read; tool search is on";
     for config in [json!(7), json!(null), json!({"env": []})] {
         assert_eq!(warnings(Preset::ClaudeCode, &config), [warning], "{config}");
     }

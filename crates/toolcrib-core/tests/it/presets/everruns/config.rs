@@ -1,4 +1,4 @@
-//! Reading everruns' own configuration.
+//! Tests of reading everruns' own configuration.
 
 use serde_json::json;
 use toolcrib_core::disclosure::{DisclosureKind, DisclosureSetting};
@@ -52,9 +52,9 @@ fn the_automatic_capability_is_the_providers_search_or_else_this_one() {
 #[test]
 fn an_invalid_threshold_falls_back_to_fifteen_with_a_warning() {
     for (bad, warning) in [
-        (json!(-3), "-3 is not a whole number of 0 or more, 15 is used"),
-        (json!(2.5), "2.5 is not a whole number of 0 or more, 15 is used"),
-        (json!("20"), "\"20\" is not a whole number of 0 or more, 15 is used"),
+        (json!(-3), "-3 is not a whole number of 0 or more; using 15"),
+        (json!(2.5), "2.5 is not a whole number of 0 or more; using 15"),
+        (json!("20"), "\"20\" is not a whole number of 0 or more; using 15"),
     ] {
         let config = json!({"capabilities": {"tool_search": {"threshold": bad}}});
         let warning = format!("`capabilities.tool_search.threshold`: {warning}");
@@ -70,8 +70,8 @@ fn an_invalid_allowlist_entry_is_ignored_with_a_warning() {
     assert_eq!(
         warnings(Preset::Everruns, &config),
         [
-            "`capabilities.tool_search.never_defer.1`: 7 is no name, left out",
-            "`capabilities.tool_search.never_defer.2`: null is no name, left out",
+            "`capabilities.tool_search.never_defer.1`: 7 is not a name; ignored",
+            "`capabilities.tool_search.never_defer.2`: null is not a name; ignored",
         ]
     );
     let never = Preset::Everruns.configured(&config).unwrap().settings.rules.never;
@@ -79,7 +79,7 @@ fn an_invalid_allowlist_entry_is_ignored_with_a_warning() {
     let config = json!({"capabilities": {"tool_search": {"never_defer": "bash"}}});
     assert_eq!(
         warnings(Preset::Everruns, &config),
-        ["`capabilities.tool_search.never_defer`: \"bash\" is not a list of names, none is used"]
+        ["`capabilities.tool_search.never_defer`: \"bash\" is not a list of names; ignored"]
     );
 }
 
@@ -88,13 +88,15 @@ fn an_unknown_key_or_a_config_that_is_no_object_causes_a_warning() {
     let config = json!({"capabilities": {"tool_search": {"treshold": 20}}});
     assert_eq!(
         warnings(Preset::Everruns, &config),
-        ["`capabilities.tool_search.treshold`: not known, left out; known are `threshold`, \
-             `never_defer`"]
+        [
+            "`capabilities.tool_search.treshold`: unknown and ignored; the known keys are `threshold`, \
+             `never_defer`"
+        ]
     );
     let config = json!({"capabilities": {"tool_search": 20}});
     assert_eq!(
         warnings(Preset::Everruns, &config),
-        ["`capabilities.tool_search`: 20 is not an object, the defaults are used"]
+        ["`capabilities.tool_search`: 20 is not an object; using the defaults"]
     );
 }
 

@@ -1,4 +1,4 @@
-//! Reading Hermes' own configuration.
+//! Tests of reading Hermes' own configuration.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, ActivationReason};
@@ -92,7 +92,7 @@ fn a_threshold_of_zero_percent_is_always() {
     assert!(!show(&mut Chat::new(&crib), Some(1_000_000)).passes_through());
 }
 
-/// The setting that one key results in, and its warning.
+/// Reads a configuration with a single key. Returns the settings and the warnings.
 fn read_key(key: &str, value: &Value) -> (Settings, Vec<String>) {
     let config = json!({"tools": {"tool_search": {key: value}}});
     let read = Preset::Hermes.configured(&config).unwrap();
@@ -102,10 +102,10 @@ fn read_key(key: &str, value: &Value) -> (Settings, Vec<String>) {
 #[test]
 fn a_percentage_out_of_range_is_clamped() {
     for (value, mode, used, warning) in [
-        (json!(150), ActivationMode::Auto, 100.0, "150 is not within 0 to 100, 100 is used"),
-        (json!(-1), ActivationMode::On, 0.0, "-1 is not within 0 to 100, 0 is used"),
-        (json!("ten"), ActivationMode::Auto, 10.0, "\"ten\" is not a number, 10 is used"),
-        (json!(null), ActivationMode::Auto, 10.0, "null is not a number, 10 is used"),
+        (json!(150), ActivationMode::Auto, 100.0, "150 is not within 0 to 100; using 100"),
+        (json!(-1), ActivationMode::On, 0.0, "-1 is not within 0 to 100; using 0"),
+        (json!("ten"), ActivationMode::Auto, 10.0, "\"ten\" is not a number; using 10"),
+        (json!(null), ActivationMode::Auto, 10.0, "null is not a number; using 10"),
     ] {
         let (settings, warnings) = read_key("threshold_pct", &value);
         let activation = settings.activation;
@@ -117,9 +117,9 @@ fn a_percentage_out_of_range_is_clamped() {
 #[test]
 fn the_upper_bound_is_clamped_to_one_and_fifty() {
     for (value, used, warning) in [
-        (json!(51), 50, "51 is not within 1 to 50, 50 is used"),
-        (json!(0), 1, "0 is not within 1 to 50, 1 is used"),
-        (json!([]), 20, "[] is not a number, 20 is used"),
+        (json!(51), 50, "51 is not within 1 to 50; using 50"),
+        (json!(0), 1, "0 is not within 1 to 50; using 1"),
+        (json!([]), 20, "[] is not a number; using 20"),
     ] {
         let (settings, warnings) = read_key("max_search_limit", &value);
         assert_eq!(settings.search.max_limit, used);
@@ -130,9 +130,9 @@ fn the_upper_bound_is_clamped_to_one_and_fifty() {
 #[test]
 fn the_default_limit_is_clamped_to_the_upper_bound() {
     for (value, used, warning) in [
-        (json!(21), 20, "21 is not within 1 to 20, 20 is used"),
-        (json!(-3), 1, "-3 is not within 1 to 20, 1 is used"),
-        (json!({}), 5, "{} is not a number, 5 is used"),
+        (json!(21), 20, "21 is not within 1 to 20; using 20"),
+        (json!(-3), 1, "-3 is not within 1 to 20; using 1"),
+        (json!({}), 5, "{} is not a number; using 5"),
     ] {
         let (settings, warnings) = read_key("search_default_limit", &value);
         assert_eq!(settings.search.limit, used);
@@ -149,7 +149,7 @@ fn a_mode_that_does_not_exist_is_auto() {
     assert_eq!(
         warnings,
         [
-            "`tools.tool_search.enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used"
+            "`tools.tool_search.enabled`: \"sometimes\" is not one of `auto`, `on`, `off`; using `auto`"
         ]
     );
 }
@@ -157,9 +157,9 @@ fn a_mode_that_does_not_exist_is_auto() {
 #[test]
 fn a_value_that_is_neither_a_flag_nor_a_table_means_auto() {
     for (config, warning) in [
-        (json!({"tools": {"tool_search": [1]}}), "[1] is no flag, `auto` is used"),
-        (json!({"tools": {}}), "not there, the defaults are used"),
-        (json!(null), "not there, the defaults are used"),
+        (json!({"tools": {"tool_search": [1]}}), "[1] is not a boolean; using `auto`"),
+        (json!({"tools": {}}), "missing; using the defaults"),
+        (json!(null), "missing; using the defaults"),
     ] {
         let read = Preset::Hermes.configured(&config).unwrap();
         assert_eq!(read.settings, Preset::Hermes.settings());
@@ -175,7 +175,7 @@ fn a_key_of_another_version_is_ignored_with_a_warning() {
     assert_eq!(
         warnings,
         [
-            "`tools.tool_search.listing`: not known, left out; known are `enabled`, `threshold_pct`, \
+            "`tools.tool_search.listing`: unknown and ignored; the known keys are `enabled`, `threshold_pct`, \
           `search_default_limit`, `max_search_limit`"
         ]
     );

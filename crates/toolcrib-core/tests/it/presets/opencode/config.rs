@@ -1,4 +1,4 @@
-//! Reading the configurations of the opencode plugin and of the fork.
+//! Tests of reading the configurations of the opencode plugin and of the fork.
 
 use serde_json::{Value, json};
 use toolcrib_core::policy::{ActivationMode, Verdict, VerdictReason};
@@ -7,8 +7,6 @@ use toolcrib_core::{Conversation, Crib, Preset, Settings, TurnContext};
 use super::{coding, descriptions, sent, show};
 use crate::presets::{configured, warnings};
 use crate::support::{Chat, catalog, strings, tool};
-
-// Configuration.
 
 #[test]
 fn the_plugin_alone_means_the_defaults() {
@@ -60,12 +58,12 @@ fn every_option_is_read() {
 #[test]
 fn a_number_out_of_range_is_clamped_with_a_warning() {
     for (options, told) in [
-        (json!({"bm25": {"k1": 3}}), "`bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
-        (json!({"bm25": {"k1": 0.1}}), "`bm25.k1`: 0.1 is not within 0.5 to 2, 0.5 is used"),
-        (json!({"bm25": {"b": -1}}), "`bm25.b`: -1 is not within 0 to 1, 0 is used"),
-        (json!({"bm25": {"b": 1.5}}), "`bm25.b`: 1.5 is not within 0 to 1, 1 is used"),
-        (json!({"searchLimit": 0}), "`searchLimit`: 0 is not within 1 to 50, 1 is used"),
-        (json!({"searchLimit": 99}), "`searchLimit`: 99 is not within 1 to 50, 50 is used"),
+        (json!({"bm25": {"k1": 3}}), "`bm25.k1`: 3 is not within 0.5 to 2; using 2"),
+        (json!({"bm25": {"k1": 0.1}}), "`bm25.k1`: 0.1 is not within 0.5 to 2; using 0.5"),
+        (json!({"bm25": {"b": -1}}), "`bm25.b`: -1 is not within 0 to 1; using 0"),
+        (json!({"bm25": {"b": 1.5}}), "`bm25.b`: 1.5 is not within 0 to 1; using 1"),
+        (json!({"searchLimit": 0}), "`searchLimit`: 0 is not within 1 to 50; using 1"),
+        (json!({"searchLimit": 99}), "`searchLimit`: 99 is not within 1 to 50; using 50"),
     ] {
         assert_eq!(warnings(Preset::Opencode, &options), [told]);
     }
@@ -80,36 +78,33 @@ fn a_number_out_of_range_is_clamped_with_a_warning() {
 #[test]
 fn a_value_of_the_wrong_type_falls_back_to_the_default_with_a_warning() {
     for (options, told) in [
-        (json!({"searchLimit": "many"}), "`searchLimit`: \"many\" is not a number, 5 is used"),
-        (json!({"searchLimit": "10"}), "`searchLimit`: \"10\" is not a number, 5 is used"),
-        (json!({"searchLimit": 5.5}), "`searchLimit`: 5.5 is not a whole number, 5 is used"),
-        (json!({"bm25": {"k1": null}}), "`bm25.k1`: null is not a number, 0.9 is used"),
-        (json!({"bm25": {"b": []}}), "`bm25.b`: [] is not a number, 0.4 is used"),
-        (json!({"bm25": 1.5}), "`bm25`: 1.5 is not an object, the defaults are used"),
-        (json!({"deferDescription": 1}), "`deferDescription`: 1 is not a text, `[d]` is used"),
-        (
-            json!({"alwaysLoad": "read"}),
-            "`alwaysLoad`: \"read\" is not a list of names, none is used",
-        ),
-        (json!({"alwaysLoad": [1]}), "`alwaysLoad.0`: 1 is no name, left out"),
+        (json!({"searchLimit": "many"}), "`searchLimit`: \"many\" is not a number; using 5"),
+        (json!({"searchLimit": "10"}), "`searchLimit`: \"10\" is not a number; using 5"),
+        (json!({"searchLimit": 5.5}), "`searchLimit`: 5.5 is not a whole number; using 5"),
+        (json!({"bm25": {"k1": null}}), "`bm25.k1`: null is not a number; using 0.9"),
+        (json!({"bm25": {"b": []}}), "`bm25.b`: [] is not a number; using 0.4"),
+        (json!({"bm25": 1.5}), "`bm25`: 1.5 is not an object; using the defaults"),
+        (json!({"deferDescription": 1}), "`deferDescription`: 1 is not a string; using `[d]`"),
+        (json!({"alwaysLoad": "read"}), "`alwaysLoad`: \"read\" is not a list of names; ignored"),
+        (json!({"alwaysLoad": [1]}), "`alwaysLoad.0`: 1 is not a name; ignored"),
         (
             json!({"limit": 3, "searchLimit": 5}),
-            "`limit`: not known, left out; known are `alwaysLoad`, `searchLimit`, `bm25`, \
+            "`limit`: unknown and ignored; the known keys are `alwaysLoad`, `searchLimit`, `bm25`, \
              `deferDescription`",
         ),
-        (json!("x"), "`(all of it)`: \"x\" is no configuration, the defaults are used"),
+        (json!("x"), "`(whole file)`: \"x\" is not a configuration; using the defaults"),
         (
             json!({"plugin": ["opencode-tool-search", {"searchLimit": 9}]}),
-            "`plugin.1`: options stand beside the name, [\"opencode-tool-search\", {…}]; left out",
+            "`plugin.1`: options are written with the name, [\"opencode-tool-search\", {…}]; ignored",
         ),
         (
             json!({"deferDescription": " "}),
-            "`deferDescription`: \" \" is not 1 to 64 plain characters, `[d]` is used",
+            "`deferDescription`: \" \" is not 1 to 64 plain characters; using `[d]`",
         ),
-        (json!(["opencode-tool-search", 5]), "`1`: 5 is not an object, the defaults are used"),
+        (json!(["opencode-tool-search", 5]), "`1`: 5 is not an object; using the defaults"),
         (
             json!({"plugin": [["opencode-tool-search", {"searchLimit": {}}]]}),
-            "`plugin.0.1.searchLimit`: {} is not a number, 5 is used",
+            "`plugin.0.1.searchLimit`: {} is not a number; using 5",
         ),
     ] {
         assert_eq!(warnings(Preset::Opencode, &options), [told]);
@@ -151,9 +146,9 @@ fn an_invalid_value_in_the_forks_configuration_causes_a_warning() {
     for (config, told) in [
         (
             json!({"toolSearch": {"enabled": "no"}}),
-            "`toolSearch.enabled`: \"no\" is neither true nor false, true is used",
+            "`toolSearch.enabled`: \"no\" is neither true nor false; using true",
         ),
-        (json!({"toolSearch": true}), "`toolSearch`: true is not an object, the defaults are used"),
+        (json!({"toolSearch": true}), "`toolSearch`: true is not an object; using the defaults"),
     ] {
         assert_eq!(warnings(Preset::Opencode, &config), [told]);
         let settings = Preset::Opencode.configured(&config).unwrap().settings;

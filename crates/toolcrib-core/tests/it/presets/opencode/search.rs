@@ -1,14 +1,12 @@
-//! The two search tools of the `opencode` preset.
+//! Tests of the two search tools of the `opencode` preset.
 
 use serde_json::{Value, json};
 use toolcrib_core::disclosure::{SEARCH, SEARCH_REGEX};
-use toolcrib_core::{Crib, Preset, Scope, SearchRequest, Words};
+use toolcrib_core::{Crib, Preset, Scope, SearchRequest, WordQuery};
 
 use super::{answer, coding, found, opencode};
 use crate::presets::{configured, crib};
 use crate::support::{Chat, catalog, names, strings, tool};
-
-// Searching.
 
 #[test]
 fn an_answer_has_full_descriptions_and_parameter_schemas() {
@@ -85,7 +83,7 @@ fn five_tools_are_returned_at_most() {
 
 #[test]
 fn the_score_is_bm25_with_k1_0_9_and_b_0_4_over_name_and_description() {
-    // The tools have four and two words, three on average; `mail` is in one of them, twice.
+    // The two tools have four words and two words, so three on average. `mail` occurs twice, only in the first tool.
     let crib = crib(
         Preset::Opencode,
         &[
@@ -120,7 +118,7 @@ fn a_higher_k1_lets_repeated_words_count_for_more() {
     let lead = |config: &Value| {
         let crib = Crib::new(tools.clone(), configured(Preset::Opencode, config));
         let scope = Scope::all(crib.catalog());
-        let hits = crib.rank(&Words::plain("log", &crib.settings().limits), &scope, 2);
+        let hits = crib.rank(&WordQuery::plain("log", &crib.settings().limits), &scope, 2);
         hits[0].score / hits[1].score
     };
     let (vague, specific) = (json!({}), json!({"bm25": {"k1": 1.5}}));

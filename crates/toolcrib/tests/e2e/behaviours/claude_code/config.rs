@@ -1,11 +1,11 @@
-//! Claude Code's own files, which are recognised by their keys.
+//! Tests of Claude Code's own files, which are recognised by their keys.
 
 use serde_json::{Value, json};
 
 use super::super::{Setup, numbered};
 use super::{github, slack};
 
-/// `settings.json` with this value of the variable.
+/// Writes a `settings.json` that sets the variable `ENABLE_TOOL_SEARCH` to this value.
 fn enabled(value: &Value, tools: &[Value]) -> Setup {
     let keys = json!({"env": {"ENABLE_TOOL_SEARCH": value}});
     Setup::json("settings.json", keys, &[("acme", tools)])
@@ -34,7 +34,8 @@ fn auto_defers_from_a_share_of_the_context_on() {
     let decides = |value: &str, context: &str| {
         defers(enabled(&json!(value), &jobs()).flags(&["--context", context]))
     };
-    // The tools have about 20,000 tokens: more than a tenth of 100,000, but less than a tenth of 400,000.
+    // The tools have about 20,000 tokens. This is more than a tenth of a context window of 100,000 tokens, but less
+    // than a tenth of 400,000.
     assert!(decides("auto", "100000") && !decides("auto", "400000"));
     assert!(decides("auto:2", "400000") && !decides("AUTO:50", "100000"));
 }
@@ -72,10 +73,10 @@ fn a_server_that_says_always_load_is_not_deferred() {
 #[test]
 fn invalid_values_fall_back_and_are_logged() {
     for (value, logged) in [
-        ("Maybe", "\"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"),
-        ("auto:-5", "\"-5\" is not within 0 to 100, 0 is used"),
-        ("auto:150", "\"150\" is not within 0 to 100, 100 is used"),
-        ("auto:half", "\"half\" is not a number, 10 is used"),
+        ("Maybe", "\"Maybe\" is not one of `true`, `false`, `auto`, `auto:N`; tool search is on"),
+        ("auto:-5", "\"-5\" is not within 0 to 100; using 0"),
+        ("auto:150", "\"150\" is not within 0 to 100; using 100"),
+        ("auto:half", "\"half\" is not a number; using 10"),
     ] {
         let session = enabled(&json!(value), &slack()).start();
         session.logs(logged);
@@ -83,6 +84,6 @@ fn invalid_values_fall_back_and_are_logged() {
     let keys = json!({"mcpServers": {"slack": {"alwaysLoad": "yes"}}});
     let setup = Setup::json(".mcp.json", keys, &[("slack", &slack())]);
     let mut session = setup.flags(&["--preset", "claude-code"]).start();
-    session.logs("`mcpServers.slack.alwaysLoad`: \"yes\" is not a flag, left out");
+    session.logs("`mcpServers.slack.alwaysLoad`: \"yes\" is not a boolean; ignored");
     assert_eq!(session.names(), ["tool_search"]);
 }

@@ -1,4 +1,4 @@
-//! everruns' own file, which is recognised by its keys.
+//! Tests of everruns' own file, which is recognised by its keys.
 
 use serde_json::{Value, json};
 
@@ -41,9 +41,9 @@ fn invalid_values_fall_back_to_the_default_and_are_logged() {
         ),
         (
             json!({"never_defer": [7]}),
-            "`capabilities.tool_search.never_defer.0`: 7 is no name, left out",
+            "`capabilities.tool_search.never_defer.0`: 7 is not a name; ignored",
         ),
-        (json!({"treshold": 1}), "`capabilities.tool_search.treshold`: not known, left out"),
+        (json!({"treshold": 1}), "`capabilities.tool_search.treshold`: unknown and ignored"),
     ] {
         let mut session = configured(&json!({"tool_search": section}), &agent()).start();
         session.logs(logged);

@@ -1,4 +1,4 @@
-//! Hermes' own file, which is recognised by its keys.
+//! Tests of Hermes' own file, which is recognised by its keys.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn on_activates_with_one_deferrable_tool_and_not_with_none() {
         (json!({"enabled": "off"}), false),
         (json!({"enabled": false}), false),
         (json!(false), false),
-        // `auto`, with far less than a tenth.
+        // `true` means `auto`. The tools take far less than a tenth of the context window, so they are not deferred.
         (json!(true), false),
     ] {
         let mut session = configured(&section, &slack()).flags(&["--context", "1000000"]).start();
@@ -67,14 +67,14 @@ fn invalid_values_fall_back_and_are_logged() {
     for (section, logged) in [
         (
             json!({"enabled": "sometimes"}),
-            "\"sometimes\" is none of `auto`, `on`, `off`; `auto` is used",
+            "\"sometimes\" is not one of `auto`, `on`, `off`; using `auto`",
         ),
-        (json!({"threshold_pct": 150}), "150 is not within 0 to 100, 100 is used"),
-        (json!({"threshold_pct": "ten"}), "\"ten\" is not a number, 10 is used"),
-        (json!({"max_search_limit": 51}), "51 is not within 1 to 50, 50 is used"),
-        (json!({"search_default_limit": 21}), "21 is not within 1 to 20, 20 is used"),
-        (json!({"listing": "auto"}), "`tools.tool_search.listing`: not known, left out"),
-        (json!([1]), "[1] is no flag, `auto` is used"),
+        (json!({"threshold_pct": 150}), "150 is not within 0 to 100; using 100"),
+        (json!({"threshold_pct": "ten"}), "\"ten\" is not a number; using 10"),
+        (json!({"max_search_limit": 51}), "51 is not within 1 to 50; using 50"),
+        (json!({"search_default_limit": 21}), "21 is not within 1 to 20; using 20"),
+        (json!({"listing": "auto"}), "`tools.tool_search.listing`: unknown and ignored"),
+        (json!([1]), "[1] is not a boolean; using `auto`"),
     ] {
         let session = configured(&section, &slack()).flags(&["--context", "100"]).start();
         session.logs(logged);

@@ -1,4 +1,4 @@
-//! opencode's own file, the plugin's keys and the fork's.
+//! Tests of opencode's own config file, with the keys of the tool search plugin and those of the fork.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn files() -> Vec<Value> {
     ]
 }
 
-/// A file with these keys, with the servers in opencode's format.
+/// Writes a config file with these keys, and with the servers in opencode's format.
 fn configured(mut keys: Value, servers: &[(&str, &[Value])]) -> Setup {
     Setup::file("opencode.jsonc", servers, |commands| {
         for (name, command) in commands {
@@ -28,7 +28,7 @@ pub(super) fn with_options(options: &Value, tools: &[Value]) -> Setup {
     configured(json!({"plugin": [["opencode-tool-search", options]]}), &[("dev", tools)])
 }
 
-/// The listed descriptions, without those of the search tools.
+/// Returns the listed descriptions of the server's tools, without those of the search tools.
 fn descriptions(setup: Setup) -> Vec<String> {
     let listed = setup.start().list();
     let server_tools =
@@ -71,15 +71,12 @@ fn every_option_is_read_and_always_load_knows_opencodes_own_names() {
 #[test]
 fn invalid_values_fall_back_and_are_logged() {
     for (options, logged) in [
-        (json!({"bm25": {"k1": 3}}), "bm25.k1`: 3 is not within 0.5 to 2, 2 is used"),
-        (json!({"bm25": {"b": -1}}), "bm25.b`: -1 is not within 0 to 1, 0 is used"),
-        (json!({"searchLimit": 99}), "searchLimit`: 99 is not within 1 to 50, 50 is used"),
-        (json!({"searchLimit": "many"}), "searchLimit`: \"many\" is not a number, 5 is used"),
-        (json!({"deferDescription": 1}), "deferDescription`: 1 is not a text, `[d]` is used"),
-        (
-            json!({"alwaysLoad": "read"}),
-            "alwaysLoad`: \"read\" is not a list of names, none is used",
-        ),
+        (json!({"bm25": {"k1": 3}}), "bm25.k1`: 3 is not within 0.5 to 2; using 2"),
+        (json!({"bm25": {"b": -1}}), "bm25.b`: -1 is not within 0 to 1; using 0"),
+        (json!({"searchLimit": 99}), "searchLimit`: 99 is not within 1 to 50; using 50"),
+        (json!({"searchLimit": "many"}), "searchLimit`: \"many\" is not a number; using 5"),
+        (json!({"deferDescription": 1}), "deferDescription`: 1 is not a string; using `[d]`"),
+        (json!({"alwaysLoad": "read"}), "alwaysLoad`: \"read\" is not a list of names; ignored"),
     ] {
         let mut session = with_options(&options, &files()).start();
         session.logs(logged);
@@ -119,9 +116,9 @@ fn a_bad_value_of_the_forks_keys_is_logged() {
     for (section, logged) in [
         (
             json!({"enabled": "no"}),
-            "`toolSearch.enabled`: \"no\" is neither true nor false, true is used",
+            "`toolSearch.enabled`: \"no\" is neither true nor false; using true",
         ),
-        (json!(true), "`toolSearch`: true is not an object, the defaults are used"),
+        (json!(true), "`toolSearch`: true is not an object; using the defaults"),
     ] {
         let mut session = configured(json!({"toolSearch": section}), &[("dev", &files())]).start();
         session.logs(logged);

@@ -1,4 +1,4 @@
-//! Claude Code's own files, passed with `serve --config`.
+//! Tests of Claude Code's own files, passed with `serve --config`.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn enabled(value: &Value) -> Setup {
     Setup::file("settings.json", json!({"env": {"ENABLE_TOOL_SEARCH": value}}).to_string())
 }
 
-/// Tools of about a thousand tokens each.
+/// Returns tools of about a thousand tokens each.
 fn jobs(count: usize) -> Vec<Value> {
     let long = "word ".repeat(970);
     (0..count).map(|at| tool(&format!("mcp__acme__job{at}"), &long, &["what"], 1)).collect()
@@ -44,7 +44,7 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
     let tokens = first_exchange(&auto(10_000), &tools).number("x-toolcrib-tokens-before");
     assert_eq!(first_exchange(&auto(10 * tokens), &tools).mode(), "append");
     assert_eq!(first_exchange(&auto(10 * tokens + 10), &tools).mode(), "pass-through");
-    // The same by Claude Code's own variable, in the window that a model's name tells.
+    // Claude Code's own variable has the same effect. Here the context window is looked up by the model's name.
     let variable = enabled(&json!("auto")).model("claude-sonnet-4-5");
     assert_eq!(first_exchange(&variable, &tools).mode(), "append");
 }
@@ -70,10 +70,14 @@ fn a_server_that_says_always_load_is_not_deferred() {
 #[test]
 fn an_invalid_value_is_logged_and_replaced() {
     for (value, mode, warning) in [
-        ("Maybe", "append", "\"Maybe\" is none of `true`, `false`, `auto`, `auto:N`; it is on"),
-        ("auto:150", "pass-through", "\"150\" is not within 0 to 100, 100 is used"),
-        ("auto:half", "pass-through", "\"half\" is not a number, 10 is used"),
-        ("auto:-5", "append", "\"-5\" is not within 0 to 100, 0 is used"),
+        (
+            "Maybe",
+            "append",
+            "\"Maybe\" is not one of `true`, `false`, `auto`, `auto:N`; tool search is on",
+        ),
+        ("auto:150", "pass-through", "\"150\" is not within 0 to 100; using 100"),
+        ("auto:half", "pass-through", "\"half\" is not a number; using 10"),
+        ("auto:-5", "append", "\"-5\" is not within 0 to 100; using 0"),
     ] {
         let setup = enabled(&json!(value)).flags(&["--context", "1000000"]);
         assert_eq!(warnings(&setup), [format!("`env.ENABLE_TOOL_SEARCH`: {warning}")]);
@@ -85,7 +89,7 @@ fn an_invalid_value_is_logged_and_replaced() {
 fn an_always_load_that_is_no_flag_is_left_out() {
     let config = json!({"mcpServers": {"github": {"command": "true", "alwaysLoad": "yes", "disabled": true}}});
     let setup = Setup::file(".mcp.json", config.to_string()).flags(&["--preset", "claude-code"]);
-    let expected = "`mcpServers.github.alwaysLoad`: \"yes\" is not a flag, left out".to_owned();
+    let expected = "`mcpServers.github.alwaysLoad`: \"yes\" is not a boolean; ignored".to_owned();
     let logged = warnings(&setup);
     assert!(logged.contains(&expected), "{logged:?}");
     assert_eq!(first_exchange(&setup, &session()).names(0), ["tool_search"]);

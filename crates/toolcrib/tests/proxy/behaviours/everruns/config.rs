@@ -1,4 +1,4 @@
-//! everruns' own configuration, passed with `serve --config`.
+//! Tests of everruns' own configuration, passed with `serve --config`.
 
 use serde_json::{Value, json};
 
@@ -52,15 +52,15 @@ fn an_invalid_value_is_logged_and_the_default_is_used() {
     for (own, warning) in [
         (
             json!({"threshold": 2.5}),
-            "`capabilities.tool_search.threshold`: 2.5 is not a whole number of 0 or more, 15 is used",
+            "`capabilities.tool_search.threshold`: 2.5 is not a whole number of 0 or more; using 15",
         ),
         (
             json!({"never_defer": [7]}),
-            "`capabilities.tool_search.never_defer.0`: 7 is no name, left out",
+            "`capabilities.tool_search.never_defer.0`: 7 is not a name; ignored",
         ),
         (
             json!({"treshold": 20}),
-            "`capabilities.tool_search.treshold`: not known, left out; known are `threshold`, `never_defer`",
+            "`capabilities.tool_search.treshold`: unknown and ignored; the known keys are `threshold`, `never_defer`",
         ),
     ] {
         let setup = configured(&json!({"tool_search": own}));

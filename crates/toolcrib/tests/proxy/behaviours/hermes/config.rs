@@ -1,16 +1,16 @@
-//! Hermes' own configuration, passed with `serve --config`.
+//! Tests of Hermes' own configuration, passed with `serve --config`.
 
 use serde_json::Value;
 
 use super::{BRIDGE, Setup, configured, first_exchange, on, session, tool};
 use crate::behaviours::{names, search_json, warnings};
 
-/// Fifteen tools with limits to be seen.
+/// Returns sixty tools that all match the query `job`, so that limits on the number of hits take effect.
 fn jobs() -> Vec<Value> {
     (0..60).map(|at| tool(&format!("mcp_acme_job{at}"), "Runs a job.", &[], 0)).collect()
 }
 
-/// How many hits a search without a limit has.
+/// Returns the number of hits of a search that requests no limit.
 fn hits(setup: &Setup) -> usize {
     names(&search_json(setup, &jobs(), &["job"])[0], "matches").len()
 }
@@ -66,7 +66,7 @@ fn off_disables_it_and_so_does_the_older_flag() {
         let text = setup.text.clone();
         assert_eq!(first_exchange(&narrow(setup), &session()).mode(), mode, "{text}");
     }
-    // `true` is `auto`: a wide window passes. `enabled: yes` is `on`.
+    // `true` means `auto`, so nothing is deferred with a large context window. `enabled: yes` means `on`.
     assert_eq!(first_exchange(&flag("true"), &session()).mode(), "pass-through");
     assert_eq!(first_exchange(&configured(&["enabled: yes"]), &session()).mode(), "bridge");
 }
@@ -82,15 +82,15 @@ fn an_invalid_value_is_clamped_or_replaced_and_logged() {
     for (line, warning) in [
         (
             "enabled: sometimes",
-            "enabled`: \"sometimes\" is none of `auto`, `on`, `off`; `auto` is used",
+            "enabled`: \"sometimes\" is not one of `auto`, `on`, `off`; using `auto`",
         ),
-        ("threshold_pct: 150", "threshold_pct`: 150 is not within 0 to 100, 100 is used"),
-        ("threshold_pct: ten", "threshold_pct`: \"ten\" is not a number, 10 is used"),
-        ("max_search_limit: many", "max_search_limit`: \"many\" is not a number, 20 is used"),
-        ("search_default_limit: {}", "search_default_limit`: {} is not a number, 5 is used"),
+        ("threshold_pct: 150", "threshold_pct`: 150 is not within 0 to 100; using 100"),
+        ("threshold_pct: ten", "threshold_pct`: \"ten\" is not a number; using 10"),
+        ("max_search_limit: many", "max_search_limit`: \"many\" is not a number; using 20"),
+        ("search_default_limit: {}", "search_default_limit`: {} is not a number; using 5"),
         (
             "listing: auto",
-            "listing`: not known, left out; known are `enabled`, `threshold_pct`, \
+            "listing`: unknown and ignored; the known keys are `enabled`, `threshold_pct`, \
              `search_default_limit`, `max_search_limit`",
         ),
     ] {
@@ -100,15 +100,15 @@ fn an_invalid_value_is_clamped_or_replaced_and_logged() {
     assert_eq!(
         warnings(&many),
         [
-            "`tools.tool_search.max_search_limit`: 51 is not within 1 to 50, 50 is used",
-            "`tools.tool_search.search_default_limit`: 99 is not within 1 to 50, 50 is used",
+            "`tools.tool_search.max_search_limit`: 51 is not within 1 to 50; using 50",
+            "`tools.tool_search.search_default_limit`: 99 is not within 1 to 50; using 50",
         ]
     );
     assert_eq!(hits(&many), 50);
     let neither = Setup::file("hermes.yaml", "tools:\n  tool_search: [1]\n");
-    assert_eq!(warnings(&neither), ["`tools.tool_search`: [1] is no flag, `auto` is used"]);
+    assert_eq!(warnings(&neither), ["`tools.tool_search`: [1] is not a boolean; using `auto`"]);
     let none = Setup::file("hermes.yaml", "tools: {}\n").flags(&["--preset", "hermes"]);
-    assert_eq!(warnings(&none), ["`tools.tool_search`: not there, the defaults are used"]);
+    assert_eq!(warnings(&none), ["`tools.tool_search`: missing; using the defaults"]);
     assert_eq!(first_exchange(&neither.flags(&["--context", "100"]), &session()).mode(), "bridge");
 }
 

@@ -1,4 +1,4 @@
-//! opencode's own configuration, passed with `serve --config`.
+//! Tests of opencode's own configuration, passed with `serve --config`.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn descriptions<'a>(exchange: &'a ProxyExchange, names: &[&str]) -> Vec<&'a str>
 #[test]
 fn the_plugin_alone_means_the_defaults() {
     for plugin in ["opencode-tool-search", "file:///a/opencode-tool-search/dist/index.js"] {
-        // opencode's file has comments and trailing commas.
+        // opencode's file may contain comments and trailing commas.
         let text = format!("{{\n  // Plugins.\n  \"plugin\": [\"{plugin}\",],\n}}");
         let exchange = first_exchange(&Setup::file("opencode.jsonc", text), &coding());
         assert_eq!(exchange.mode(), "terse");
@@ -65,10 +65,10 @@ fn an_invalid_value_is_logged_and_replaced() {
     let mut logged = warnings(&setup);
     logged.sort();
     let expected = [
-        "`plugin.0.1.bm25.b`: [] is not a number, 0.4 is used",
-        "`plugin.0.1.bm25.k1`: 3 is not within 0.5 to 2, 2 is used",
-        "`plugin.0.1.deferDescription`: 1 is not a text, `[d]` is used",
-        "`plugin.0.1.searchLimit`: 99 is not within 1 to 50, 50 is used",
+        "`plugin.0.1.bm25.b`: [] is not a number; using 0.4",
+        "`plugin.0.1.bm25.k1`: 3 is not within 0.5 to 2; using 2",
+        "`plugin.0.1.deferDescription`: 1 is not a string; using `[d]`",
+        "`plugin.0.1.searchLimit`: 99 is not within 1 to 50; using 50",
     ];
     assert_eq!(logged, expected);
     assert_eq!(descriptions(&first_exchange(&setup, &coding()), &["glob"]), ["[d]"]);
@@ -101,7 +101,7 @@ fn the_forks_own_configuration_is_read() {
 #[test]
 fn a_bad_value_in_the_forks_configuration_is_said() {
     let setup = configured(&json!({"toolSearch": {"enabled": "no"}}));
-    let warning = "`toolSearch.enabled`: \"no\" is neither true nor false, true is used";
+    let warning = "`toolSearch.enabled`: \"no\" is neither true nor false; using true";
     assert_eq!(warnings(&setup), [warning]);
     assert_eq!(first_exchange(&setup, &coding()).mode(), "append");
 }
