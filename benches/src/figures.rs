@@ -35,7 +35,7 @@ pub fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The process name may contain spaces, so skip it: it ends at the last closing parenthesis.
     let after = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    // The next two values are user and system time, in hundredths of a second.
+    // After eleven other values come user and system time, in hundredths of a second.
     let ticks = after.split_whitespace().skip(11).take(2);
     ticks.filter_map(|text| text.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

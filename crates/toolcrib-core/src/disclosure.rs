@@ -35,7 +35,7 @@ pub enum DisclosureSetting {
     /// [`DisclosureKind::Append`].
     Append,
     /// The provider's tool references if it supports them, else [`DisclosureKind::Append`]. In both cases, the model
-    /// calls a tool that it found by the tool's own name.
+    /// calls a tool directly once it has found it.
     Reference,
     /// The provider's own tool search if it has one, else the bridge.
     Hosted,
@@ -53,7 +53,7 @@ impl DisclosureSetting {
         Self::Hosted,
     ];
 
-    /// The setting's name in configuration files.
+    /// The value's name in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -218,9 +218,10 @@ pub struct Disclosure {
     /// The listing of deferred tools. It is part of the search tool's description, unless the settings place it in a
     /// message.
     pub listing: Option<Listing>,
-    /// A message to send before the model's turn. It contains the listing, or changes since the listing was frozen.
+    /// A message to send before the model's turn. It contains the listing, names the tools that were added since the
+    /// listing was frozen, or withdraws the listing.
     pub announcement: Option<String>,
-    /// The number of tokens if all tools were shown in full.
+    /// The number of tokens that the tools would take if all of them were shown in full.
     pub tokens_before: usize,
     /// The number of tokens of everything that this disclosure shows, including the instruction.
     pub tokens_after: usize,

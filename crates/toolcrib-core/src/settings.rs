@@ -115,7 +115,7 @@ impl Settings {
     /// configured window for all models, or else the known window of this model.
     pub fn context_window_for(&self, model: Option<&str>) -> Option<usize> {
         let named = model.and_then(|model| {
-            let windows = self.context_windows.iter().filter(|(glob, _)| glob.is(model));
+            let windows = self.context_windows.iter().filter(|(glob, _)| glob.matches_name(model));
             // If several patterns match, the longest one is used, because it is the most specific.
             windows.max_by_key(|(glob, _)| glob.to_string().len()).map(|(_, size)| *size)
         });

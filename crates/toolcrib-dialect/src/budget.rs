@@ -41,7 +41,7 @@ impl ResponseBudget {
         self.is_full
     }
 
-    /// Counts bytes that are held until they can be forwarded or answered.
+    /// Counts bytes that are held because they cannot be forwarded or sent upstream yet.
     pub(crate) fn hold(&mut self, bytes: usize) {
         self.held = self.held.saturating_add(bytes);
         if self.held > self.limits.turn {

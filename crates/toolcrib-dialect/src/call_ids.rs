@@ -2,13 +2,13 @@
 //!
 //! Some local servers omit call ids, but Chat Completions, Responses and Messages require every result to name its
 //! call. The ids that a client sends cannot be used, because clients invent ids, omit them or send empty ones. So when
-//! a turn is restored from a record, a call without an id and its result both get an id that was generated here. The
+//! a turn is restored from a record, a call without an id and its result both get the id that was generated here. The
 //! client never sees generated ids.
 
 use crate::api::Api;
 
-/// Generates the ids of one turn. An id depends on the conversation and on the position of the call in its
-/// turn, so it is unique within the conversation.
+/// Generates the ids of one turn. An id depends on the conversation up to this turn and on the number of ids generated
+/// in the turn so far, so it is unique within the conversation.
 #[derive(Debug, Clone)]
 pub(crate) struct CallIdGenerator {
     seed: [u8; 32],

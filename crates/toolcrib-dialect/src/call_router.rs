@@ -157,9 +157,9 @@ impl CallRouter {
         self.note_unseen_call(name);
     }
 
-    /// Records a call of a tool whose schema the model had not been shown. Without this entry, the next request would
-    /// look as if a record had been lost. The tool would then be loaded again, which would change the prefix of the
-    /// prompt.
+    /// Records a call of a deferred tool whose schema the model had not been shown. In the next request, a call of a
+    /// tool that no record mentions means that a record was lost, and the tool is loaded again, which changes the
+    /// prefix of the prompt. This entry prevents that.
     fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
         let shown =

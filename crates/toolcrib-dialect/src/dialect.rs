@@ -47,9 +47,9 @@ impl<'a> CallIdMapper<'a> {
 
     /// Returns the upstream's call id for the client's next result, or `None` if the result keeps the id that it has.
     ///
-    /// A result belongs to the first call that has the same id and no result yet. Several calls may have the same id,
-    /// because some clients use the tool's name as the id of every call. A result that names its tool is matched to a
-    /// call of that tool if possible; otherwise the order decides.
+    /// A result belongs to a call that has the same id and no result yet. There may be several, because some clients
+    /// use the tool's name as the id of every call. Of these, the first one whose tool the result names is chosen, or
+    /// else the first one.
     pub(crate) fn upstream_id_for(
         &mut self,
         client_id: Option<&str>,

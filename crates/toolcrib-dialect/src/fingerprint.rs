@@ -27,7 +27,7 @@ pub(crate) struct SegmentFingerprint {
     pub(crate) has_unique_id: bool,
 }
 
-/// Builds a fingerprint. A builder takes several kilobytes, so only finished fingerprints are kept.
+/// Builds a fingerprint. A builder takes several kilobytes, so each segment stores only its finished fingerprint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FingerprintBuilder {
     text: blake3::Hasher,

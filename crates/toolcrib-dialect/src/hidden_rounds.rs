@@ -24,8 +24,8 @@ pub(crate) struct TurnRecord {
     /// The mode in which the turn deferred tools.
     pub(crate) mode: Mode,
     /// Whether the client's tools were sent unchanged, so that nothing was deferred.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) passed: bool,
+    #[serde(default, rename = "passed", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) nothing_deferred: bool,
     /// Whether Toolcrib's own tools were sent under their alternative names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) second_names: bool,
@@ -36,8 +36,8 @@ pub(crate) struct TurnRecord {
     pub(crate) calls: Vec<Option<String>>,
     /// For each call in `calls` that has no id, the id that was generated for it. The call has this id in `entries`,
     /// but the client does not know it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) made_ids: Vec<Option<String>>,
+    #[serde(default, rename = "made_ids", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) generated_ids: Vec<Option<String>>,
     /// Answers to those calls of the turn that were hidden from the client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) answers: Vec<HiddenAnswer>,
@@ -45,8 +45,8 @@ pub(crate) struct TurnRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) revealed: Vec<String>,
     /// Tools that the model called in this turn without having been shown their schemas.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) blind: Vec<String>,
+    #[serde(default, rename = "blind", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unseen_calls: Vec<String>,
     /// Tools that are sent in full from this turn on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) loaded: Vec<String>,
@@ -105,7 +105,7 @@ impl TurnRecord {
 
     /// Returns the ids of the client's calls in the upstream's history, in order.
     pub(crate) fn upstream_ids(&self) -> Vec<Option<String>> {
-        let generated = self.made_ids.iter().chain(std::iter::repeat(&None));
+        let generated = self.generated_ids.iter().chain(std::iter::repeat(&None));
         let ids = self.calls.iter().zip(generated);
         ids.map(|(given, generated)| given.as_ref().or(generated.as_ref()).cloned()).collect()
     }
@@ -162,7 +162,7 @@ impl Records {
 
     /// Returns the mode of the last turn in which tools were deferred.
     pub(crate) fn mode(&self) -> Option<Mode> {
-        self.all().rfind(|record| !record.passed).map(|record| record.mode)
+        self.all().rfind(|record| !record.nothing_deferred).map(|record| record.mode)
     }
 
     /// Whether the conversation uses the alternative names of Toolcrib's own tools.
@@ -177,9 +177,9 @@ impl Records {
 
     /// Returns the tools whose schemas the model was shown, and the tools that it called without having been shown
     /// them.
-    pub(crate) fn accounted(&self) -> Vec<String> {
+    pub(crate) fn revealed_or_called(&self) -> Vec<String> {
         unique_keeping_first(
-            self.all().flat_map(|record| record.revealed.iter().chain(&record.blind)),
+            self.all().flat_map(|record| record.revealed.iter().chain(&record.unseen_calls)),
         )
     }
 

@@ -34,8 +34,8 @@ pub(crate) fn tools_to_send_in_full(
     if !unrecorded.is_empty() && reload_entries(dialect, request, toolset, &unrecorded).is_none() {
         // A tool that the model called without having been shown its schema was never loaded, so it need not be loaded
         // again.
-        let accounted = records.accounted();
-        names.extend(unrecorded.into_iter().filter(|name| !accounted.contains(name)));
+        let revealed_or_called = records.revealed_or_called();
+        names.extend(unrecorded.into_iter().filter(|name| !revealed_or_called.contains(name)));
     }
     names
 }

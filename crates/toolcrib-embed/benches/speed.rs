@@ -1,9 +1,9 @@
 //! Measures how long it takes to embed a text and to scan a catalog.
 //!
-//! The table is the file named by `TOOLCRIB_BENCH_TABLE`, or the built-in one. The text is the catalog named by
-//! `TOOLCRIB_BENCH_CATALOG`, one tool per line, or the sample. Queries are the first sentences of
-//! descriptions. Each scan alternates with a plain scan over floats. Compare the ratios: absolute times differ
-//! between machines, and on one machine from hour to hour.
+//! The table is the file named by `TOOLCRIB_BENCH_TABLE`, or the built-in one. The texts come from the catalog named by
+//! `TOOLCRIB_BENCH_CATALOG`, one tool per line, or from the sample catalog of the `toolcrib` crate. Queries are the
+//! first sentences of descriptions. Each scan alternates with a plain scan over floats. Compare the ratios: absolute
+//! times differ between machines, and on one machine from hour to hour.
 //!
 //! `cargo bench -p toolcrib-embed`
 

@@ -40,7 +40,7 @@ impl Gateway {
     /// Waits until every server has answered or failed once. The start timeout of each server limits this.
     pub async fn wait_until_settled(&self) {
         for upstream in self.hub().upstreams() {
-            let mut status = upstream.watch();
+            let mut status = upstream.subscribe_status();
             let _ = status.wait_for(|status| !status.is_first_attempt()).await;
         }
         // The lists of the last server may not be in the snapshot yet, so this also waits for the snapshot.
@@ -76,10 +76,11 @@ impl Gateway {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
         let matches_tool = |glob: &Glob| {
-            tools.iter().any(|tool| glob.matches(tool) || glob.is(&tool.declared_name()))
+            tools.iter().any(|tool| glob.matches(tool) || glob.matches_name(&tool.declared_name()))
         };
         let matches_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
-        let matches_server = |glob: &Glob| config.servers.keys().any(|name| glob.is(name));
+        let matches_server =
+            |glob: &Glob| config.servers.keys().any(|name| glob.matches_name(name));
         let mut warnings = disclosure_warnings(&config.settings);
         let mut warn = |key: String, glob: &Glob, matches: bool, what: &str| {
             if !matches {
@@ -135,7 +136,8 @@ impl Gateway {
                 for pattern in patterns.iter().filter(|_| !names.is_empty()) {
                     let glob = Glob::new(pattern);
                     let matches = |name: &String| {
-                        glob.is(name) || glob.is(&format!("{}/{name}", upstream.name))
+                        glob.matches_name(name)
+                            || glob.matches_name(&format!("{}/{name}", upstream.name))
                     };
                     if !names.iter().any(matches) {
                         notes.push(format!(

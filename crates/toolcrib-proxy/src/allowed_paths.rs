@@ -41,7 +41,7 @@ impl AllowedPaths {
     /// Whether a request to this path is allowed.
     pub(crate) fn allow(&self, method: &Method, path: &NormalizedPath) -> bool {
         self.0.iter().any(|(only, glob)| {
-            only.as_ref().is_none_or(|only| only == method) && glob.is(path.as_str())
+            only.as_ref().is_none_or(|only| only == method) && glob.matches_name(path.as_str())
         })
     }
 }

@@ -30,7 +30,7 @@ impl CallerScope {
         if names.iter().any(|name| name.len() > MAX_NAME_BYTES) && self.is_narrow() {
             return false;
         }
-        let matches = |globs: &Globs| names.iter().any(|name| globs.is(name));
+        let matches = |globs: &Globs| names.iter().any(|name| globs.matches_name(name));
         self.rules
             .iter()
             .all(|rule| (rule.only.is_empty() || matches(&rule.only)) && !matches(&rule.hidden))

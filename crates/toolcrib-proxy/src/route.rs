@@ -164,7 +164,7 @@ impl Routes {
             let is_translatable =
                 speaks.is_none_or(|(to, from)| to == from || adapter(from, to).is_some());
             let is_for_api = api.is_none() || *api == endpoint.api;
-            is_for_api && is_translatable && models.iter().any(|glob| glob.is(model))
+            is_for_api && is_translatable && models.iter().any(|glob| glob.matches_name(model))
         };
         let routed = self.by_model.iter().find(matches).map(|(_, _, upstream)| upstream);
         routed.unwrap_or(match endpoint.vendor {

@@ -75,7 +75,7 @@ impl AcceptedCredential {
         self.0.cancelled_owned().await;
     }
 
-    /// Whether `other` is the same credential, so that they are revoked together.
+    /// Whether `other` is the same credential. If it is, both are revoked at the same time.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.0 == other.0
     }
@@ -156,7 +156,7 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why there is no usable token, so that the server must not start.
+/// Why there is no usable token. The server must not start without one.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Other users can read the token file, so they may know the token.

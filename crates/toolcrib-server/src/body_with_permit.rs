@@ -1,5 +1,5 @@
-//! A response body that holds a permit until the body has been sent. The permit may be a request in flight or a share
-//! of a memory budget.
+//! A response body that holds a permit until the body has been sent. The permit is, for example, a share of a memory
+//! budget, or a token that marks the request as in flight.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -40,7 +40,7 @@ struct PhaseState {
 enum Phase {
     /// The head of a request is being received. A new connection starts in this phase.
     Head,
-    /// A request's head is complete, and the last byte of its response has not been sent.
+    /// A request's head is complete, and hyper has not yet taken the end of its response body.
     InFlight,
     /// No request is in flight, and no byte of the next request has arrived.
     Idle,
@@ -62,8 +62,8 @@ impl ConnectionActivity {
         }
     }
 
-    /// Records that bytes were sent, and restarts the idle time. The last bytes of a long response may still be sent
-    /// after the request has ended.
+    /// Records that bytes were sent. If no request is in flight, restarts the idle time: hyper may still be sending the
+    /// last bytes of a long response after the request has ended.
     pub(crate) fn bytes_sent(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Idle {

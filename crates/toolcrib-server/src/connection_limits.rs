@@ -4,7 +4,7 @@
 use crate::connections::ConnectionLimits;
 
 /// Maximum of the default limit, even if the process may open more files. An idle connection takes about 10 KB of
-/// memory.
+/// memory, so this many take about 100 MB.
 const MAX_DEFAULT: usize = 10_000;
 
 /// Returns the limits to use. `total` and `per_address` are the configured limits.

@@ -89,8 +89,8 @@ fn is_reference(text: &str) -> bool {
             .is_some_and(has_no_literal)
 }
 
-/// Whether the text between the braces of a reference has no literal part. A default that repeats the name does not
-/// count as literal.
+/// Whether the text between the braces of a reference has no literal part. A default that repeats the name, as in
+/// `${NAME:-$NAME}`, is not a literal.
 fn has_no_literal(inner: &str) -> bool {
     let inner = inner.strip_prefix("env:").unwrap_or(inner);
     let (name, default) = inner.split_once(":-").unwrap_or((inner, ""));

@@ -2,9 +2,10 @@
 //!
 //! A config decides which programs run, and the state folder holds tokens. Another user who can write to one of them,
 //! or to a folder above it, can act as this user. The rule is that of ssh's `StrictModes`: a path must belong to this
-//! user or to root, and neither its group nor others may write to it. The rule applies to every folder up to the home
-//! folder, or up to the root of the file system if the path is outside the home folder. There is no exception for
-//! sticky folders such as `/tmp`.
+//! user or to root, and neither its group nor others may write to it. Outside Toolcrib's own folders, the owner's
+//! private group may write, too; see [`GroupWrite`]. The rule applies to every folder up to the home folder, or up to
+//! the root of the file system if the path is outside the home folder. There is no exception for sticky folders such as
+//! `/tmp`.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -56,7 +57,7 @@ impl UntrustedPath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupWrite {
     /// The group may not write. For files and folders that Toolcrib creates itself.
-    AccessDenied,
+    Denied,
     /// The group may write if it is the owner's private group, which has the same id as the owner. Distributions that
     /// give every user such a group set the umask to 002, so most folders of their users are writable by the group.
     PrivateGroup,
@@ -175,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         mode(folder.path(), 0o770);
         let metadata = fs::metadata(folder.path()).unwrap();
-        assert!(check(folder.path(), &metadata, GroupWrite::AccessDenied).is_err());
+        assert!(check(folder.path(), &metadata, GroupWrite::Denied).is_err());
         let is_private = metadata.gid() == metadata.uid() && metadata.uid() != 0;
         let checked = check(folder.path(), &metadata, GroupWrite::PrivateGroup);
         assert_eq!(checked.is_ok(), is_private, "{checked:?}");

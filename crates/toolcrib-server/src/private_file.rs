@@ -146,7 +146,7 @@ impl PrivateFolder {
                 let source = io::ErrorKind::NotADirectory.into();
                 return Err(PrivateFileError::Io { path: self.path.clone(), source });
             }
-            ownership::check(own, &metadata, GroupWrite::AccessDenied)?;
+            ownership::check(own, &metadata, GroupWrite::Denied)?;
         }
         match root.parent() {
             Some(above) if home != Some(root) => Ok(ownership::check_folders(above, home)?),
@@ -277,8 +277,8 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     Ok(bytes)
 }
 
-/// Returns the error for a file that could not be opened. Inspects the path again to tell whether it is a symbolic
-/// link, because links are not followed.
+/// Returns the error for a file that could not be opened. Opening does not follow symbolic links and fails for them, so
+/// the path is inspected again to report a link as such.
 fn open_error(path: PathBuf, source: io::Error) -> PrivateFileError {
     match fs::symlink_metadata(&path) {
         Ok(metadata) if metadata.is_symlink() => PrivateFileError::Link { path },

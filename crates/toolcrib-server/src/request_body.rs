@@ -1,4 +1,4 @@
-//! Request bodies with a timeout, and the state of them that the connection needs.
+//! Request bodies with a timeout, and the part of their state that the connection needs.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::pin::Pin;

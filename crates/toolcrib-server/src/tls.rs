@@ -19,7 +19,7 @@ impl std::fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Creates it with a TLS config that `toolcrib-tls` has built.
+    /// Creates a `ServerTls` from a TLS config that `toolcrib-tls` has built.
     pub fn new(config: Arc<ServerConfig>) -> Self {
         Self(Arc::new(ArcSwap::new(config)))
     }

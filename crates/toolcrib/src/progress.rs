@@ -6,9 +6,9 @@ use toolcrib_text::clean::clean;
 
 /// Width of the bar, in characters. The line is redrawn only when the bar grows, so a large dataset needs no more
 /// redraws than a small one.
-const CELLS: usize = 40;
+const BAR_WIDTH: usize = 40;
 /// Width of the name, in characters. With this width the line fits on a terminal with 80 columns.
-const NAME: usize = 24;
+const NAME_WIDTH: usize = 24;
 
 /// Redraws a line like `name ####---- 12/40`. Write errors are ignored, because the line is only informative.
 pub(crate) struct ProgressBar<W: Write> {
@@ -47,10 +47,10 @@ impl<W: Write> ProgressBar<W> {
 
     fn draw(&mut self) {
         let filled = self.filled();
-        let (full, empty) = ("#".repeat(filled), "-".repeat(CELLS - filled));
+        let (full, empty) = ("#".repeat(filled), "-".repeat(BAR_WIDTH - filled));
         let Some(terminal) = &mut self.terminal else { return };
         let (name, done, total) = (&self.name, self.done, self.total);
-        let _ = write!(terminal, "\r{name:NAME$.NAME$} {full}{empty} {done}/{total}");
+        let _ = write!(terminal, "\r{name:NAME_WIDTH$.NAME_WIDTH$} {full}{empty} {done}/{total}");
         let _ = terminal.flush();
     }
 
@@ -63,7 +63,7 @@ impl<W: Write> ProgressBar<W> {
     }
 
     fn filled(&self) -> usize {
-        (self.done * CELLS).checked_div(self.total).unwrap_or(CELLS).min(CELLS)
+        (self.done * BAR_WIDTH).checked_div(self.total).unwrap_or(BAR_WIDTH).min(BAR_WIDTH)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn line(name: &str, filled: usize, count: &str) -> String {
-        let bar = format!("{}{}", "#".repeat(filled), "-".repeat(CELLS - filled));
+        let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR_WIDTH - filled));
         format!("\r{name:24} {bar} {count}")
     }
 

@@ -65,7 +65,8 @@ pub(crate) trait Client {
     /// Makes calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
     fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError>;
 
-    /// Repeats a call until it succeeds. It fails as long as the gateway has not connected to the tool's server.
+    /// Repeats a call until it succeeds, for at most 30 seconds. The call fails until the gateway has connected to the
+    /// tool's server.
     fn retry_until_success(&self, call: &Call) -> Result<(), BenchError> {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_secs(30) {

@@ -1,4 +1,4 @@
-//! An HTTP client that can be either kind of MCP client: one with a session after a handshake, or a stateless one.
+//! An MCP client over HTTP. It either opens a session with a handshake, or is stateless.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;

@@ -34,7 +34,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());
     drop(first);
-    // The first run saved the servers' tool lists, so this run can search them before the servers connect.
+    // The first run saved the servers' tool lists, and this run loads them. Its memory is the last column of the table.
     let again = pipe()?;
     search_times(&again, &queries)?;
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));

@@ -33,8 +33,8 @@ pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, BenchError>
     Ok(repeated(&lines()?, from + count).skip(from).collect())
 }
 
-/// A user message that makes the scripted model call one of the tools. The chosen tool has no required arguments, so
-/// the model has to search only once.
+/// A user message that makes the scripted model call one of the tools with `{}`. The chosen tool has no required
+/// arguments, so the call is valid and the search is the only hidden round.
 pub(crate) fn goal(tools: &[Value]) -> String {
     let bare =
         |tool: &&Value| tool["input_schema"]["required"].as_array().is_none_or(Vec::is_empty);

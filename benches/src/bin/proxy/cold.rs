@@ -19,18 +19,18 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     println!("|---:|---:|---:|---:|");
     let record = UpstreamAndProxy::record(None)?;
     for size in [200, 2_000] {
-        let scene = |from| {
+        let exchange = |from| {
             RecordedExchange::record(&record, Dialect::Chat, &tools(from, size)?, "Hi.", false)
         };
-        let scenes = [scene(0)?, scene(size)?];
+        let scenes = [exchange(0)?, exchange(size)?];
         let order = [&scenes[0], &scenes[1], &scenes[1]];
         let mut times = [const { Vec::new() }; 3];
         for _ in 0..STARTS {
             let play = UpstreamAndProxy::play()?;
             let mut connection = Connection::open(&play.through)?;
-            for (scene, times) in order.iter().zip(&mut times) {
-                play.will(&scene.through);
-                let Request { path, headers, body } = &scene.request;
+            for (exchange, times) in order.iter().zip(&mut times) {
+                play.queue_responses(&exchange.through);
+                let Request { path, headers, body } = &exchange.request;
                 let begin = Instant::now();
                 connection.post(path, headers, body)?;
                 times.push(begin.elapsed().as_secs_f64() * 1e3);

@@ -24,8 +24,8 @@ struct Route<'a> {
 }
 
 /// Response times over three routes: directly, directly with only the few tools that the proxy sends, and through the
-/// proxy. If [`Times::measure`] is given `content`, a time ends when this text arrives; otherwise it ends with the
-/// complete response.
+/// proxy. They are measured until the text `content` of [`Times::measure`] arrives, or until the response is complete
+/// if it is `None`.
 pub(crate) struct Times {
     direct: Vec<Vec<f64>>,
     small: Vec<Vec<f64>>,
@@ -37,10 +37,10 @@ pub(crate) struct Times {
 impl Times {
     pub(crate) fn measure(
         pair: &UpstreamAndProxy,
-        scene: &RecordedExchange,
+        exchange: &RecordedExchange,
         content: Option<&str>,
     ) -> Result<Self, BenchError> {
-        let way = |address: &str, request, answers| {
+        let route = |address: &str, request, answers| {
             Ok::<_, BenchError>(Route {
                 connection: Connection::open(address)?,
                 request,
@@ -48,15 +48,15 @@ impl Times {
                 turns: Vec::new(),
             })
         };
-        let direct = std::slice::from_ref(&scene.direct);
+        let direct = std::slice::from_ref(&exchange.direct);
         let mut routes = [
-            way(&pair.direct, &scene.request, direct)?,
-            way(&pair.direct, &scene.small, &scene.through[..1])?,
-            way(&pair.through, &scene.request, &scene.through)?,
+            route(&pair.direct, &exchange.request, direct)?,
+            route(&pair.direct, &exchange.small, &exchange.through[..1])?,
+            route(&pair.through, &exchange.request, &exchange.through)?,
         ];
-        for way in &mut routes {
+        for route in &mut routes {
             for _ in 0..WARM_UP_REQUESTS {
-                way.once(pair, content)?;
+                route.once(pair, content)?;
             }
         }
         let seen = routes[2].once(pair, content)?.1;
@@ -67,17 +67,17 @@ impl Times {
         let before = cpu_seconds(&id);
         for turn in 0..ROUNDS {
             for i in 0..routes.len() {
-                let way = &mut routes[(i + turn) % 3];
+                let route = &mut routes[(i + turn) % 3];
                 let mut took = Vec::with_capacity(REQUESTS);
                 for _ in 0..REQUESTS {
-                    took.push(way.once(pair, content)?.0);
+                    took.push(route.once(pair, content)?.0);
                 }
                 took.sort_by(f64::total_cmp);
-                way.turns.push(took);
+                route.turns.push(took);
             }
         }
         let cpu = (cpu_seconds(&id) - before) * 1e3 / (ROUNDS * REQUESTS) as f64;
-        let [direct, small, through] = routes.map(|way| way.turns);
+        let [direct, small, through] = routes.map(|route| route.turns);
         Ok(Self { direct, small, through, cpu })
     }
 
@@ -127,7 +127,7 @@ impl Route<'_> {
         pair: &UpstreamAndProxy,
         content: Option<&str>,
     ) -> Result<(f64, Response), BenchError> {
-        pair.will(self.answers);
+        pair.queue_responses(self.answers);
         let Request { path, headers, body } = self.request;
         let (mut first, begin) = (None, Instant::now());
         let response = self.connection.stream(path, headers, body, &mut |chunk| {

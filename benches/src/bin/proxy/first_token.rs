@@ -21,13 +21,14 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let tools = tools(0, TOOLS)?;
     head();
     for api in APIS {
-        let scene = RecordedExchange::record(&record, api, &tools, "Hi.", true)?.with_parts(alone);
-        Times::measure(&play, &scene, Some(WORD))?.print(name(api));
+        let exchange = RecordedExchange::record(&record, api, &tools, "Hi.", true)?
+            .with_parts(pause_after_first_text);
+        Times::measure(&play, &exchange, Some(WORD))?.print(name(api));
     }
     Ok(())
 }
 
-fn alone(parts: Vec<BodyPart>) -> Vec<BodyPart> {
+fn pause_after_first_text(parts: Vec<BodyPart>) -> Vec<BodyPart> {
     let mut said = false;
     let mut out = Vec::new();
     for part in parts {

@@ -16,13 +16,13 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let mut sizes = Vec::new();
     for (says, kind, rounds) in [("Hi.", "", 1), (&goal(&tools), ", with one search", 2)] {
         for api in APIS {
-            let scene = RecordedExchange::record(&record, api, &tools, says, false)?;
-            if scene.through.len() != rounds {
-                return Err(format!("{} rounds, not {rounds}", scene.through.len()).into());
+            let exchange = RecordedExchange::record(&record, api, &tools, says, false)?;
+            if exchange.through.len() != rounds {
+                return Err(format!("{} rounds, not {rounds}", exchange.through.len()).into());
             }
-            let times = Times::measure(&play, &scene, None)?;
-            times.print(&format!("{}{kind}", name(scene.api)));
-            sizes.push(format!("{} of {}", scene.small.body.len(), scene.request.body.len()));
+            let times = Times::measure(&play, &exchange, None)?;
+            times.print(&format!("{}{kind}", name(exchange.api)));
+            sizes.push(format!("{} of {}", exchange.small.body.len(), exchange.request.body.len()));
         }
     }
     println!("\nBytes that reach the upstream first: {}.", sizes.join(", "));

@@ -45,21 +45,21 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (begun, gap) in SPREADS {
         for api in APIS {
-            let scene =
-                RecordedExchange::record(&record, api, &tools, "Hi.", true)?.with_parts(paced);
-            row(&format!("{}, begun {begun}", name(api)), &scene, gap)?;
+            let exchange = RecordedExchange::record(&record, api, &tools, "Hi.", true)?
+                .with_parts(with_pauses);
+            row(&format!("{}, begun {begun}", name(api)), &exchange, gap)?;
         }
     }
     Ok(())
 }
 
-fn row(name: &str, scene: &RecordedExchange, gap: Duration) -> Result<(), BenchError> {
+fn row(name: &str, exchange: &RecordedExchange, gap: Duration) -> Result<(), BenchError> {
     // Each row of the table is measured with a new proxy, because the peak memory of a process never decreases.
     let play = UpstreamAndProxy::play()?;
     let id = play.proxy.id();
-    let direct = run(&play, &play.direct, scene, std::slice::from_ref(&scene.direct), gap)?;
+    let direct = run(&play, &play.direct, exchange, std::slice::from_ref(&exchange.direct), gap)?;
     let before = cpu_seconds(&id);
-    let through = run(&play, &play.through, scene, &scene.through, gap)?;
+    let through = run(&play, &play.through, exchange, &exchange.through, gap)?;
     let words = (STREAMS * DELTAS * PASSES) as f64;
     println!(
         "| {name} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
@@ -75,19 +75,19 @@ fn row(name: &str, scene: &RecordedExchange, gap: Duration) -> Result<(), BenchE
     Ok(())
 }
 
-fn paced(parts: Vec<BodyPart>) -> Vec<BodyPart> {
+fn with_pauses(parts: Vec<BodyPart>) -> Vec<BodyPart> {
     parts.into_iter().flat_map(|part| [BodyPart::Pause(PAUSE), part]).collect()
 }
 
 fn run(
     pair: &UpstreamAndProxy,
     address: &str,
-    scene: &RecordedExchange,
+    exchange: &RecordedExchange,
     answers: &[ExactResponse],
     gap: Duration,
 ) -> Result<Run, BenchError> {
     for _ in 0..STREAMS * PASSES {
-        pair.will(answers);
+        pair.queue_responses(answers);
     }
     let (errors, start) = (AtomicUsize::new(0), Barrier::new(STREAMS + 1));
     let (errors, start) = (&errors, &start);
@@ -99,7 +99,7 @@ fn run(
         for _ in 0..PASSES {
             let said =
                 connection.as_mut().map_err(|error| error.to_string()).and_then(|connection| {
-                    read_stream(connection, scene).map_err(|error| error.to_string())
+                    read_stream(connection, exchange).map_err(|error| error.to_string())
                 });
             match said {
                 Ok((first, DELTAS)) => firsts.push(first),
@@ -130,9 +130,9 @@ fn run(
 /// Reads one stream. Returns the milliseconds until its first delta arrived, and the number of deltas.
 fn read_stream(
     connection: &mut Connection,
-    scene: &RecordedExchange,
+    exchange: &RecordedExchange,
 ) -> Result<(f64, usize), BenchError> {
-    let request = &scene.request;
+    let request = &exchange.request;
     let (mut first, mut words, begin) = (f64::NAN, 0, Instant::now());
     connection.stream(&request.path, &request.headers, &request.body, &mut |chunk| {
         // A delta contains the word once. Summary events repeat the text of all deltas, so they are not counted.

@@ -33,12 +33,13 @@ impl UpstreamAndProxy {
         Ok(Self { upstream, direct, through, proxy, _setting: setting })
     }
 
-    /// An upstream that plays back recorded responses.
+    /// Starts an upstream that plays back recorded responses, and a proxy.
     pub(crate) fn play() -> Result<Self, BenchError> {
         Self::start(Options { keep_requests: false, ..Options::default() })
     }
 
-    /// An upstream whose responses can be recorded. With `pace`, it sends a fixed number of deltas.
+    /// Starts an upstream whose responses can be recorded, and a proxy. `pace` sets the number of deltas in a stream
+    /// and the pause before each.
     pub(crate) fn record(pace: Option<Pace>) -> Result<Self, BenchError> {
         Self::start(Options { pace, ..Options::default() })
     }
@@ -75,7 +76,7 @@ impl UpstreamAndProxy {
         Ok(rounds.collect())
     }
 
-    pub(crate) fn will(&self, responses: &[ExactResponse]) {
+    pub(crate) fn queue_responses(&self, responses: &[ExactResponse]) {
         for response in responses {
             self.upstream.queue_response(CannedResponse::Exact(response.clone()));
         }

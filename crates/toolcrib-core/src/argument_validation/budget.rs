@@ -14,9 +14,12 @@ const STEPS: usize = 20_000;
 /// Maximum nesting depth of the walk over the schema and the arguments.
 const DEPTH: usize = 200;
 
-/// Whether a schema may be compiled: its references can be followed, and it does not expand to too many steps.
+/// Whether a schema may be compiled: all its references can be followed, at most one `unevaluated…` keyword occurs, and
+/// the schema does not become too large when its references are expanded.
 pub(super) fn allows(schema: &Value) -> bool {
-    is_tame(schema, schema) && unevaluated(schema) < 2 && unrolled(schema) <= STEPS
+    has_only_plain_references(schema, schema)
+        && unevaluated(schema) < 2
+        && unrolled(schema) <= STEPS
 }
 
 /// Whether arguments may be validated against a schema for which [`allows`] returned true.
@@ -26,7 +29,7 @@ pub(super) fn allows_for(schema: &Value, arguments: &Value) -> bool {
 
 /// Whether every reference is a plain pointer into this document. The walk does not follow anchors, escaped pointers,
 /// other base URIs or dynamic references, so it cannot limit what they cost.
-fn is_tame(value: &Value, root: &Value) -> bool {
+fn has_only_plain_references(value: &Value, root: &Value) -> bool {
     match value {
         Value::Object(map) => map.iter().all(|(key, value)| match (key.as_str(), value) {
             ("$dynamicRef" | "$recursiveRef", _) => false,
@@ -38,18 +41,18 @@ fn is_tame(value: &Value, root: &Value) -> bool {
             // The members' keys are names chosen by the schema's author. They may look like keywords, so only the
             // values are checked.
             (key, Value::Object(members)) if NAMED.contains(&key) => {
-                members.values().all(|member| is_tame(member, root))
+                members.values().all(|member| has_only_plain_references(member, root))
             }
             (key, _) if VALUES.contains(&key) => true,
-            _ => is_tame(value, root),
+            _ => has_only_plain_references(value, root),
         }),
-        Value::Array(items) => items.iter().all(|item| is_tame(item, root)),
+        Value::Array(items) => items.iter().all(|item| has_only_plain_references(item, root)),
         _ => true,
     }
 }
 
-/// Counts the `unevaluated…` keywords. If one of them is nested within another, the validator evaluates everything
-/// below again at every level, so two of them are already too many.
+/// Counts the `unevaluated…` keywords. A schema may have only one, because two could be nested, and then the validator
+/// evaluates everything below them again at every level.
 fn unevaluated(value: &Value) -> usize {
     match value {
         Value::Object(map) => {

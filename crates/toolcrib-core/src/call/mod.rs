@@ -52,7 +52,7 @@ pub enum CallOutcome {
     Refused(Refusal),
 }
 
-/// If the same call fails more often than this, the hint changes.
+/// If exactly the same call fails more often than this, the hint tells the model to try something else.
 const MAX_REPEATS: u32 = 2;
 
 impl Crib {
@@ -81,7 +81,7 @@ impl Crib {
             Some(OwnToolKind::Describe) => self.describe_call(turn, conversation, input),
             Some(OwnToolKind::Call) => self.bridge_call(turn, conversation, input),
             None => {
-                let candidates = unwrap_arguments::readings(input);
+                let candidates = unwrap_arguments::interpretations(input);
                 self.run(turn, conversation, name, input, &candidates)
             }
         }
@@ -94,9 +94,10 @@ impl Crib {
         input: &str,
     ) -> CallOutcome {
         let names = self.settings().own_names;
-        let readings = unwrap_arguments::readings(input);
-        let fields = readings.first().and_then(|text| Fields::read(text));
-        let name = fields.as_ref().and_then(|fields| unwrap_arguments::Wrapped::read(fields).name);
+        let interpretations = unwrap_arguments::interpretations(input);
+        let fields = interpretations.first().and_then(|text| Fields::read(text));
+        let name =
+            fields.as_ref().and_then(|fields| unwrap_arguments::ToolCallInput::read(fields).name);
         let Some(name) = name else {
             return CallOutcome::Refused(no_name(names.describe, names));
         };
@@ -115,8 +116,8 @@ impl Crib {
         let names = self.settings().own_names;
         let call = names.call;
         // The input may also be a JSON string that contains the object.
-        let readings = unwrap_arguments::readings(input);
-        let Some(text) = readings.first() else {
+        let interpretations = unwrap_arguments::interpretations(input);
+        let Some(text) = interpretations.first() else {
             return CallOutcome::Refused(Refusal::new(
                 RefusalCode::InvalidInput,
                 format!("{call} takes an object with `name` and `arguments`"),
@@ -124,7 +125,7 @@ impl Crib {
             ));
         };
         let wrapped = Fields::read(text).map(|fields| {
-            let wrapped = unwrap_arguments::Wrapped::read(&fields);
+            let wrapped = unwrap_arguments::ToolCallInput::read(&fields);
             let candidates: Vec<Cow<'_, str>> =
                 wrapped.candidates().into_iter().map(|c| Cow::Owned(c.into_owned())).collect();
             (wrapped.name, candidates)
@@ -220,8 +221,8 @@ impl Crib {
         }
     }
 
-    /// Refuses a call because of its arguments. The first refusal for a tool contains the complete schema and thereby
-    /// reveals the tool. Later refusals contain only the signature, because the model has already seen the schema.
+    /// Refuses a call because of its arguments. If the model has not been shown the tool's schema yet, the refusal
+    /// contains the complete schema and thereby reveals the tool. Otherwise it contains only the signature.
     fn invalid(
         &self,
         conversation: &mut Conversation,
@@ -312,7 +313,7 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
 }
 
 /// Keys in the input of a search tool. If an input has none of them, the real input may be wrapped inside it.
-const ASK_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
+const SEARCH_INPUT_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool. It accepts a string in place of a list, and a list in place of a string.
 fn read_search_request(
@@ -320,9 +321,10 @@ fn read_search_request(
     tool: &str,
     input: &str,
 ) -> Result<SearchRequest, Box<Refusal>> {
-    let readings = unwrap_arguments::readings(input);
-    let knows = |fields: &Fields<'_>| ASK_KEYS.iter().any(|key| fields.get(key).is_some());
-    let read: Vec<Fields<'_>> = readings.iter().filter_map(|text| Fields::read(text)).collect();
+    let interpretations = unwrap_arguments::interpretations(input);
+    let knows = |fields: &Fields<'_>| SEARCH_INPUT_KEYS.iter().any(|key| fields.get(key).is_some());
+    let read: Vec<Fields<'_>> =
+        interpretations.iter().filter_map(|text| Fields::read(text)).collect();
     let fields = read.iter().find(|fields| knows(fields)).or(read.first());
     let Some(fields) = fields else {
         // The input is a bare string, which is taken as the query.

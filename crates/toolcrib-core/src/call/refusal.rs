@@ -43,10 +43,10 @@ pub struct Refusal {
     /// Names of tools that are similar to the one that was called.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// The complete schema, in the first refusal for a tool.
+    /// The complete schema, if the model has not been shown it yet or keeps repeating the same call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// The schema in one line. It is used if the complete schema was shown before.
+    /// The schema in one line. It is used instead of the complete schema if the model was shown that before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Servers that are still connecting and may have the tool.

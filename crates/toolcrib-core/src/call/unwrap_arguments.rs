@@ -15,7 +15,7 @@ const NAME_KEYS: [&str; 3] = ["name", "tool_name", "tool"];
 
 /// The input of a `tool_call`, split into the tool's name and its arguments.
 #[derive(Debug)]
-pub(crate) struct Wrapped<'a> {
+pub(crate) struct ToolCallInput<'a> {
     /// The tool's name as the model spelled it.
     pub(crate) name: Option<String>,
     arguments: Option<&'a str>,
@@ -23,7 +23,7 @@ pub(crate) struct Wrapped<'a> {
     rest: Vec<(String, &'a str)>,
 }
 
-impl<'a> Wrapped<'a> {
+impl<'a> ToolCallInput<'a> {
     pub(crate) fn read(fields: &Fields<'a>) -> Self {
         let name_key = NAME_KEYS.into_iter().find(|key| fields.get(key).is_some());
         let arguments_key = ARGUMENT_KEYS.into_iter().find(|key| fields.get(key).is_some());
@@ -42,7 +42,7 @@ impl<'a> Wrapped<'a> {
     /// All possible interpretations of the arguments, the most literal first. Each is the text of a JSON object.
     pub(crate) fn candidates(&self) -> Vec<Cow<'a, str>> {
         let mut found = match self.arguments {
-            Some(arguments) => readings(arguments),
+            Some(arguments) => interpretations(arguments),
             None => Vec::new(),
         };
         if !self.rest.is_empty() && found.iter().all(|text| is_empty_object(text)) {
@@ -61,7 +61,7 @@ impl<'a> Wrapped<'a> {
 }
 
 /// All possible interpretations of a direct call's input, the most literal first.
-pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
+pub(crate) fn interpretations(text: &str) -> Vec<Cow<'_, str>> {
     let mut found: Vec<Cow<'_, str>> = Vec::new();
     let text = text.trim();
     if is_blank(text) {
@@ -75,18 +75,18 @@ pub(crate) fn readings(text: &str) -> Vec<Cow<'_, str>> {
             && fields.iter().all(|(other, _)| other == key || NAME_KEYS.contains(&other))
             && let Some(inner) = fields.get(key)
         {
-            found.extend(inner_readings(inner));
+            found.extend(wrapped_interpretations(inner));
         }
     } else if let Ok(inner) = serde_json::from_str::<String>(text) {
         // The input is a JSON string that contains JSON, which may again be a string.
-        found.extend(readings(&inner).into_iter().map(|c| Cow::Owned(c.into_owned())));
+        found.extend(interpretations(&inner).into_iter().map(|c| Cow::Owned(c.into_owned())));
     }
     found
 }
 
-/// The interpretations of wrapped arguments. Models do not wrap arguments three times, so this function does not
-/// recurse.
-fn inner_readings(text: &str) -> Vec<Cow<'_, str>> {
+/// The interpretations of wrapped arguments. This function does not recurse, because models do not wrap arguments any
+/// deeper.
+fn wrapped_interpretations(text: &str) -> Vec<Cow<'_, str>> {
     if Fields::read(text).is_some() {
         return vec![Cow::Borrowed(text)];
     }
@@ -120,7 +120,7 @@ mod tests {
 
     fn candidates(text: &str) -> (Option<String>, Vec<String>) {
         let fields = Fields::read(text).unwrap();
-        let wrapped = Wrapped::read(&fields);
+        let wrapped = ToolCallInput::read(&fields);
         let found = wrapped.candidates().into_iter().map(Cow::into_owned).collect();
         (wrapped.name, found)
     }

@@ -123,7 +123,7 @@ impl Crib {
         let is_current = |frozen: &FrozenListing| {
             self.settings().listing.placement != ListingPlacement::Fresh
                 && frozen.deferral == decision.deferral
-                && self.is_still_true(frozen, turn)
+                && self.lists_only_visible_tools(frozen, turn)
         };
         conversation.frozen = conversation.frozen.take().filter(is_current);
         let frozen = conversation.frozen.as_ref();
@@ -177,7 +177,7 @@ impl Crib {
         decision: Decision,
         ledger: &Ledger,
         frozen: Option<&FrozenListing>,
-    ) -> Parts {
+    ) -> DisclosureParts {
         let catalog = self.catalog();
         let revealed: Vec<ToolId> = ledger
             .reveals()
@@ -230,7 +230,7 @@ impl Crib {
             None => self.list(&listed, turn.context_window),
         };
         let described = self.settings().listing.placement != ListingPlacement::Message;
-        Parts {
+        DisclosureParts {
             own_tools: own_tools::tools(self.settings(), listing.as_ref().filter(|_| described)),
             instruction: own_tools::instruction(
                 self.settings(),
@@ -282,7 +282,7 @@ impl Crib {
         own_tools::message(listing, self.settings().own_names)
     }
 
-    fn count(&self, parts: &Parts) -> usize {
+    fn count(&self, parts: &DisclosureParts) -> usize {
         let counter = self.counter();
         let format = DefinitionFormat::Own;
         let own: usize =
@@ -298,7 +298,7 @@ impl Crib {
 
     /// Whether a frozen listing names only tools that are still in this caller's scope and may be deferred. If not, the
     /// listing is written again: a changed prompt costs tokens, but naming a tool outside the scope would be a leak.
-    fn is_still_true(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
+    fn lists_only_visible_tools(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
         let catalog = self.catalog();
         frozen.known.iter().all(|name| {
             catalog
@@ -311,7 +311,7 @@ impl Crib {
     /// added since.
     fn freeze(
         &self,
-        parts: &Parts,
+        parts: &DisclosureParts,
         deferral: Deferral,
         conversation: &mut Conversation,
     ) -> Option<String> {
@@ -336,14 +336,15 @@ impl Crib {
         };
         let announcement = (!added.is_empty())
             .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
-        // Names are added here and never removed, because all names in the frozen listing must be checked every turn.
+        // Names are only added here. A tool that is no longer deferred stays in `known`, because the model has seen its
+        // name and `is_still_true` must check that name every turn.
         frozen.known.extend(parts.names.iter().cloned());
         announcement
     }
 }
 
 /// The parts of a disclosure that defers tools.
-struct Parts {
+struct DisclosureParts {
     tools: Vec<DisclosedTool>,
     own_tools: Vec<OwnTool>,
     instruction: String,
@@ -352,7 +353,7 @@ struct Parts {
     names: BTreeSet<String>,
 }
 
-impl Parts {
+impl DisclosureParts {
     fn full(&self) -> impl Iterator<Item = ToolId> + '_ {
         let full = |shown: &&DisclosedTool| matches!(shown.verdict, Verdict::Full(_));
         self.tools.iter().filter(full).map(|shown| shown.id)

@@ -98,8 +98,8 @@ pub(super) fn instruction(
     listed: Option<ListingForm>,
     model: Option<&str>,
 ) -> String {
-    let mut text = situation(settings, listed);
-    text.push_str(&way(settings, listed));
+    let mut text = deferral_sentence(settings, listed);
+    text.push_str(&how_to_call(settings, listed));
     text.push_str(
         " Do not say that a capability is missing, and do not make do with a general tool, before \
          you have searched.",
@@ -116,7 +116,7 @@ fn has_names(listed: Option<ListingForm>) -> bool {
 }
 
 /// The beginning of the instruction. It says that tools are deferred and how they are listed and found.
-fn situation(settings: &Settings, listed: Option<ListingForm>) -> String {
+fn deferral_sentence(settings: &Settings, listed: Option<ListingForm>) -> String {
     let search = settings.own_names.search;
     match settings.disclosure_kind() {
         DisclosureKind::Bridge | DisclosureKind::Append => match settings.listing.placement {
@@ -144,7 +144,7 @@ fn situation(settings: &Settings, listed: Option<ListingForm>) -> String {
 }
 
 /// The part of the instruction that says how the model makes a tool callable.
-fn way(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
+fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
     let OwnNames { call, describe, .. } = settings.own_names;
     let way = match settings.disclosure_kind() {
         DisclosureKind::Bridge if settings.search.schemas => {

@@ -26,7 +26,8 @@ pub struct Reveal {
 pub struct Ledger {
     reveals: VecDeque<Reveal>,
     capacity: usize,
-    /// Whether the conversation has deferred tools. This flag is exported together with the reveals.
+    /// Whether tools were deferred at any point in the conversation, not counting tools with the policy `always`. This
+    /// flag is exported together with the reveals.
     deferred: bool,
 }
 
@@ -48,12 +49,12 @@ impl Ledger {
         Self { reveals: VecDeque::new(), capacity, deferred: false }
     }
 
-    /// Whether the conversation has deferred tools.
+    /// Whether tools were deferred at any point in the conversation, not counting tools with the policy `always`.
     pub fn deferred(&self) -> bool {
         self.deferred
     }
 
-    /// Records that the conversation has deferred tools.
+    /// Records that tools were deferred in this conversation.
     pub fn set_deferred(&mut self) {
         self.deferred = true;
     }
@@ -164,7 +165,7 @@ impl Ledger {
         ledger
     }
 
-    /// Rebuilds the ledger of a conversation that has deferred tools, from the names of the tools that the model was
+    /// Rebuilds the ledger of a conversation in which tools were deferred. `names` are the tools that the model was
     /// shown, in order. A name does not identify a version of the definition, so the current definitions count as
     /// shown.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>, capacity: usize) -> Self {

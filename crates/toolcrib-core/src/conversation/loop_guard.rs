@@ -10,9 +10,9 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 
 /// From this number of consecutive searches on, replies contain a warning.
-const NUDGE_AFTER: u32 = 3;
+const NUDGE_FROM: u32 = 3;
 /// From this number of consecutive searches on, replies also describe the best hit.
-const DESCRIBE_AFTER: u32 = 5;
+const DESCRIBE_FROM: u32 = 5;
 /// Maximum number of recent queries to keep, and of recent failed calls.
 const MAX_REMEMBERED: usize = 8;
 
@@ -44,8 +44,8 @@ impl LoopGuard {
         }
         self.queries.push_back(toolcrib_text::shorten(query, 80).into_owned());
         match self.searches {
-            n if n >= DESCRIBE_AFTER => LoopWarning::Describe(n),
-            n if n >= NUDGE_AFTER => LoopWarning::Nudge(n),
+            n if n >= DESCRIBE_FROM => LoopWarning::Describe(n),
+            n if n >= NUDGE_FROM => LoopWarning::Nudge(n),
             _ => LoopWarning::None,
         }
     }

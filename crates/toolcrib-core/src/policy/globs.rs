@@ -40,7 +40,7 @@ impl Globs {
     }
 
     /// Whether any of the names and patterns matches a plain name, compared as in [`Glob::is`].
-    pub fn is(&self, text: &str) -> bool {
+    pub fn matches_name(&self, text: &str) -> bool {
         if self.all.is_empty() {
             return false;
         }
@@ -69,10 +69,10 @@ mod tests {
         for name in
             ["read_file", "READ_FILE", "read_files", "git__log", "abc", "ac", "spaced", "x/y", ""]
         {
-            let one = texts.iter().any(|text| Glob::new(text).is(name));
-            assert_eq!(globs.is(name), one, "{name}");
+            let one = texts.iter().any(|text| Glob::new(text).matches_name(name));
+            assert_eq!(globs.matches_name(name), one, "{name}");
         }
         assert_eq!(globs.patterns.len(), 2, "names are not tried one by one");
-        assert!(Globs::default().is_empty() && !Globs::default().is(""));
+        assert!(Globs::default().is_empty() && !Globs::default().matches_name(""));
     }
 }

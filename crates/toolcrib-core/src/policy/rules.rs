@@ -42,7 +42,7 @@ impl Glob {
     }
 
     /// Whether the glob matches a plain name, such as the name of a server.
-    pub fn is(&self, text: &str) -> bool {
+    pub fn matches_name(&self, text: &str) -> bool {
         self.matches_folded(&fold(text))
     }
 
@@ -212,7 +212,8 @@ impl Rules {
         }
         let server = tool.server().unwrap_or_default();
         let by_server = |wanted: &dyn Fn(DeferPolicy) -> bool| {
-            let rule = self.servers.iter().find(|(glob, d)| wanted(*d) && glob.is(server));
+            let rule =
+                self.servers.iter().find(|(glob, d)| wanted(*d) && glob.matches_name(server));
             rule.map(|(glob, defer)| (*defer, VerdictReason::Rule(format!("server {glob}"))))
         };
         by_server(&|defer| defer == DeferPolicy::Never)
@@ -250,7 +251,7 @@ mod tests {
             ("*", "", true),
             ("ÜBER*", "über_uns", true),
         ] {
-            assert_eq!(Glob::new(pattern).is(text), hit, "{pattern} {text}");
+            assert_eq!(Glob::new(pattern).matches_name(text), hit, "{pattern} {text}");
         }
     }
 

@@ -17,7 +17,7 @@ use crate::tool::DeferPolicy;
 
 const LIMIT: usize = 5;
 /// Our maximum for `searchLimit`. The plugin itself has no maximum.
-const MOST: usize = 50;
+const MAX_SEARCH_LIMIT: usize = 50;
 const K1: f64 = 0.9;
 const B: f64 = 0.4;
 const PLUGIN: &str = "opencode-tool-search";
@@ -59,7 +59,7 @@ pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     }
     // The configuration may be the complete file, its `plugin` entry, or the plugin's options alone.
     match root {
-        Value::Array(_) if is_plugin(root) && !is_another(root.get(1)) => {
+        Value::Array(_) if is_plugin(root) && !is_other_plugin(root.get(1)) => {
             read_plugin(config, "", root)
         }
         Value::Array(_) => read_plugins(config, "", root),
@@ -99,16 +99,16 @@ fn is_plugin(entry: &Value) -> bool {
     let name = entry.get(0).unwrap_or(entry).as_str();
     // The name may be a package name, with or without a version, or a path. A prefix is not enough, because the name of
     // the fork starts with the same text.
-    let is_it = |part: &str| {
+    let is_plugin_name = |part: &str| {
         let part = part.split('@').next().unwrap_or_default();
         let bare = [".ts", ".js", ".mjs", ".git"].iter().find_map(|end| part.strip_suffix(end));
         bare.unwrap_or(part) == PLUGIN
     };
-    name.is_some_and(|name| name.split('/').any(is_it))
+    name.is_some_and(|name| name.split('/').any(is_plugin_name))
 }
 
 /// Whether the next entry of a list is another plugin. If not, it has the options of this plugin.
-fn is_another(next: Option<&Value>) -> bool {
+fn is_other_plugin(next: Option<&Value>) -> bool {
     next.is_some_and(|next| next.is_string() || next.is_array())
 }
 
@@ -126,7 +126,8 @@ fn read_options<'a>(config: &mut ConfigReader<'a>, path: &str, options: &'a Valu
     let get = |key: &str| keys.get(key).copied();
     let names = config.strings(&join(path, "alwaysLoad"), get("alwaysLoad"));
     settings.rules = Rules::default().never_defer(names);
-    let limit = config.whole(&join(path, "searchLimit"), get("searchLimit"), LIMIT, 1..=MOST);
+    let limit =
+        config.whole(&join(path, "searchLimit"), get("searchLimit"), LIMIT, 1..=MAX_SEARCH_LIMIT);
     (settings.search.limit, settings.search.max_limit) = (limit, limit);
     if let Some(bm25) = get("bm25") {
         let path = join(path, "bm25");

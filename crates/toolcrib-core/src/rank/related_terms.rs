@@ -7,7 +7,7 @@ use super::query_plan::TermMatch;
 use crate::text::related;
 
 /// Minimum length, in bytes, of the prefix that two related terms have in common.
-const ROOT: usize = 5;
+const MIN_COMMON_PREFIX_BYTES: usize = 5;
 
 /// For each term, returns its synonyms in the vocabulary, followed by the terms with a common prefix.
 pub(super) fn find_all(
@@ -17,7 +17,7 @@ pub(super) fn find_all(
     let mut all = FxHashMap::default();
     // In the sorted vocabulary, terms that start with the same bytes are adjacent.
     let same_root = |a: &(Box<str>, Term), b: &(Box<str>, Term)| {
-        let root = |text: &str| text.as_bytes().first_chunk::<ROOT>().copied();
+        let root = |text: &str| text.as_bytes().first_chunk::<MIN_COMMON_PREFIX_BYTES>().copied();
         root(&a.0).is_some() && root(&a.0) == root(&b.0)
     };
     for family in sorted.chunk_by(same_root) {
@@ -41,13 +41,15 @@ pub(super) fn find_all(
 /// Whether two terms are forms of one word that the stemmer does not map to the same stem. Such terms differ only in
 /// their last letters, like `analysi` and `analyst`.
 pub(super) fn are_relatives(a: &str, b: &str) -> bool {
-    let plain = |text: &str| text.len() >= ROOT && text.bytes().all(|b| b.is_ascii_lowercase());
+    let plain = |text: &str| {
+        text.len() >= MIN_COMMON_PREFIX_BYTES && text.bytes().all(|b| b.is_ascii_lowercase())
+    };
     if a == b || !plain(a) || !plain(b) {
         return false;
     }
     let common = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
-    common >= ROOT && long - common <= 7 && short - common <= 1
+    common >= MIN_COMMON_PREFIX_BYTES && long - common <= 7 && short - common <= 1
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Reply {
     /// The reply in the format of everruns.
     pub(super) fn tools(&self) -> String {
         let mut message = String::from(match (self.hits.len(), self.loaded.len()) {
-            (0, _) if self.notes.is_empty() => "These are the tools there are.",
+            (0, _) if self.notes.is_empty() => "These are all available tools.",
             (0, _) => "",
             (_, 0) => "Nothing was loaded.",
             _ => "The tools are loaded: call them with their real parameters.",

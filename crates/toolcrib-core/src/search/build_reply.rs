@@ -108,7 +108,7 @@ impl Crib {
         }
         if reply.hits.is_empty() {
             // What is available is listed only if there are no similar names to suggest.
-            reply.available = results.is_lost.then(|| self.available(turn));
+            reply.available = results.found_nothing.then(|| self.available(turn));
             reply.connecting = turn.connecting.to_vec();
             if !turn.connecting.is_empty() {
                 reply

@@ -83,7 +83,7 @@ const MAX_GUESSES: usize = 8;
 #[derive(Debug, Default)]
 struct SearchResults {
     /// Maximum number of tools that one search may load.
-    most: usize,
+    max_tools: usize,
     picked: Vec<Hit>,
     /// The best fit among all queries, if the ranker provides confidence.
     fit: Option<Fit>,
@@ -94,7 +94,7 @@ struct SearchResults {
     missing: Vec<MissingTool>,
     /// Whether a query found nothing, or a requested name was not even similar to an existing one. If the reply then
     /// has no hits, it lists what is available.
-    is_lost: bool,
+    found_nothing: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,
     notes: Vec<String>,
@@ -106,7 +106,7 @@ impl SearchResults {
         if self.picked.iter().any(|known| known.id == hit.id) {
             return;
         }
-        if self.picked.len() < self.most {
+        if self.picked.len() < self.max_tools {
             self.picked.push(hit);
             return;
         }
@@ -126,8 +126,10 @@ impl Crib {
         ask: &SearchRequest,
     ) -> Reply {
         let turn = &self.checked_turn(turn);
-        let mut results =
-            SearchResults { most: self.settings().search.max_limit, ..SearchResults::default() };
+        let mut results = SearchResults {
+            max_tools: self.settings().search.max_limit,
+            ..SearchResults::default()
+        };
         let mut asks = 0;
         let most = self.settings().limits.asks;
         self.select(turn, &ask.names, &mut results);
@@ -161,7 +163,7 @@ impl Crib {
         }
         word_search::interleave(self.catalog(), &per_query, &mut results);
         if !results.omitted.is_empty() {
-            let most = results.most;
+            let most = results.max_tools;
             results
                 .notes
                 .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
@@ -170,7 +172,7 @@ impl Crib {
             // No tool fits the words, but the pattern found some tools, so the reply as a whole has no fit.
             results.fit = None;
         }
-        results.is_lost |= results.picked.is_empty() && results.missing.is_empty();
+        results.found_nothing |= results.picked.is_empty() && results.missing.is_empty();
         let query = displayed_query(ask);
         let circling =
             if asks > 0 { conversation.guard.searched(&query) } else { LoopWarning::None };
@@ -198,7 +200,7 @@ impl Crib {
                 Resolution::Nothing if results.missing.len() < MAX_GUESSES => {
                     let mut missing = self.missing_tool(turn, name, SUGGESTION_SIMILARITY);
                     if missing.nearest.is_empty() {
-                        results.is_lost = true;
+                        results.found_nothing = true;
                         missing = self.missing_tool(turn, name, GUESS_SIMILARITY);
                     }
                     results.missing.push(missing);

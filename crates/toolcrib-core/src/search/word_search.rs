@@ -38,7 +38,7 @@ impl Crib {
         let fit = self.decide_fit(&ranked.hits).map(|decision| decision.fit);
         results.fit = results.fit.max(fit);
         if ranked.hits.is_empty() || fit == Some(Fit::None) {
-            results.is_lost = true;
+            results.found_nothing = true;
             results.notes.push(self.no_fit_note(query, &ranked));
             return Vec::new();
         }

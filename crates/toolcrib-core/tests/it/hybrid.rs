@@ -171,7 +171,7 @@ fn nothing_is_embedded_before_the_first_search() {
     assert_eq!(
         next.index_bytes(),
         index,
-        "nothing was made, so nothing is kept and nothing is made"
+        "no vectors were computed, so none are copied or computed"
     );
     ranked(&crib, "parcel");
     // Each of the four vectors has two dimensions, which are padded to 64 bytes, and a scale of 4 bytes.
@@ -188,7 +188,11 @@ fn a_named_tool_comes_before_more_similar_tools() {
         assert_eq!(found[..2], ["post__stamp", "sky__cyclone"], "{name}");
     }
     let reply = crate::support::Chat::new(&crib).search("post__stamp");
-    assert_eq!(names(&reply), ["post__stamp"], "pasted alone it is alone");
+    assert_eq!(
+        names(&reply),
+        ["post__stamp"],
+        "a query that is only a name returns only that tool"
+    );
 }
 
 #[test]

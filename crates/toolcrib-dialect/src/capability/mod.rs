@@ -1,12 +1,12 @@
 //! Which native features an upstream supports, by API, host and model.
 //!
-//! A model's name alone says little: many servers speak a provider's API without its features, and a
-//! deployment can have any name. So there are three sources, each of which takes precedence over the one before:
+//! A model's name alone says little: many servers speak a provider's API without its features, and a deployment can
+//! have any name. So there are three sources, each of which takes precedence over the one before:
 //!
 //! 1. Built-in rules, for the providers' own hosts and for known clouds (`rules`).
 //! 2. The configuration ([`CapabilityOverrides`]).
 //! 3. Features that the upstream rejected ([`LearnedUnsupported`], `unsupported_feature`). If the configuration took
-//!    precedence over these, every request would be sent twice.
+//!    precedence over these, every request would first be sent with the feature, be rejected, and be sent again.
 //!
 //! For an upstream that none of these sources covers, no native feature is used, because that always works.
 
@@ -142,9 +142,10 @@ pub fn resolve_capability(
     learned: &LearnedUnsupported,
     now: u64,
 ) -> Capability {
-    let stated = configured.and_then(|configured| configured.model.as_deref());
-    let known = normalise_model(stated.unwrap_or(model));
-    let mut capability = rules::built_in(api, &normalise_host(host), &known, stated.is_some());
+    let configured_model = configured.and_then(|configured| configured.model.as_deref());
+    let known = normalise_model(configured_model.unwrap_or(model));
+    let mut capability =
+        rules::built_in(api, &normalise_host(host), &known, configured_model.is_some());
     if let Some(configured) = configured {
         capability.override_with(configured);
     }

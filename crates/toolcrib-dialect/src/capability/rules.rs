@@ -60,13 +60,14 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Returns the capability according to the built-in rules. `is_stated` is true if the configuration names the model.
-pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_stated: bool) -> Capability {
+/// Returns the capability according to the built-in rules. `is_configured` is true if the configuration names the model;
+/// on Azure, a model is otherwise unknown.
+pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_configured: bool) -> Capability {
     let host = KnownHost::from_name(host);
     match api {
         Api::Chat | Api::Gemini => Capability::none(CapabilityReason::Api),
         Api::Messages => messages(host, model),
-        Api::Responses => responses(host, model, is_stated),
+        Api::Responses => responses(host, model, is_configured),
     }
 }
 
@@ -89,10 +90,10 @@ fn messages(host: KnownHost, model: &ModelId) -> Capability {
     }
 }
 
-fn responses(host: KnownHost, model: &ModelId, is_stated: bool) -> Capability {
+fn responses(host: KnownHost, model: &ModelId, is_configured: bool) -> Capability {
     let reason = match host {
         KnownHost::OpenAi => CapabilityReason::FirstParty,
-        KnownHost::Azure if is_stated => CapabilityReason::Cloud,
+        KnownHost::Azure if is_configured => CapabilityReason::Cloud,
         KnownHost::Azure => return Capability::none(CapabilityReason::Deployment),
         _ => return Capability::none(CapabilityReason::Host),
     };

@@ -3,9 +3,8 @@
 //! Such an error arrives before any byte has reached the client, so the request is sent again in another mode (see
 //! `exchange::fallback`), and the unsupported feature is remembered.
 //!
-//! An error may quote what a user wrote, and this must not be taken for a rejection. Therefore a known text must be at
-//! the start of the message, after the path of the rejected field. If there is such a path, it must be one that
-//! Toolcrib writes to.
+//! An error may quote what a user wrote, and this must not be taken for a rejection. Therefore the message must start
+//! with a known text. The text may follow the path of the rejected field, but only if Toolcrib writes to that field.
 
 use serde_json::Value;
 
@@ -113,7 +112,7 @@ fn responses(error: &ErrorMessage) -> Option<UnsupportedFeature> {
     items.then_some(UnsupportedFeature::AdditionalTools)
 }
 
-/// Maximum size of an error that is read, in bytes. Providers' errors of this kind are far shorter.
+/// Maximum size of an error that is read, in bytes. Errors about unsupported features are far shorter.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// The message of an error, and the path of the field that it is about.
@@ -187,8 +186,8 @@ impl ErrorMessage {
                 .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
             let rest = dated.unwrap_or(rest);
             let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
-            // Messages about supported types can also start with these prefixes, so the text after the type must say
-            // that it is not supported.
+            // Messages about supported types can also start with these three prefixes, so the text after the type must
+            // say that it is not supported.
             let is_rejected = !matches!(*prefix, "hosted tool " | "tool " | "tool type ")
                 || rest.starts_with(" is not supported");
             (ends && is_rejected).then_some(rest)

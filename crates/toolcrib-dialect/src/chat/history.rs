@@ -41,7 +41,7 @@ fn wrapped_arguments(name: &str, arguments: Option<&str>) -> String {
     format!(r#"{{"name":{},"arguments":{arguments}}}"#, json::quote(name))
 }
 
-/// Inserts hidden answers directly after the turn's calls, before the client's next messages.
+/// Returns the messages after a turn's calls: the hidden answers, then the client's own messages.
 pub(super) fn insert_hidden_answers<'a>(
     entries: Vec<&'a str>,
     answers: &[HiddenAnswer],

@@ -197,7 +197,7 @@ impl ChatStreamMerger {
         if self.is_unchanged() {
             out.extend_from_slice(event.raw());
         } else {
-            // The content of this chunk came before the held calls are complete, so it is written before them.
+            // The held calls are complete only after this chunk, so the content of the chunk is written before them.
             if let Some(delta) = delta {
                 self.forward_delta(fields, choice, &delta, &forwarded, has_text, out);
             }
@@ -286,8 +286,8 @@ impl ChatStreamMerger {
         self.round.calls[..at].iter().any(|call| call.state == CallState::Held)
     }
 
-    /// Returns the position of the call that a piece belongs to, and adds the call if it is new. The start of a new
-    /// call does not mean that the earlier calls are complete, because some servers start all calls at once.
+    /// Returns the position of the call that a piece belongs to, and adds the call if it is new. When a new call
+    /// starts, the earlier calls are not treated as complete, because some servers start all calls at once.
     fn find_or_add_call(&mut self, piece: &Fields<'_>) -> usize {
         let index = piece.get("index").and_then(|raw| raw.parse().ok());
         let id = piece.string("id").filter(|id| !id.is_empty());
@@ -327,8 +327,8 @@ impl ChatStreamMerger {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                 }
                 CallState::Held if truncated => self.unchanged = false,
-                // The client may get this call as it is. It was held only because its name arrived in pieces, or
-                // because an earlier call was held.
+                // A call to a tool that the client declared, which is forwarded as it is. It was held only because its
+                // name arrived in pieces, or because an earlier call was held.
                 CallState::Held if call.sort(router) == CallRoute::Forward => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                     forward = Some((call.name.clone(), call.arguments.clone()));

@@ -39,7 +39,7 @@ pub(super) struct StreamedCall {
     pub(super) arguments: String,
     /// Whether the called tool is a custom tool, whose input is not JSON.
     pub(super) custom: bool,
-    /// Fields of the call that have no meaning here but must be kept.
+    /// Other fields of the call. They are not used here, but they must be sent back to the upstream.
     pub(super) extra: Vec<(String, String)>,
     pub(super) state: CallState,
 }
@@ -63,7 +63,7 @@ impl StreamedRound {
     /// Adds the fields of a delta to the message.
     pub(super) fn add_delta(&mut self, delta: &Fields<'_>, budget: &mut ResponseBudget) {
         for (key, raw) in delta.iter() {
-            // A parsed value takes many times the memory of its text.
+            // A parsed value other than a string takes many times the memory of its text.
             let weight = if raw.starts_with('"') { raw.len() } else { 16 * raw.len() };
             match key {
                 "role" | "tool_calls" => {}

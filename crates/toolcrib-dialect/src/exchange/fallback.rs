@@ -108,7 +108,8 @@ impl Fallback {
     /// be deferred.
     pub(super) fn next_attempt(&self, model: &str) -> Option<Attempt> {
         let capability = self.capability(model);
-        // A hosted search always loads the tools that it finds, so the setting `reveals` applies only to references.
+        // The setting `reveals` restricts only references. It is ignored if hosted search is requested, because a
+        // hosted search always loads the tools that it finds.
         let capability = match self.requested {
             RequestedMode::Defer(DisclosureSetting::Hosted) => capability,
             _ => capability.allowed_by(&self.settings),

@@ -78,7 +78,7 @@ pub struct Exchange {
     /// Checks the response. `None` if the caller's scope is not limited.
     check: Option<ResponseCheck>,
     /// Why nothing is deferred. Set only if a toolset is needed nevertheless, to check calls.
-    passes: Option<PassthroughReason>,
+    passthrough_reason: Option<PassthroughReason>,
     fallback: Fallback,
     translator: Translator,
     /// The client's request. `None` if the body is sent without being rewritten.
@@ -119,7 +119,7 @@ impl Exchange {
             collected: 0,
             collected_memory: 0,
             check: config.checks_calls.then(|| ResponseCheck::new(body_of(&request))),
-            passes: None,
+            passthrough_reason: None,
             translator: Translator::new(api, other_api, limits),
             fallback: Fallback::new(api, upstream, requested, config.learned, config.now),
             request: None,

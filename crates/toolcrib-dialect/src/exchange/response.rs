@@ -18,14 +18,14 @@ impl Exchange {
     /// Reports that the upstream could not be reached, or closed the connection before the head of its response.
     pub fn upstream_unreachable(&mut self) {
         match self.state {
-            ExchangeState::AwaitingResponse if self.has_started => self.hidden_round_lost(),
+            ExchangeState::AwaitingResponse if self.has_started => self.fail_hidden_round(),
             ExchangeState::AwaitingResponse => self.end(Ending::Unreachable, 502),
             _ => {}
         }
     }
 
     /// Handles a hidden round without a complete response, after part of the stream was forwarded to the client.
-    fn hidden_round_lost(&mut self) {
+    fn fail_hidden_round(&mut self) {
         self.status = 502;
         self.round_failed(&[]);
     }
@@ -40,7 +40,7 @@ impl Exchange {
             // The body is read first, because translating it may change the status.
             self.state = ExchangeState::Collecting(Vec::new());
         } else {
-            self.head(None);
+            self.handle_head(None);
         }
     }
 
@@ -58,7 +58,7 @@ impl Exchange {
     }
 
     /// Handles the head of a response. `body` is its translated body, if the response was already read completely.
-    fn head(&mut self, body: Option<Vec<u8>>) {
+    fn handle_head(&mut self, body: Option<Vec<u8>>) {
         let is_success = self.is_success();
         let learned = if is_success { self.fallback.confirm_unsupported() } else { None };
         self.actions.extend(learned.map(Action::Remember));
@@ -185,7 +185,7 @@ impl Exchange {
                     translation.complete_response(self.status, std::mem::take(body));
                 // If the translated status is invalid, the upstream's status is kept.
                 self.status = if (100..1000).contains(&status) { status } else { self.status };
-                return self.head(Some(body));
+                return self.handle_head(Some(body));
             }
             _ => {}
         }
@@ -212,7 +212,7 @@ impl Exchange {
             ExchangeState::Streaming if self.turn.as_ref().is_some_and(Turn::has_ended) => {
                 self.end_stream();
             }
-            ExchangeState::Collecting(_) if self.has_started => self.hidden_round_lost(),
+            ExchangeState::Collecting(_) if self.has_started => self.fail_hidden_round(),
             ExchangeState::Collecting(_) | ExchangeState::Streaming => {
                 self.end(Ending::CutOff, 502)
             }
@@ -268,7 +268,8 @@ impl Exchange {
     /// Handles an error, or a body that is not a response of this API. If no other mode can be tried, the client gets
     /// this body, or an error event if part of a stream was already forwarded.
     fn round_failed(&mut self, body: &[u8]) {
-        if let (Some(toolset), Some(request), None) = (&self.toolset, &self.request, self.passes)
+        if let (Some(toolset), Some(request), None) =
+            (&self.toolset, &self.request, self.passthrough_reason)
             && let Some(fell_back) =
                 self.fallback.try_fallback(toolset.mode(), &request.model, self.status, body)
         {

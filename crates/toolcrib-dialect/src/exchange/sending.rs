@@ -29,7 +29,7 @@ impl Exchange {
         let (api, requested) = (request.api, self.fallback.requested());
         if api == Api::Responses && requested != RequestedMode::Off {
             // An upstream without native features does not support namespaces either. But tools that the client put
-            // into namespaces must stay callable.
+            // into namespaces must stay callable, so the namespaces are emulated.
             let has_native = capability.client_search
                 || capability.additional_tools
                 || capability.hosted == HostedSupport::OpenAi;
@@ -52,7 +52,7 @@ impl Exchange {
                 if self.check.is_some() =>
             {
                 self.record_keys = Some(RecordKeys::new(&request, self.caller));
-                (self.request, self.passes) = (Some(Arc::new(request)), Some(reason));
+                (self.request, self.passthrough_reason) = (Some(Arc::new(request)), Some(reason));
                 return self.next_attempt();
             }
             Some(reason) => return self.pass_through(reason, request.text.into_bytes()),
@@ -61,8 +61,8 @@ impl Exchange {
         if client.is_some() {
             match Request::read(api, target, self.without_client_deferral(request)) {
                 Ok(rewritten) => request = rewritten,
-                // Without the client's deferral, there are no tools left to search. The client's deferral is still
-                // translated.
+                // The rewritten request passes through, for example because the client's search was its only tool. It
+                // is sent without the client's deferral.
                 Err(unread) => {
                     return self
                         .pass_through(PassthroughReason::ClientDefersTranslated, unread.body);
@@ -106,7 +106,7 @@ impl Exchange {
     /// Requests the toolset of the next attempt.
     pub(super) fn next_attempt(&mut self) {
         let Some(request) = &self.request else { return };
-        let attempt = match self.passes {
+        let attempt = match self.passthrough_reason {
             Some(_) => Some(Attempt::PASSTHROUGH),
             None => self.fallback.next_attempt(&request.model),
         };
@@ -130,7 +130,7 @@ impl Exchange {
             has_deferred_before: self.records.mode().is_some(),
             uses_second_names: self.records.second_names(),
             counts_tokens: request.counts_tokens,
-            only_checks_calls: self.passes.is_some(),
+            only_checks_calls: self.passthrough_reason.is_some(),
             send_in_full,
         };
         self.state = ExchangeState::PreparingToolset { attempt, is_second };
@@ -164,7 +164,7 @@ impl Exchange {
         self.betas = attempt.betas;
         self.translator.strips_thinking = attempt.strips_thinking;
         self.report = decision_report(&toolset, &attempt);
-        if let Some(reason) = self.passes {
+        if let Some(reason) = self.passthrough_reason {
             (self.report.mode, self.report.reason) = (reason.mode_name(), reason.to_string());
         }
         let (request, record_keys) = (Arc::clone(request), record_keys.clone());

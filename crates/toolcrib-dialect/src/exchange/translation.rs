@@ -2,8 +2,8 @@
 //!
 //! Most upstreams speak the client's API and need no translation. Others speak another API, or an older version of the
 //! same API. For these, requests are translated, and their responses are translated back. All other parts of an
-//! exchange work in the client's API. Each round is translated separately, because its request contains everything that
-//! is needed.
+//! exchange work in the client's API. Rounds are translated independently of each other, because the request of each
+//! round contains everything that its translation needs.
 
 use crate::api::Api;
 use crate::limits::{LimitExceeded, ResponseLimits};
@@ -150,8 +150,8 @@ impl ResponseTranslation {
             match self.decoder.next_event() {
                 Ok(Some(event)) => emulation.restore_event(&event, out),
                 Ok(None) => return,
-                // The event is too large to be translated, so it is forwarded unchanged. If there is a turn, it reports
-                // the error.
+                // The event is too large to be translated, so it is forwarded unchanged. If there is a turn, the turn
+                // ends with an error when it reads this event.
                 Err(_) => return out.extend_from_slice(&self.decoder.take_rest()),
             }
         }

@@ -97,9 +97,10 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     calls.collect()
 }
 
-/// Returns the call that a client's result belongs to. The call is found by id, then by name. Some clients send a
-/// result twice, so the next try is the id of a call that already has a result. If none of these matches, the model
-/// misspelled the name, and the result belongs to the next call to the bridge tool.
+/// Returns the call that a client's result belongs to. Calls without a result are searched by id, then by name. If none
+/// matches, the client may have sent a result twice, so calls with a result are searched by id. Otherwise the model
+/// misspelled the tool's name in a call to the bridge tool, and the result belongs to the first bridge call without a
+/// result.
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))

@@ -37,8 +37,8 @@ pub(super) struct PartMerger {
 }
 
 impl PartMerger {
-    /// Adds a part and returns the client's version of it, or `None` if the part is hidden. Calls always arrive
-    /// complete, even in a round that is truncated later, so each call is routed immediately.
+    /// Adds a part and returns the client's version of it, or `None` if the part is hidden. Each call is routed
+    /// immediately, because calls always arrive complete, even if the round is truncated later.
     pub(super) fn add_part(&mut self, raw: &str, router: &mut CallRouter) -> Option<String> {
         let part = GeminiPart::read(raw);
         if router.budget.copy(raw.len()) {

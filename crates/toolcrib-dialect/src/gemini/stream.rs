@@ -1,8 +1,8 @@
 //! Merges the Gemini streams of several rounds into the stream of one response.
 //!
 //! Every event is a complete response that contains only the new parts. Events are forwarded unchanged until the first
-//! call that is held. From then on, they are rewritten so that the client gets a single response with one id,
-//! cumulative token usage and one end.
+//! call that must be hidden or rewritten. From then on, they are rewritten so that the client gets a single response
+//! with one id, cumulative token usage and one end.
 
 use toolcrib_text::json::{self, Fields};
 

@@ -47,8 +47,8 @@ fn own_tools(edit: &ToolListEdit<'_>, entries: &[String]) -> Vec<String> {
     if entries.iter().any(|entry| is_loaded(entry)) {
         return Vec::new();
     }
-    let stand_in = r#"{"name":"tool_search","description":"Finds deferred tools.","input_schema":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}"#;
-    vec![stand_in.to_owned()]
+    let placeholder = r#"{"name":"tool_search","description":"Finds deferred tools.","input_schema":{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}}"#;
+    vec![placeholder.to_owned()]
 }
 
 /// Returns the client's last cache breakpoint if it is on a tool that is not sent in full.

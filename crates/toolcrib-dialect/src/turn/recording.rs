@@ -38,14 +38,14 @@ impl Turn {
         }
         let mut record = TurnRecord {
             mode: self.toolset.mode(),
-            passed: self.toolset.passes_through(),
+            nothing_deferred: self.toolset.passes_through(),
             second_names: self.toolset.has_second_names(),
             entries,
             calls: self.router.forwarded_ids().to_vec(),
-            made_ids: self.router.generated_ids().to_vec(),
+            generated_ids: self.router.generated_ids().to_vec(),
             answers,
             revealed: [&self.reloaded, self.router.revealed_tools()].concat(),
-            blind: self.router.unseen_calls().to_vec(),
+            unseen_calls: self.router.unseen_calls().to_vec(),
             loaded,
             announced: None,
             response: None,
@@ -64,7 +64,7 @@ impl Turn {
             // store.
             record.entries.clear();
             record.calls.clear();
-            record.made_ids.clear();
+            record.generated_ids.clear();
             if self.has_previous_record {
                 record.revealed.splice(..0, self.revealed.iter().cloned());
             }

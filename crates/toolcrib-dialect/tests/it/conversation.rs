@@ -11,7 +11,7 @@ use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Exchange, Mode, RecordKey, Request, Toolset};
 
-use crate::driven_turn::forcing;
+use crate::driven_turn::settings_for_mode;
 pub(crate) use crate::driven_turn::{DrivenTurn, NextStep, TurnOutcome};
 
 /// A conversation of one client, over several requests.
@@ -68,7 +68,7 @@ impl TestConversation {
 
     /// Starts the exchange of a client's request and returns it after the first request to the upstream was sent.
     pub(crate) fn turn(&self, target: &str, body: &str) -> DrivenTurn {
-        let (requested, native) = forcing(self.mode);
+        let (requested, native) = settings_for_mode(self.mode);
         let mut config = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
         config.settings = Arc::new(self.settings.clone());
         (config.requested, config.upstream.overrides) = (requested.into(), Some(native));

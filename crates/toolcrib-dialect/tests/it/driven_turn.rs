@@ -62,7 +62,7 @@ impl DrivenTurn {
     }
 
     /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`. Returns
-    /// `Again` if a request was sent to the upstream.
+    /// `Again` if a request was sent to the upstream, `Done` if the turn is over, and otherwise `None`.
     fn drive(&mut self, out: &mut Vec<u8>) -> Option<NextStep> {
         let mut done = TurnOutcome::default();
         let mut next = None;
@@ -147,8 +147,9 @@ impl DrivenTurn {
 }
 
 /// Returns the setting and the capabilities with which requests use this mode.
-pub(crate) fn forcing(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
-    // Without native capabilities, a request in which the client uses native deferral would be translated.
+pub(crate) fn settings_for_mode(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
+    // Client search is enabled for all modes: if the upstream had no native features, a request in which the client
+    // defers tools natively would be translated.
     let capable =
         CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {

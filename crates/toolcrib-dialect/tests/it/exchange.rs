@@ -38,7 +38,7 @@ enum UpstreamAnswer {
 /// What was observed while an exchange ran.
 #[derive(Debug, Default)]
 struct ExchangeRun {
-    /// The names of the actions, in order. Repeated actions are listed once.
+    /// The names of the actions, in order. Consecutive actions with the same name are listed once.
     actions: Vec<&'static str>,
     sent: Vec<Value>,
     status: Option<u16>,

@@ -181,7 +181,8 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
     }
 }
 
-/// The conversation begins with only a system message, so there is no user message to add the names to.
+/// The conversation begins with only a system message. There is no user message to add the names to, so they are sent
+/// in a message of their own, and they stay there when a user message follows.
 #[test]
 fn the_listed_names_stay_where_they_were_first_sent() {
     let settings = Preset::ClaudeCode.settings();
@@ -270,7 +271,7 @@ fn a_client_with_its_own_search_is_passed_through() {
             assert_eq!(sent, body.to_string());
         }
     }
-    // A single tool with one of these names may be an ordinary tool, so the request is not passed through. The bridge
+    // `tool_call` without `tool_describe` may be an ordinary tool, so the request is not passed through. The bridge
     // tools of the client's server `gate` are sent in full.
     let mut tools = tools(Api::Chat, 40);
     let list = tools.as_array_mut().unwrap();

@@ -234,7 +234,7 @@ fn a_limit_that_is_reached_is_not_exceeded() {
     assert_eq!(done.unwrap().ending, Ending::LimitExceeded(LimitExceeded::Call(LIMITS.call)));
 }
 
-/// Forwarded data is text, thinking, or a call to one of the client's own tools.
+/// The streams contain text, thinking, or a call to one of the client's own tools, all of which are forwarded.
 #[test]
 fn forwarded_data_is_unbounded_and_not_recorded() {
     let x = "x".repeat(500);

@@ -96,7 +96,7 @@ impl ClientSession {
         let gateway = &self.state.gateway;
         // A client of the newer protocol has no session, so any of its requests may be its first. The gateway waits
         // only once for each server, however many requests there are.
-        if client.is_modern || !self.state.tool_list.is_sent() {
+        if client.is_modern || !self.state.tool_list.has_sent_list() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
         let look = || gateway.visible_to(self.profile(), client.session_kind());

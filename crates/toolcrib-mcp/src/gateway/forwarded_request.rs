@@ -149,7 +149,7 @@ impl ForwardedRequest {
     }
 
     /// Whether a new request, for `operation` on `upstream`, is a retry of this request.
-    pub(crate) fn is_retry_of(&self, upstream: &Upstream, operation: &Operation) -> bool {
+    pub(crate) fn is_retried_by(&self, upstream: &Upstream, operation: &Operation) -> bool {
         self.upstream.name == upstream.name && self.operation.has_same_target(operation)
     }
 

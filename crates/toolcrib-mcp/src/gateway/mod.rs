@@ -237,7 +237,8 @@ impl Gateway {
         mut inputs: RetryInputs,
         profile: Option<&str>,
     ) -> Result<Value, ForwardError> {
-        let is_retry = |forwarded: &ForwardedRequest| forwarded.is_retry_of(&upstream, &operation);
+        let is_retry =
+            |forwarded: &ForwardedRequest| forwarded.is_retried_by(&upstream, &operation);
         let pending = inputs
             .state
             .as_deref()

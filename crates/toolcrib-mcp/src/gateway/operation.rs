@@ -90,7 +90,8 @@ impl Operation {
         let config = upstream.config();
         let tool_timeout = match self {
             Self::Tool { name, .. } => {
-                let matches = |pattern: &str| toolcrib_core::policy::Glob::new(pattern).is(name);
+                let matches =
+                    |pattern: &str| toolcrib_core::policy::Glob::new(pattern).matches_name(name);
                 config
                     .timeouts
                     .iter()

@@ -68,7 +68,7 @@ impl SessionToolList {
     }
 
     /// Whether the session was sent a list.
-    pub(super) fn is_sent(&self) -> bool {
+    pub(super) fn has_sent_list(&self) -> bool {
         self.lock().sent_hash.is_some()
     }
 

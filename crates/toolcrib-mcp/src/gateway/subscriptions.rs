@@ -135,7 +135,7 @@ impl ClientSubscriptions {
         let serial = self.insert_pending(&resource, client_uri)?;
         let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let outcome = tokio::select! {
-            outcome = upstream.watch_resource(own_uri, is_wanted) => outcome,
+            outcome = upstream.sync_subscription(own_uri, is_wanted) => outcome,
             () = abandoned => Err(UpstreamError::Cancelled),
         };
         if let Some(subscription) = self.record_outcome(&resource, serial, &outcome)
@@ -216,7 +216,7 @@ impl ClientSubscriptions {
         let Some(subscription) = self.take(&resource) else { return Ok(()) };
         let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
         let ended = tokio::select! {
-            ended = upstream.watch_resource(own_uri, is_wanted) => return ended,
+            ended = upstream.sync_subscription(own_uri, is_wanted) => return ended,
             () = abandoned => Err(UpstreamError::Cancelled),
         };
         self.end_at_server(resource, subscription);
@@ -237,7 +237,7 @@ impl ClientSubscriptions {
         if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 let is_wanted = || gateway.subscriptions.is_wanted(&resource);
-                let ended = upstream.watch_resource(&resource.1, is_wanted).await;
+                let ended = upstream.sync_subscription(&resource.1, is_wanted).await;
                 drop(subscription.share);
                 ended
             });

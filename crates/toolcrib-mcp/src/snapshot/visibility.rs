@@ -21,8 +21,9 @@ pub(super) struct Visibility {
 impl Visibility {
     pub(super) fn of_profile(snapshot: &Snapshot, profile: Option<&Profile>) -> Self {
         let included = profile.map(|profile| globs(&profile.servers)).unwrap_or_default();
-        let is_included =
-            |server: &str| included.is_empty() || included.iter().any(|glob| glob.is(server));
+        let is_included = |server: &str| {
+            included.is_empty() || included.iter().any(|glob| glob.matches_name(server))
+        };
         let tools = visible_tools(snapshot.crib.catalog(), profile, is_included);
         let is_visible = |server: &str| {
             is_included(server) && is_server_visible(snapshot, profile, &tools, server)
@@ -47,8 +48,9 @@ fn visible_tools(
     let ids = catalog.ids().filter(|id| {
         let tool = catalog.tool(*id);
         let own_name = tool.declared_name();
-        let matches_any =
-            |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool) || glob.is(&own_name));
+        let matches_any = |globs: &[Glob]| {
+            globs.iter().any(|glob| glob.matches(tool) || glob.matches_name(&own_name))
+        };
         is_included(tool.server().unwrap_or_default())
             && (allow.is_empty() || matches_any(&allow))
             && !matches_any(&deny)
@@ -66,7 +68,7 @@ fn is_server_visible(
     server: &str,
 ) -> bool {
     let Some(profile) = profile else { return true };
-    let names_server = |part: &str| part != "*" && Glob::new(part).is(server);
+    let names_server = |part: &str| part != "*" && Glob::new(part).matches_name(server);
     let denies_server = |pattern: &String| pattern.strip_suffix("/*").is_some_and(names_server);
     if profile.deny.iter().any(denies_server) {
         return false;

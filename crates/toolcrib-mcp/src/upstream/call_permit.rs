@@ -53,7 +53,7 @@ impl Upstream {
         }
         // The server's tools may be known from an earlier run while it is still starting. Wait for the server instead
         // of failing the model's call.
-        let mut status = self.watch();
+        let mut status = self.subscribe_status();
         let attempted = status.wait_for(|status| !status.is_first_attempt());
         let _ = tokio::time::timeout(CONNECT_WAIT, attempted).await;
         if self.connection().is_none() {

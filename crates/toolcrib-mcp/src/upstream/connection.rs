@@ -38,7 +38,7 @@ impl Connection {
         if let Some(process) = &mut self.process
             && process.wait().await == Exit::WardenLost
         {
-            return ConnectionFailure::new("the processes that watch over it were killed");
+            return ConnectionFailure::new("its warden processes were killed");
         }
         std::future::pending().await
     }

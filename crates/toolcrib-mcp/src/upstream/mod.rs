@@ -199,7 +199,7 @@ impl Upstream {
     }
 
     /// Subscribes to changes of the status.
-    pub(crate) fn watch(&self) -> watch::Receiver<ServerStatus> {
+    pub(crate) fn subscribe_status(&self) -> watch::Receiver<ServerStatus> {
         self.status.subscribe()
     }
 

@@ -34,7 +34,7 @@ impl Upstream {
 
     /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated only when the lock is held, because
     /// subscribe and unsubscribe may race. This future may be dropped at any await.
-    pub(crate) async fn watch_resource(
+    pub(crate) async fn sync_subscription(
         &self,
         uri: &str,
         wanted: impl Fn() -> bool,

@@ -22,7 +22,7 @@ use toolcrib_mcp::{GatewayConfig, Secret};
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
 /// The sections of a complete config file that the engine ignores.
-const OTHERS: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
+const IGNORED_SECTIONS: [&str; 5] = ["servers", "profiles", "gateway", "http", "proxy"];
 
 /// Parses a complete config file, as the binary does.
 fn read_file(text: &str) -> Result<(GatewayConfig, HttpSettings), ConfigError> {
@@ -36,7 +36,7 @@ fn read_file_over(
 ) -> Result<(GatewayConfig, HttpSettings), ConfigError> {
     let file = ConfigFile::parse(text)?;
     let http = HttpSettings::read(&file)?;
-    let settings = SettingsReader::new().over(preset).ignoring(&OTHERS).read(text);
+    let settings = SettingsReader::new().over(preset).ignoring(&IGNORED_SECTIONS).read(text);
     let settings = settings.map_err(|error| ConfigError::new(error.to_string(), error.hint()))?;
     Ok((GatewayConfig::read(&file, settings)?, http))
 }

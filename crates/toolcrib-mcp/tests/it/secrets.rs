@@ -5,7 +5,7 @@ use std::path::Path;
 use toolcrib_mcp::config::import::{ImportSource, read};
 use toolcrib_mcp::config::{masked, server_toml};
 
-use crate::{OTHERS, SAMPLES, imported_sample, read_file};
+use crate::{IGNORED_SECTIONS, SAMPLES, imported_sample, read_file};
 
 const CANARY: &str = "CANARY";
 
@@ -87,7 +87,9 @@ fn errors_contain_no_secret() {
             let error = read_file(text).unwrap_err();
             assert_no_secret(&format!("{error} {error:?}"), text);
             // The engine parses the same file, so its errors must not contain a secret either.
-            if let Err(error) = toolcrib_core::SettingsReader::new().ignoring(&OTHERS).read(text) {
+            if let Err(error) =
+                toolcrib_core::SettingsReader::new().ignoring(&IGNORED_SECTIONS).read(text)
+            {
                 assert_no_secret(&format!("{error} {error:?}"), text);
             }
         }

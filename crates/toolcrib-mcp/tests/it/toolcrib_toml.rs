@@ -6,7 +6,9 @@ use toolcrib_mcp::config::{GatewayLimits, GatewaySettings, OAuth, Profile, Serve
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
 
-use crate::{OTHERS, http_server, in_folder, read_file, read_file_over, stdio_server, texts};
+use crate::{
+    IGNORED_SECTIONS, http_server, in_folder, read_file, read_file_over, stdio_server, texts,
+};
 
 const ALL: &str = r#"
 preset = "hermes"
@@ -136,8 +138,11 @@ fn every_key_is_read() {
     let read = read_file(ALL).unwrap();
     assert!(read.0 == expected);
     assert_eq!(read.1, http);
-    // The engine parses the same text and ignores the tables in `OTHERS`.
-    assert_eq!(SettingsReader::new().ignoring(&OTHERS).read(ALL).unwrap(), expected.settings);
+    // The engine parses the same text and ignores the tables in `IGNORED_SECTIONS`.
+    assert_eq!(
+        SettingsReader::new().ignoring(&IGNORED_SECTIONS).read(ALL).unwrap(),
+        expected.settings
+    );
     let mut over = Preset::Everruns.settings();
     over.activation.tools = 7;
     assert_eq!(read_file_over(Some(Preset::Everruns), ALL).unwrap().0.settings, over);

@@ -65,7 +65,7 @@ fn gateway_process(
 }
 
 /// Like [`all_gone`], but also reaps the processes that this process adopted when their parent died.
-fn all_gone_but_orphan(pids: &[u32], mark: &str) -> Duration {
+fn reap_until_all_gone(pids: &[u32], mark: &str) -> Duration {
     until(|| {
         for pid in pids {
             let _ = waitpid(Pid::from_raw(pid.cast_signed()), WaitOptions::NOHANG);
@@ -78,21 +78,21 @@ pub(crate) fn a_killed_gateway_leaves_no_process() {
     let (mut gateway, _stdout, pids, mark) = gateway_process(WITH_CHILDREN);
     gateway.kill().unwrap();
     gateway.wait().unwrap();
-    report("SIGKILL of the gateway", all_gone_but_orphan(&pids, &mark));
+    report("SIGKILL of the gateway", reap_until_all_gone(&pids, &mark));
 }
 
 pub(crate) fn a_killed_gateway_leaves_no_server_that_ignores_signals() {
     let (mut gateway, _stdout, pids, mark) = gateway_process(IGNORES_SIGNALS);
     gateway.kill().unwrap();
     gateway.wait().unwrap();
-    report("SIGKILL of the gateway, signals ignored", all_gone_but_orphan(&pids, &mark));
+    report("SIGKILL of the gateway, signals ignored", reap_until_all_gone(&pids, &mark));
 }
 
 pub(crate) fn a_terminated_gateway_leaves_no_process() {
     let (mut gateway, _stdout, pids, mark) = gateway_process(WITH_CHILDREN);
     kill(gateway.id(), Signal::TERM);
     assert_eq!(gateway.wait().unwrap().code(), Some(0));
-    report("SIGTERM of the gateway", all_gone_but_orphan(&pids, &mark));
+    report("SIGTERM of the gateway", reap_until_all_gone(&pids, &mark));
 }
 
 pub(crate) fn a_killed_server_leaves_no_children() {
@@ -150,7 +150,7 @@ pub(crate) fn a_killed_outer_warden_leaves_no_process() {
         kill(parent(parent(process.pid())), Signal::KILL);
         assert_eq!(process.wait().await, Exit::WardenLost);
         assert_eq!(process.end().await, Exit::WardenLost);
-        report("SIGKILL of the outer warden", all_gone_but_orphan(&pids, &mark));
+        report("SIGKILL of the outer warden", reap_until_all_gone(&pids, &mark));
     });
 }
 

@@ -12,7 +12,7 @@ use crate::client_requests::{ClientCase, GOAL, cases, tools};
 use crate::setup::{ReceivedResponse, TestSetup, config, get};
 
 /// Request headers, each with a different credential.
-const CLIENTS: [(&str, &str); 5] = [
+const CREDENTIAL_HEADERS: [(&str, &str); 5] = [
     ("authorization", "Bearer canary-bearer"),
     ("x-api-key", "canary-anthropic"),
     ("x-goog-api-key", "canary-google"),
@@ -22,7 +22,7 @@ const CLIENTS: [(&str, &str); 5] = [
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// The credentials in [`CLIENTS`], and the one that `ask` puts into the query.
+/// The credentials in [`CREDENTIAL_HEADERS`], and the one that `ask` puts into the query.
 const CANARIES: [&str; 6] = [
     "canary-bearer",
     "canary-anthropic",
@@ -32,8 +32,11 @@ const CANARIES: [&str; 6] = [
     "canary-query",
 ];
 
-fn clients() -> HeaderMap {
-    CLIENTS.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+fn credential_headers() -> HeaderMap {
+    CREDENTIAL_HEADERS
+        .iter()
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect()
 }
 
 /// Sends a request with all of [`CANARIES`] and with additional headers.
@@ -50,7 +53,7 @@ async fn ask(
     let path = case.path_of(model);
     let sign = if path.contains('?') { '&' } else { '?' };
     let url = format!("{}{path}{sign}prettyPrint=1&key=canary-query&$prettyPrint=2", setup.url);
-    let mut headers = clients();
+    let mut headers = credential_headers();
     for (name, value) in more {
         let name: axum::http::HeaderName = name.parse().unwrap();
         headers.insert(name, value.parse().unwrap());

@@ -19,7 +19,7 @@ async fn chat_only(options: Options) -> TestSetup {
 }
 
 /// A response of Chat Completions with this message.
-fn says(message: &Value) -> CannedResponse {
+fn chat_response(message: &Value) -> CannedResponse {
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     CannedResponse::json(
         200,
@@ -41,7 +41,7 @@ fn names(body: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn claude_codes_references_are_translated_for_a_chat_upstream() {
-    let answer = says(&calls("crm__find", r#"{"q":"ada"}"#));
+    let answer = chat_response(&calls("crm__find", r#"{"q":"ada"}"#));
     let setup = chat_only(Options::responses([answer])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let body = json!({
@@ -82,8 +82,8 @@ async fn claude_codes_references_are_translated_for_a_chat_upstream() {
 
 #[tokio::test]
 async fn codex_namespaces_and_search_are_translated_for_a_chat_upstream() {
-    let search = says(&calls("tool_search", r#"{"query":"customer"}"#));
-    let call = says(&calls("crm__find", r#"{"q":"ada"}"#));
+    let search = chat_response(&calls("tool_search", r#"{"query":"customer"}"#));
+    let call = chat_response(&calls("crm__find", r#"{"q":"ada"}"#));
     let setup = chat_only(Options::responses([search, call])).await;
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}});
     let find = json!({"type": "function", "name": "find", "description": "Finds a customer.",

@@ -15,7 +15,7 @@ use crate::setup::{ReceivedResponse, TEST_TIMEOUT, TestSetup, begin, get, more, 
 const CANARY: &str = "sk-canary-4711";
 
 /// Options for a provider whose first response is a search and whose second response is `answer`.
-fn then(answer: CannedResponse) -> Options {
+fn after_search(answer: CannedResponse) -> Options {
     Options::responses([CannedResponse::Scripted, answer])
 }
 
@@ -71,7 +71,8 @@ async fn an_error_of_the_first_round_is_forwarded_unchanged() {
 async fn an_error_of_a_hidden_round_is_forwarded_unchanged_or_as_an_event() {
     for case in cases() {
         for status in [400, 401, 429, 500, 529] {
-            let setup = TestSetup::new(then(CannedResponse::error(case.dialect(), status))).await;
+            let setup =
+                TestSetup::new(after_search(CannedResponse::error(case.dialect(), status))).await;
             let got = setup.ask(case, &case.ask(GOAL, &tools(60))).await;
             assert_eq!(setup.provider.requests().len(), 2, "{case:?}");
             let view = case.read(&got.body);
@@ -97,7 +98,7 @@ async fn an_error_of_a_hidden_round_is_forwarded_unchanged_or_as_an_event() {
 async fn a_hidden_round_that_is_cut_off_is_an_api_error() {
     for case in cases() {
         let broken = CannedResponse::json(200, &json!({})).then(BodyPart::Cut);
-        let setup = TestSetup::new(then(broken)).await;
+        let setup = TestSetup::new(after_search(broken)).await;
         let got = setup.ask(case, &case.ask(GOAL, &tools(60))).await;
         let view = case.read(&got.body);
         assert!(view.error.is_some() && !view.ended, "{case:?}: {}", got.text());
@@ -184,7 +185,7 @@ async fn a_client_that_waits_long_gets_keep_alives() {
 async fn a_stream_that_is_cut_off_is_cut_off_for_the_client() {
     for case in streams() {
         let source = TestSetup::new(long_text()).await;
-        let (whole, _) = both(&source, case).await;
+        let (whole, _) = send_directly_and_through_proxy(&source, case).await;
         let events: Vec<String> = whole.text().split_inclusive("\n\n").map(str::to_owned).collect();
         for half in ["", &events[6][..events[6].len() / 2]] {
             let received = events[..6].concat() + half;
@@ -213,7 +214,7 @@ async fn a_truncated_stream_is_not_completed_by_the_proxy() {
             let mut options = long_text();
             options.responses = vec![CannedResponse::Faulty(fault), CannedResponse::Faulty(fault)];
             let setup = TestSetup::new(options).await;
-            let (direct, got) = both(&setup, case).await;
+            let (direct, got) = send_directly_and_through_proxy(&setup, case).await;
             assert_eq!(complete_events(&got.text()), complete_events(&direct.text()), "{case:?}");
             assert!(!case.read(&got.body).ended, "{case:?} {fault:?}: {}", got.text());
         }
@@ -221,7 +222,10 @@ async fn a_truncated_stream_is_not_completed_by_the_proxy() {
 }
 
 /// Sends the same request directly to the provider and through the proxy.
-async fn both(setup: &TestSetup, case: ClientCase) -> (ReceivedResponse, ReceivedResponse) {
+async fn send_directly_and_through_proxy(
+    setup: &TestSetup,
+    case: ClientCase,
+) -> (ReceivedResponse, ReceivedResponse) {
     let body = case.ask("Hi", &tools(60));
     let direct = format!("{}{}", setup.provider.url, case.path());
     let direct = get(setup.client.post(direct).body(body.to_string())).await;

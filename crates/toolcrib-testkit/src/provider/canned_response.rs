@@ -81,7 +81,7 @@ impl CannedResponse {
         })
     }
 
-    /// The error response of this API with this status, including `retry-after`.
+    /// The error response of this API with this status. With 429 and 529, it has a `retry-after` header.
     pub fn error(dialect: Dialect, status: u16) -> Self {
         let message = match status {
             400 => "The request is not valid.",

@@ -98,8 +98,8 @@ pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     reply
 }
 
-/// Plays the next step of the script. `done` is the number of steps already played, and `rounds` is the number of
-/// search rounds made so far for the next step.
+/// Plays the next step of the script. `done` is the number of steps already played, not counting those that only
+/// search. `rounds` is the number of search rounds since then.
 fn play_next_step(
     request: &ParsedRequest,
     steps: &[Step],
@@ -180,7 +180,7 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
     }
 }
 
-/// Whether the model must search for the tool of an action before it can call it, and can search.
+/// Whether the tool of an action cannot be called yet, and the model can search for it.
 fn must_search_for(request: &ParsedRequest, action: &Action) -> bool {
     match action {
         Action::Call { tool, arguments, .. } => {

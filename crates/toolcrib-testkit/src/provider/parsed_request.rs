@@ -56,7 +56,7 @@ impl DeclaredTool {
         }
     }
 
-    /// Whether the client may call this tool `name`: either the tool's own name, or that name with the namespace as a
+    /// Whether a client may use `name` for this tool: either the tool's own name, or that name with the namespace as a
     /// prefix.
     fn answers_to(&self, name: &str) -> bool {
         self.name == name
@@ -171,7 +171,8 @@ impl ParsedRequest {
         })
     }
 
-    /// Counts the steps of the script that the model has already played, and the search rounds since the last of them.
+    /// Returns the number of steps of the script that the model has already played, not counting those that only
+    /// search, and the number of search rounds since then.
     pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;

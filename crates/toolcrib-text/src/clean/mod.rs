@@ -127,7 +127,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
     }
     let mut out = String::with_capacity(text.len());
     let mut removed = Vec::new();
-    let mut escapes = Escapes { text, endless: 0 };
+    let mut escapes = Escapes { text, unclosed_until: 0 };
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let next = at + c.len_utf8();
@@ -165,7 +165,7 @@ struct Escapes<'a> {
     text: &'a str,
     /// No string command that begins before this position has an end. So text with many such commands is scanned only
     /// once.
-    endless: usize,
+    unclosed_until: usize,
 }
 
 impl Escapes<'_> {
@@ -189,7 +189,7 @@ impl Escapes<'_> {
         }
         // A string command ends with BEL or ST. If neither follows on its line, only its opening is removed, so that
         // the text after it stays visible.
-        if body < self.endless {
+        if body < self.unclosed_until {
             return body;
         }
         let mut chars = rest.char_indices().peekable();
@@ -198,13 +198,13 @@ impl Escapes<'_> {
                 '\u{7}' | '\u{9c}' => return body + i + c.len_utf8(),
                 '\u{1b}' if chars.peek().is_some_and(|(_, c)| *c == '\\') => return body + i + 2,
                 '\n' => {
-                    self.endless = body + i;
+                    self.unclosed_until = body + i;
                     return body;
                 }
                 _ => {}
             }
         }
-        self.endless = self.text.len();
+        self.unclosed_until = self.text.len();
         body
     }
 }

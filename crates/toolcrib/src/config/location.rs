@@ -3,8 +3,8 @@
 //! Without `--config`, only the file in the user's config folder is used. A config names programs to run and hosts that
 //! receive keys, and a working folder may contain files of other people. The default file must belong to the user or to
 //! root, and no other user may be able to change it. A file that is named with `--config` is used even if others can
-//! change it, but with a warning. `ssh -F` also accepts such a file. One reason is that containers mount files with
-//! other owners.
+//! change it, but with a warning, because files that are mounted into a container often have other owners. `ssh -F`
+//! accepts such files, too.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

@@ -79,7 +79,8 @@ impl LoadedConfig {
     }
 
     /// Loads the vector table, which only commands that rank need. `named` is the table that the command line names; if
-    /// it is `None`, the table in the config is loaded.
+    /// it is `None`, the table in the config is loaded. `before` is the previous config's settings; if they already
+    /// have the table, it is reused.
     pub(crate) fn with_vectors(
         mut self,
         named: Option<&Path>,

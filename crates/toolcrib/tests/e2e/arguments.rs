@@ -12,7 +12,7 @@ use crate::support::{Program, eventually, testkit_program};
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
 /// A server that records every byte it receives.
-fn noting(home: &Home) -> Program {
+fn recording_server(home: &Home) -> Program {
     let (log, program) = (home.path().join("sent"), &testkit_program("faulty-server", &[])[0]);
     let script = format!("tee -a {} | {program}", log.display());
     ["sh", "-c", &script].map(str::to_owned).to_vec()
@@ -36,7 +36,7 @@ fn sent(home: &Home) -> String {
 fn a_direct_call_arrives_byte_for_byte() {
     for connection in CONNECTIONS {
         let home = Home::new("");
-        home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
+        home.configure(&format!("{IN_FULL}{}", server("one", &recording_server(&home), "")));
         let (mut client, _gateway) = connect(&home, connection);
         eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
         let answer = client.call_with_text("one__echo", ARGUMENTS);
@@ -50,7 +50,7 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
     let wrapped = format!("{{\"name\": \"one__echo\",  \"arguments\": {ARGUMENTS}}}");
     for connection in CONNECTIONS {
         let home = Home::new("");
-        home.configure(&format!("{DEFERRED}{}", server("one", &noting(&home), "")));
+        home.configure(&format!("{DEFERRED}{}", server("one", &recording_server(&home), "")));
         let (mut client, _gateway) = connect(&home, connection);
         wait_until_ready(&mut client);
         let answer = client.call_with_text("tool_call", &wrapped);
@@ -63,7 +63,10 @@ fn a_call_through_the_bridge_arrives_byte_for_byte() {
 #[test]
 fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
     let behind = Home::new("");
-    behind.configure(&format!("{IN_FULL}{}", server("one", &noting(&behind), "prefix = \"\"\n")));
+    behind.configure(&format!(
+        "{IN_FULL}{}",
+        server("one", &recording_server(&behind), "prefix = \"\"\n")
+    ));
     let gateway = behind.serve();
     let mut near = Client::at(&gateway.url, Era::Old);
     eventually("the server's tools", || (!near.tools().is_empty()).then_some(()));
@@ -82,7 +85,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
 #[test]
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");
-    home.configure(&format!("{IN_FULL}{}", server("one", &noting(&home), "")));
+    home.configure(&format!("{IN_FULL}{}", server("one", &recording_server(&home), "")));
     let (mut client, _gateway) = connect(&home, CONNECTIONS[2]);
     eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
     let answer = client.call_with_text("one__echo", "{\n  \"a\": 1.00\r\n}");

@@ -76,8 +76,8 @@ fn the_gateways_own_tools_stay_while_a_server_starts() {
     }
 }
 
-/// Checks the number of notifications. A surplus one would be detected at the next check, because it arrives before the
-/// next change is made.
+/// Checks the number of notifications. A surplus notification arrives before the next change is made, so the next check
+/// would detect it.
 #[test]
 fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     let config = |more: &str| format!("preset = \"claude-code\"\n{DEFERRED}{}{more}", many());
@@ -161,7 +161,7 @@ fn a_change_before_the_end_of_the_handshake_is_announced() {
         let (late, ready) = late_server(&home);
         home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{late}"));
         let gateway = (transport == "http").then(|| home.serve());
-        let mut client = Client::greeted(match &gateway {
+        let mut client = Client::before_initialized(match &gateway {
             Some(gateway) => Wire::http(&gateway.url),
             None => Wire::stdio(&home.mcp(), home.path()),
         });

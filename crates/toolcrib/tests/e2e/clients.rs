@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::support::gateway::{DEFERRED, Home, server};
 use crate::support::{DEADLINE, Program, assert_same, peer, root, testkit_program};
 
-/// Configures two servers. One asks questions, reports progress and hangs; the other has resources, prompts and
-/// changes.
+/// Configures two servers. One asks questions, reports progress and hangs; the other has resources and prompts, and
+/// changes its tools.
 fn home() -> (Home, String) {
     let home = Home::new("");
     let log = home.path().join("server.log").to_str().unwrap().to_owned();

@@ -43,7 +43,7 @@ fn passes(config: &str, listed: &[&str]) {
     let home = Home::new(config);
     let gateway = home.serve();
     let mut client = Client::at(&gateway.url, Era::Old);
-    assert_eq!(client.greeting["serverInfo"]["name"], "toolcrib");
+    assert_eq!(client.initialize_result["serverInfo"]["name"], "toolcrib");
     eventually("the tools that the suite asks for", || {
         let tools = client.tools();
         let has = |name: &&str| tools.iter().any(|tool| tool["name"] == **name);

@@ -21,7 +21,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 /// Returns the tools of a server, under the names that clients of the gateway see.
-fn own_tools(name: &str, program: &Program) -> Vec<Value> {
+fn server_tools(name: &str, program: &Program) -> Vec<Value> {
     let home = Home::new("");
     let mut tools = Client::of(program, home.path(), Era::Old).tools();
     for tool in &mut tools {
@@ -125,7 +125,7 @@ fn no_description_is_longer_than_clients_accept() {
 #[test]
 fn a_short_list_passes_through_unchanged_except_for_the_names() {
     let (first, second) = (faulty("2"), testkit_program("fixture-server", &[]));
-    let expected = [own_tools("first", &first), own_tools("second", &second)].concat();
+    let expected = [server_tools("first", &first), server_tools("second", &second)].concat();
     let config = format!(
         "[activation]\ntools = 100\ntokens = 100000\n{}{}",
         server("first", &first, ""),
@@ -156,8 +156,8 @@ fn a_short_list_passes_through_unchanged_except_for_the_names() {
 fn found_tools_are_added_for_session_clients_if_configured() {
     let program = faulty("30");
     let config = format!("{DEFERRED}[gateway]\nadd_found = true\n{}", server("many", &program, ""));
-    let own_tools = own_tools("many", &program);
-    let added = own_tools.iter().find(|tool| tool["name"] == "many__tool_7").unwrap();
+    let server_tools = server_tools("many", &program);
+    let added = server_tools.iter().find(|tool| tool["name"] == "many__tool_7").unwrap();
     let find = json!({"query": "select:many__tool_7"});
     for (transport, era) in CONNECTIONS {
         let home = Home::new(&config);
@@ -182,7 +182,7 @@ fn found_tools_are_added_for_session_clients_if_configured() {
 #[test]
 fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     let program = faulty("30");
-    let full = Value::from(own_tools("many", &program));
+    let full = Value::from(server_tools("many", &program));
     let many = server("many", &program, "");
     for (option, name, era, in_full) in [
         ("true", "claude-code", Era::Old, true),
@@ -195,8 +195,9 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
         let mut client = home.stdio(name, era);
         wait_until_ready(&mut client);
         let listed = client.tools();
-        let greeted = client.greeting.get("instructions").is_some_and(Value::is_string);
-        assert_eq!(greeted, !in_full && era == Era::Old, "{option} {name} {era:?}");
+        let has_instructions =
+            client.initialize_result.get("instructions").is_some_and(Value::is_string);
+        assert_eq!(has_instructions, !in_full && era == Era::Old, "{option} {name} {era:?}");
         if in_full {
             assert_same(&Value::from(listed), &full, name);
         } else {
@@ -213,7 +214,7 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
         let (late, ready) = late_server(&home);
         home.configure(&format!("preset = \"{preset}\"\n{DEFERRED}{late}"));
         let mut first = home.stdio("test", Era::Old);
-        let expected = first.greeting["instructions"].clone();
+        let expected = first.initialize_result["instructions"].clone();
         assert!(expected.is_string(), "{preset}");
         fs::write(&ready, "").unwrap();
         let knows = |client: &mut Client| {
@@ -224,7 +225,7 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
         // From now on the server hangs, so the tools that are found were saved earlier.
         fs::remove_file(&ready).unwrap();
         for mut client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
-            assert_eq!(client.greeting["instructions"], expected, "{preset}");
+            assert_eq!(client.initialize_result["instructions"], expected, "{preset}");
             assert!(knows(&mut client), "{preset}");
         }
     }
@@ -241,7 +242,7 @@ fn instructions_are_sent_unless_deferral_is_off() {
     ] {
         let home = Home::new(&config);
         for client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
-            let found = client.greeting["instructions"].as_str();
+            let found = client.initialize_result["instructions"].as_str();
             match text {
                 Some(text) => assert!(found.unwrap().contains(text), "{config}: {found:?}"),
                 None => assert_eq!(found, None, "{config}"),

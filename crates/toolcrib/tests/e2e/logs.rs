@@ -36,7 +36,8 @@ fn log_messages_arrive_in_order_and_from_the_requested_level_on() {
         let (mut client, _gateway) = connect(&home, (transport, era));
         wait_until_ready(&mut client);
         // The SDK handles each message in a separate task, so on a busy machine the response may overtake the last log
-        // messages. So the call is repeated until all messages arrive before it. No call may receive any other message.
+        // messages. So the call is repeated until all its log messages arrive before its response. No call may receive
+        // any other message.
         eventually("a call with all its lines", || {
             let received = lines(&mut client, era, "info");
             assert!(

@@ -13,8 +13,8 @@ use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, node, peer};
 
-/// One connection for each protocol version and each transport. All four combinations are tested with
-/// `server-everything`, so two are enough here.
+/// Two connections that cover both protocol versions and both transports. All four combinations are tested with
+/// `server-everything`.
 const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
 
 fn direct(program: &Program, home: &Home) -> Client {

@@ -1,4 +1,4 @@
-//! Tests of how long the first list and searches wait for servers without saved tools: once for each server.
+//! Tests of when the first list and searches wait for servers without saved tools: at most once for each server.
 
 use std::fs;
 

@@ -16,11 +16,11 @@ fn environment(name: &str) -> TestEnvironment {
 }
 
 /// Calls a tool that hangs, disconnects in the given way, and waits until the server receives the cancellation.
-fn leave(
+fn disconnect_during_call(
     environment: &TestEnvironment,
     what: &str,
     peer: &RawClient,
-    leave: impl FnOnce(&RawClient, &crate::received_messages::PendingRequest),
+    disconnect: impl FnOnce(&RawClient, &crate::received_messages::PendingRequest),
 ) {
     peer.ready("deaf__echo");
     let log = environment.log("deaf");
@@ -28,10 +28,10 @@ fn leave(
     let call = peer.begin("deaf__hang", json!({}));
     until_true("the call is at the server", || count(&log, "call hang") > calls);
     let began = Instant::now();
-    leave(peer, &call);
+    disconnect(peer, &call);
     until_true(what, || count(&log, "cancelled") > cancelled);
     print_duration(what, began.elapsed());
-    assert_eq!(count(&log, "cancelled"), cancelled + 1, "it is told once");
+    assert_eq!(count(&log, "cancelled"), cancelled + 1, "it receives one cancellation");
 }
 
 #[test]
@@ -39,9 +39,14 @@ fn a_client_on_stdio_disconnects() {
     for era in ERAS {
         let environment = environment("gone");
         let peer = environment.stdio(era);
-        leave(&environment, "cancelled after a client on stdio left", &peer, |peer, _| {
-            peer.close();
-        });
+        disconnect_during_call(
+            &environment,
+            "cancelled after a client on stdio left",
+            &peer,
+            |peer, _| {
+                peer.close();
+            },
+        );
     }
 }
 
@@ -50,12 +55,17 @@ fn a_client_on_stdio_cancels() {
     for era in ERAS {
         let environment = environment("cancel");
         let peer = environment.stdio(era);
-        leave(&environment, "cancelled by a client on stdio", &peer, |peer, call| {
-            peer.notify(
-                "notifications/cancelled",
-                json!({"requestId": call.id, "reason": "enough"}),
-            );
-        });
+        disconnect_during_call(
+            &environment,
+            "cancelled by a client on stdio",
+            &peer,
+            |peer, call| {
+                peer.notify(
+                    "notifications/cancelled",
+                    json!({"requestId": call.id, "reason": "enough"}),
+                );
+            },
+        );
         assert_eq!(peer.call("deaf__echo", json!({}))["structuredContent"], json!({}));
     }
 }
@@ -65,12 +75,17 @@ fn a_client_over_http_cancels_or_ends_its_session() {
     let environment = environment("session");
     let gateway = environment.serve();
     let peer = gateway.peer(Era::Handshake);
-    leave(&environment, "cancelled by a client over HTTP", &peer, |peer, call| {
+    disconnect_during_call(&environment, "cancelled by a client over HTTP", &peer, |peer, call| {
         peer.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"}));
     });
-    leave(&environment, "cancelled when a session is deleted", &peer, |peer, _| {
-        assert!((200..300).contains(&peer.delete()));
-    });
+    disconnect_during_call(
+        &environment,
+        "cancelled when a session is deleted",
+        &peer,
+        |peer, _| {
+            assert!((200..300).contains(&peer.delete()));
+        },
+    );
 }
 
 /// In the stateless protocol, closing the stream of a request cancels the request.
@@ -79,7 +94,7 @@ fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");
     let gateway = environment.serve();
     let peer = gateway.peer(Era::Stateless);
-    leave(&environment, "cancelled when a stream is closed", &peer, |_, call| {
+    disconnect_during_call(&environment, "cancelled when a stream is closed", &peer, |_, call| {
         call.close_connection();
     });
     assert_eq!(peer.call("deaf__echo", json!({}))["structuredContent"], json!({}));

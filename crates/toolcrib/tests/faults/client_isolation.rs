@@ -104,7 +104,7 @@ fn a_question_from_a_cancelled_call_reaches_no_client() {
     one.notify("notifications/cancelled", json!({"requestId": asked.id}));
     until_true("it is told to stop", || count(&log, "cancelled") == 1);
     // This call starts later and is just as slow as the cancelled one. So when it is answered, the server has already
-    // sent its question.
+    // sent the question of the cancelled call.
     assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(methods(&two), [""; 0]);
 }

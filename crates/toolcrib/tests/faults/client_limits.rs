@@ -164,7 +164,8 @@ fn completions_are_queued_and_end_with_their_client() {
     let peers = ERAS.map(|era| gateway.peer(era));
     for (peer, era) in peers.iter().zip(ERAS) {
         ready(peer);
-        let (before, message) = (count(&log, "hang completion/complete"), count(&log, "cancelled"));
+        let (before, cancelled_before) =
+            (count(&log, "hang completion/complete"), count(&log, "cancelled"));
         let argument = json!({"name": "a", "value": "x"});
         let params = json!({"ref": {"type": "ref/prompt", "name": "one__p"}, "argument": argument});
         let begin = |_| peer.start("completion/complete", params.clone());
@@ -180,7 +181,7 @@ fn completions_are_queued_and_end_with_their_client() {
             Era::Handshake => assert!((200..300).contains(&peer.delete())),
             Era::Stateless => all.iter().for_each(PendingRequest::close_connection),
         }
-        until_true("the server is told", || count(&log, "cancelled") >= message + 2);
+        until_true("the server is told", || count(&log, "cancelled") >= cancelled_before + 2);
     }
 }
 

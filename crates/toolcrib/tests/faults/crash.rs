@@ -28,8 +28,8 @@ fn keep_calling(
     elapsed
 }
 
-/// When a server is killed, all 50 calls fail at once, other servers are not affected, and the server is restarted
-/// quickly.
+/// When a server is killed, all 50 running calls fail immediately, other servers are not affected, and the server is
+/// restarted quickly.
 #[test]
 fn a_server_is_killed_during_50_calls() {
     let environment = TestEnvironment::new("kill")

@@ -115,7 +115,7 @@ impl TestEnvironment {
     }
 
     /// Returns a command that runs the binary without a config.
-    pub(crate) fn bare(&self, args: &[&str]) -> Command {
+    pub(crate) fn toolcrib_without_config(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
         command.args(args).current_dir(&self.folder).env("HOME", &self.folder);
         command.stdin(Stdio::null()).stderr(Stdio::null());

@@ -21,25 +21,25 @@ fn ten_thousand_list_changes_are_coalesced() {
     let peer = environment.stdio(Era::Handshake);
     peer.ready("wild__echo");
     let log = environment.log("wild");
-    let looks = || count(&log, "list");
-    let (first, began) = (looks(), Instant::now());
+    let fetches = || count(&log, "list");
+    let (first, began) = (fetches(), Instant::now());
     for _ in 0..3 {
-        let (before, storm) = (looks(), Instant::now());
+        let (before, storm) = (fetches(), Instant::now());
         peer.call("wild__storm", json!({}));
         // The server writes this response after all its announcements, on the same pipe.
         peer.call("wild__echo", json!({}));
         print_duration("10,000 list changes and a call", storm.elapsed());
-        until_true("one look", || looks() > before);
+        until_true("one more fetch", || fetches() > before);
     }
-    let looks = (looks() - first) as u128;
-    at_most("looks at the list", looks, 1 + began.elapsed().as_millis() / QUIET);
+    let fetches = (fetches() - first) as u128;
+    at_most("fetches of the list", fetches, 1 + began.elapsed().as_millis() / QUIET);
     // Each fetch returned the same list, so clients receive at most one notification, when the server comes up.
     peer.call("wild__echo", json!({}));
     assert_eq!(count(&log, "start"), 1);
-    let message = peer
+    let notifications = peer
         .messages_so_far()
         .iter()
         .filter(|m| m["method"] == "notifications/tools/list_changed")
         .count();
-    assert!(message <= 1, "told {message} times of a list that is what it was");
+    assert!(notifications <= 1, "{notifications} notifications of a list that did not change");
 }

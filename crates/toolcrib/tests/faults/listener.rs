@@ -24,8 +24,8 @@ fn raw(gateway: &HttpGateway, request: &str) -> String {
     answer
 }
 
-/// Requests with other methods are rejected before they reach a service, and the root is a page of Toolcrib's own. The
-/// provider must receive nothing.
+/// Requests with methods that a path does not allow are rejected before they reach a service, and the root is a page of
+/// Toolcrib's own. The provider must receive nothing.
 #[test]
 fn other_methods_and_the_root_page_are_answered() {
     let provider = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -147,7 +147,7 @@ fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) 
 /// Requests the proxy's statistics, trusting the certificate authority that is currently in the test's folder. Returns
 /// whether that succeeds.
 fn is_trusted(environment: &TestEnvironment, url: &str) -> bool {
-    let mut command = environment.bare(&["stats", "--live", url]);
+    let mut command = environment.toolcrib_without_config(&["stats", "--live", url]);
     command.env("SSL_CERT_FILE", environment.folder.join("authority.pem"));
     command.stdout(Stdio::null()).status().unwrap().success()
 }
@@ -207,7 +207,8 @@ fn an_unusable_certificate_prevents_the_start() {
     fails("No such file", "`http.tls.key` must name a PEM file");
 }
 
-/// Anyone can send such requests, in any number, so each reason is logged at most once a minute.
+/// Anyone can send requests that are rejected, in any number, so each reason for a rejection is logged at most once a
+/// minute.
 #[test]
 fn rejected_requests_do_not_fill_the_log() {
     let environment = TestEnvironment::new("refused").with(&format!("[http]\ntoken = '{ONE}'\n"));

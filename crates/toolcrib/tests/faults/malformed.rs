@@ -70,15 +70,14 @@ fn every_malformed_request_is_answered_with_its_id() {
         peer.write(format!("{line}\n").as_bytes());
         let id: Value = serde_json::from_str(id).unwrap();
         let (error, _) = until(line, || {
-            let answer =
-                peer.messages_so_far().into_iter().find(|messages| messages["id"] == id)?;
+            let answer = peer.messages_so_far().into_iter().find(|message| message["id"] == id)?;
             Some(answer["error"].clone())
         });
         assert_eq!(error["code"], code, "{line}: {error}");
     }
     peer.ready("many__echo");
     let answers =
-        peer.messages_so_far().iter().filter(|messages| messages["error"].is_object()).count();
+        peer.messages_so_far().iter().filter(|message| message["error"].is_object()).count();
     assert_eq!(answers, LINES.len(), "{:?}", peer.messages_so_far());
 }
 
@@ -89,7 +88,7 @@ fn a_request_before_the_handshake_is_answered() {
     let peer = environment.before_handshake();
     let (line, code, _) = LINES[2];
     peer.write(format!("{line}\n").as_bytes());
-    let find = || peer.messages_so_far().into_iter().find(|messages| messages["id"] == "a3");
+    let find = || peer.messages_so_far().into_iter().find(|message| message["id"] == "a3");
     let (answer, _) = until(line, find);
     assert_eq!(answer["error"]["code"], code, "{answer}");
     let peer = peer.with_handshake();
@@ -123,7 +122,7 @@ fn a_key_that_is_null_counts_as_absent() {
     );
     let request = r#"{"jsonrpc":"2.0","id":"n1","method":"ping","result":null,"error":null}"#;
     peer.write(format!("{request}\n").as_bytes());
-    let find = || peer.messages_so_far().into_iter().find(|messages| messages["id"] == "n1");
+    let find = || peer.messages_so_far().into_iter().find(|message| message["id"] == "n1");
     assert_eq!(until(request, find).0["result"], json!({}));
     let pending = peer.begin("many__elicit", json!({}));
     let id = peer.wait_for_message("elicitation/create").unwrap()["id"].clone();
@@ -145,7 +144,7 @@ fn the_last_request_needs_no_newline() {
     peer.write(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#);
     peer.close();
     until_true("the answer", || {
-        peer.messages_so_far().iter().any(|messages| messages["id"] == "last")
+        peer.messages_so_far().iter().any(|message| message["id"] == "last")
     });
 }
 

@@ -21,7 +21,7 @@ fn narrowed(name: &str) -> TestEnvironment {
 }
 
 /// Configures only what the profile of `narrowed` contains.
-fn alone(name: &str) -> TestEnvironment {
+fn without_excluded_servers(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")
         .faulty_with("seen", &["--tools", "20"], "deny = ['env', 'cwd']")
@@ -122,7 +122,8 @@ fn compare(with: &RawClient, without: &RawClient, era: Era) -> usize {
 #[test]
 fn tools_outside_the_profile_do_not_exist_on_stdio() {
     for era in ERAS {
-        let (environment, other) = (narrowed("scope-stdio"), alone("scope-stdio-alone"));
+        let (environment, other) =
+            (narrowed("scope-stdio"), without_excluded_servers("scope-stdio-alone"));
         let (with, without) = (environment.stdio_as(era, "narrow"), other.stdio_as(era, "narrow"));
         ready(&with);
         ready(&without);
@@ -134,7 +135,8 @@ fn tools_outside_the_profile_do_not_exist_on_stdio() {
 
 #[test]
 fn tools_outside_the_profile_do_not_exist_over_http() {
-    let (environment, other) = (narrowed("scope-http"), alone("scope-http-alone"));
+    let (environment, other) =
+        (narrowed("scope-http"), without_excluded_servers("scope-http-alone"));
     let (gateway, other_gateway) = (environment.serve(), other.serve());
     // At the same time, another client without a profile uses everything.
     let wide = gateway.peer(Era::Handshake);

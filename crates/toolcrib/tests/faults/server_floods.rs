@@ -33,13 +33,13 @@ fn ready(environment: &TestEnvironment) -> (RawClient, u64) {
 }
 
 #[track_caller]
-fn cheap(what: &str, gateway: u32, base: u64) {
+fn assert_memory_bounded(what: &str, gateway: u32, base: u64) {
     at_most(what, peak_memory(gateway).saturating_sub(base) / MIB, COST);
 }
 
 /// Waits until the log contains the reason why a server was disconnected.
 #[track_caller]
-fn disconnected(environment: &TestEnvironment, why: &str) {
+fn wait_until_disconnected(environment: &TestEnvironment, why: &str) {
     let is_reason = |line: &str| line.contains("server is down") && line.contains(why);
     until_true(why, || environment.stderr().lines().any(is_reason));
 }
@@ -54,7 +54,7 @@ fn a_response_of_tiny_objects_takes_bounded_memory() {
     let text = error.to_string();
     assert!(text.contains("has too many values for its size"), "{text}");
     assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
-    cheap("MiB over base after 8 MiB of tiny objects", peer.gateway(), base);
+    assert_memory_bounded("MiB over base after 8 MiB of tiny objects", peer.gateway(), base);
     // Ordinary responses of the same size are accepted.
     let environment = self::environment("text", &["--huge-line", &bytes], "");
     let (peer, _) = ready(&environment);
@@ -73,7 +73,7 @@ fn pings_from_a_server_that_reads_are_answered() {
     assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(call.end()["content"][0]["text"], "It is over.");
     until_true("all answered", || count(&environment.log("wild"), "granted") == 200_000);
-    cheap("MiB over base after 200,000 pings", peer.gateway(), base);
+    assert_memory_bounded("MiB over base after 200,000 pings", peer.gateway(), base);
     assert_eq!(count(&environment.log("wild"), "start"), 1, "it was never given up");
 }
 
@@ -92,8 +92,12 @@ fn a_server_that_does_not_read_is_disconnected() {
         let why =
             "it does not read the answers to its requests: 64 wait, and none was read for 1 s";
         assert!(answer["isError"] == true && text.contains(why), "{method}: {answer}");
-        disconnected(&environment, why);
-        cheap(&format!("MiB over base after {method} of a deaf server"), peer.gateway(), base);
+        wait_until_disconnected(&environment, why);
+        assert_memory_bounded(
+            &format!("MiB over base after {method} of a deaf server"),
+            peer.gateway(),
+            base,
+        );
         assert_eq!(peer.call("calm__echo", json!({"n": 2}))["structuredContent"], json!({"n": 2}));
     }
 }
@@ -110,8 +114,15 @@ fn endless_questions_are_limited() {
         let answer = call.end();
         let text = answer["content"][0]["text"].as_str().unwrap_or_default();
         assert!(text.contains("continued after 320 were rejected"), "{answer}");
-        disconnected(&environment, "it had 20 requests open and continued after 320 were rejected");
-        cheap(&format!("MiB over base after 200,000 {method}"), peer.gateway(), base);
+        wait_until_disconnected(
+            &environment,
+            "it had 20 requests open and continued after 320 were rejected",
+        );
+        assert_memory_bounded(
+            &format!("MiB over base after 200,000 {method}"),
+            peer.gateway(),
+            base,
+        );
         let asked =
             peer.messages_so_far().iter().filter(|message| message["method"] == method).count();
         assert!(asked <= 20, "{asked} questions reached the client");
@@ -159,7 +170,11 @@ fn large_notifications_take_bounded_memory() {
         let environment = environment("large", &flood, "");
         let (peer, base) = ready(&environment);
         assert_eq!(peer.call("wild__flood", json!({}))["content"][0]["text"], "It is over.");
-        cheap(&format!("MiB over base after 1.6 GB of {method}"), peer.gateway(), base);
+        assert_memory_bounded(
+            &format!("MiB over base after 1.6 GB of {method}"),
+            peer.gateway(),
+            base,
+        );
         assert_eq!(peer.call("calm__echo", json!({"n": 2}))["structuredContent"], json!({"n": 2}));
     }
 }
@@ -204,7 +219,7 @@ fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() 
     say(json!({"jsonrpc": "2.0", "id": 9999, "method": "tools/call", "params": params}));
     // The client reads nothing until the server has written all its messages.
     until_true("the flood is over", || count(&environment.log("wild"), "flooded") == 1);
-    cheap("MiB over base after 1.6 GB of progress", gateway.id(), base);
+    assert_memory_bounded("MiB over base after 1.6 GB of progress", gateway.id(), base);
     assert_eq!(answer_to(9999)["result"]["content"][0]["text"], "It is over.");
     drop(input);
     crate::probe::signal(gateway.id(), "-TERM");

@@ -27,7 +27,12 @@ fn process_tree(peer: &RawClient) -> Vec<u32> {
 
 /// Waits until no process of a test remains, and prints the time since `began`. On their own, the processes of a server
 /// would live for 600 s.
-fn none_left(what: &str, environment: &TestEnvironment, pids: &[u32], began: Instant) {
+fn wait_until_no_process_left(
+    what: &str,
+    environment: &TestEnvironment,
+    pids: &[u32],
+    began: Instant,
+) {
     until_true(what, || {
         let folder = environment.folder.to_str().unwrap();
         !pids.iter().any(|pid| is_alive(*pid)) && processes_with(folder).is_empty()
@@ -55,7 +60,7 @@ fn sigterm_under_load_ends_all_processes() {
     }
     print_duration("20 calls under way at SIGTERM answered after", began.elapsed());
     gateway.wait_for_exit();
-    none_left("nothing left after SIGTERM", &environment, &pids, began);
+    wait_until_no_process_left("nothing left after SIGTERM", &environment, &pids, began);
 }
 
 /// A client that only listens for notifications does not delay the shutdown.
@@ -86,7 +91,7 @@ fn sigterm_on_stdio_ends_all_processes() {
     let began = Instant::now();
     // The gateway is a child process of the test, so it stays in the process table until the client reaps it here.
     drop(peer);
-    none_left("nothing left after SIGTERM on stdio", &environment, &pids, began);
+    wait_until_no_process_left("nothing left after SIGTERM on stdio", &environment, &pids, began);
 }
 
 /// A killed gateway cannot clean up, so the wardens end the servers. The next gateway starts normally.
@@ -99,7 +104,7 @@ fn sigkill_leaves_no_processes() {
     peer.begin("family__echo", json!({}));
     gateway.kill();
     let began = Instant::now();
-    none_left("nothing left after SIGKILL", &environment, &pids, began);
+    wait_until_no_process_left("nothing left after SIGKILL", &environment, &pids, began);
     let again = environment.serve();
     let peer = again.peer(Era::Handshake);
     assert!(peer.names().contains(&"family__echo".to_owned()), "remembered");

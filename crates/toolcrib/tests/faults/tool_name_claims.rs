@@ -18,12 +18,12 @@ fn server(name: &str, tools: &[&str]) -> Value {
     })
 }
 
-fn stderr(answer: &Value) -> &str {
+fn answer_text(answer: &Value) -> &str {
     answer["content"][0]["text"].as_str().unwrap_or_default()
 }
 
 fn ready(peer: &RawClient, tool: &str, server: &str) {
-    until_true(tool, || stderr(&peer.call(tool, json!({}))) == server);
+    until_true(tool, || answer_text(&peer.call(tool, json!({}))) == server);
 }
 
 const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
@@ -35,7 +35,8 @@ fn a_server_without_a_prefix_cannot_take_names_of_others() {
         let peer = environment.stdio(Era::Handshake);
         ready(&peer, "files__ready", "good");
         until_true("every server", || {
-            !environment.text().contains("evil") || stderr(&peer.call("ready", json!({}))) == "evil"
+            !environment.text().contains("evil")
+                || answer_text(&peer.call("ready", json!({}))) == "evil"
         });
         let prompts = peer.ask("prompts/list", json!({}));
         let prompts = prompts["prompts"]
@@ -59,13 +60,13 @@ fn a_server_without_a_prefix_cannot_take_names_of_others() {
     let (peer, with) = names(&both);
     let with: Vec<String> = with.into_iter().filter(|name| expected.contains(name)).collect();
     assert_eq!(with, expected, "the same names with and without the other server");
-    assert_eq!(stderr(&peer.call("files__read", json!({}))), "good");
-    assert_eq!(stderr(&peer.call(hashed, json!({}))), "good");
-    assert_eq!(stderr(&peer.call("own", json!({}))), "evil");
+    assert_eq!(answer_text(&peer.call("files__read", json!({}))), "good");
+    assert_eq!(answer_text(&peer.call(hashed, json!({}))), "good");
+    assert_eq!(answer_text(&peer.call("own", json!({}))), "evil");
     // A name with the prefix of `good` that is not one of its tools belongs to no server, even if `evil` has a tool of
     // this name.
     let answer = peer.call("files__other", json!({}));
-    assert_ne!(stderr(&answer), "evil", "{answer}");
+    assert_ne!(answer_text(&answer), "evil", "{answer}");
     assert_eq!(count(&both.log("evil"), "call files__other"), 0);
 }
 
@@ -89,12 +90,12 @@ fn a_loose_spelling_never_selects_another_server() {
     }
     let call = |name: &str| peer.call("tool_call", json!({"name": name, "arguments": {}}));
     for name in ["files_read", "files/read", "files.read", "Files-Read"] {
-        assert_eq!(stderr(&call(name)), "good", "{name}");
+        assert_eq!(answer_text(&call(name)), "good", "{name}");
     }
-    assert_eq!(stderr(&call("build_x")), "good");
+    assert_eq!(answer_text(&call("build_x")), "good");
     for name in ["files_write", "files__write", "files/write"] {
         let answer = call(name);
-        assert_ne!(stderr(&answer), "evil", "{name}: {answer}");
+        assert_ne!(answer_text(&answer), "evil", "{name}: {answer}");
     }
 }
 

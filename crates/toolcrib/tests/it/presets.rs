@@ -31,12 +31,12 @@ tools:
     search_default_limit: 2
     max_search_limit: 20
 ";
-    let (reason, said) = decided("hermes.yaml", yaml, &[]);
+    let (reason, printed) = decided("hermes.yaml", yaml, &[]);
     assert_eq!(
         reason,
         "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
-    assert_eq!(said, "note: reading `FILE` as a configuration of hermes\n");
+    assert_eq!(printed, "note: reading `FILE` as a configuration of hermes\n");
     let config = file("hermes.yaml", yaml);
     assert_eq!(found(&["--config", &config, "create an issue"]).len(), 2);
 }
@@ -46,13 +46,13 @@ tools:
 #[test]
 fn unrelated_keys_in_a_file_are_ignored() {
     let yaml = "\u{feff}ratio: .inf\nmodel: a\nmodel: b\ntools:\n  tool_search:\n    threshold_pct: .nan\n";
-    let (reason, said) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
+    let (reason, printed) = decided("odd.yaml", yaml, &["--preset", "hermes"]);
     assert_eq!(
         reason,
         "50754 tokens of tools, the threshold is 20000 (10 % of the 200000-token context window)"
     );
     let warning = "`tools.tool_search.threshold_pct`: \".nan\" is not a number; using 10";
-    assert_eq!(said, format!("warning: `FILE`: {warning}\n"));
+    assert_eq!(printed, format!("warning: `FILE`: {warning}\n"));
 }
 
 /// The tools of a model request belong to the agent, whatever the name of the file. The tools of a server's list belong
@@ -99,10 +99,10 @@ fn hermes_flags_are_read_as_its_own_parser_reads_them() {
 #[test]
 fn invalid_values_are_handled_as_in_that_system_with_a_warning() {
     let yaml = "tools:\n  tool_search:\n    enabled: sometimes\n    threshold_pct: 250\n    max_search_limit: 0\n    treshold: 1\n";
-    let (reason, said) = decided("bad.yaml", yaml, &[]);
+    let (reason, printed) = decided("bad.yaml", yaml, &[]);
     assert_eq!(reason, "below the thresholds");
     assert_eq!(
-        said,
+        printed,
         "\
 note: reading `FILE` as a configuration of hermes
 warning: `FILE`: `tools.tool_search.treshold`: unknown and ignored; the known keys are `enabled`, `threshold_pct`, `search_default_limit`, `max_search_limit`
@@ -116,12 +116,12 @@ warning: `FILE`: `tools.tool_search.max_search_limit`: 0 is not within 1 to 50; 
 #[test]
 fn everruns_config_is_read_both_ways() {
     let everruns = ["--preset", "everruns"];
-    let (reason, said) = decided("list.json", r#"{"capabilities": ["tool_search"]}"#, &everruns);
-    assert_eq!((reason.as_str(), said.as_str()), ("272 tools, the threshold is 15", ""));
+    let (reason, printed) = decided("list.json", r#"{"capabilities": ["tool_search"]}"#, &everruns);
+    assert_eq!((reason.as_str(), printed.as_str()), ("272 tools, the threshold is 15", ""));
     let object =
         r#"{"capabilities": {"tool_search": {"threshold": 300, "never_defer": ["bash"]}}}"#;
-    let (reason, said) = decided("object.json", object, &everruns);
-    assert_eq!((reason.as_str(), said.as_str()), ("below the thresholds", ""));
+    let (reason, printed) = decided("object.json", object, &everruns);
+    assert_eq!((reason.as_str(), printed.as_str()), ("below the thresholds", ""));
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn opencode_jsonc_is_read_with_its_comments() {
     let config = file("opencode.jsonc", jsonc);
     let hits = found(&["--config", &config, "create github issue"]);
     assert_eq!(hits, ["github__create_issue", "github__add_issue_comment"]);
-    let (reason, said) = decided("opencode.jsonc", jsonc, &["--preset", "opencode"]);
-    assert_eq!((reason.as_str(), said.as_str()), ("tool search is on", ""));
+    let (reason, printed) = decided("opencode.jsonc", jsonc, &["--preset", "opencode"]);
+    assert_eq!((reason.as_str(), printed.as_str()), ("tool search is on", ""));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::script_generator::{PREAMBLE, ScriptGenerator, THOUGHT};
 use crate::tools::{Size, Tool, arguments, tools};
 
 /// Number of generated conversations, each from its own seed.
-const MADE_UP: u64 = 4;
+const GENERATED_CONVERSATIONS: u64 = 4;
 const TURNS: usize = 10;
 /// Names of the conversations in which call ids matter. Presets with absent or changed ids are tested only with these.
 const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
@@ -69,7 +69,7 @@ fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Ste
         all.retain(|name, _| ID_CASES.contains(&name.as_str()));
     }
     for seed in 0..if scenario.preset.is_empty() || scenario.ids == CallIdPolicy::Kept {
-        MADE_UP
+        GENERATED_CONVERSATIONS
     } else {
         1
     } {
@@ -105,7 +105,7 @@ fn compare(scenario: Scenario) {
             let (direct, through) = (see(&provider.url), see(&replica.url));
             let what = format!("{scenario:?} {name} stream={stream}");
             for (at, (direct, through)) in direct.iter().zip(&through).enumerate() {
-                assert_eq!(bare(through), *direct, "{what}: turn {at}");
+                assert_eq!(without_search_preamble(through), *direct, "{what}: turn {at}");
             }
             let ids: Vec<&String> = calls(&through).map(|call| &call.id).collect();
             if scenario.ids == CallIdPolicy::Absent {
@@ -124,10 +124,10 @@ fn calls(turns: &[ModelMessage]) -> impl Iterator<Item = &crate::api::Call> {
 }
 
 /// Removes the text and the thought before a search from a message.
-fn bare(turn: &ModelMessage) -> ModelMessage {
-    let after = |text: &str, initial_history| {
+fn without_search_preamble(turn: &ModelMessage) -> ModelMessage {
+    let after = |text: &str, prefix| {
         let mut rest = text;
-        while let Some(more) = rest.strip_prefix(initial_history) {
+        while let Some(more) = rest.strip_prefix(prefix) {
             rest = more.trim_start();
         }
         rest.to_owned()

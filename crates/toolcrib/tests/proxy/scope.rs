@@ -9,7 +9,7 @@ use crate::replica::Replica;
 const KEY: &str = "x-toolcrib-key: virtual\r\n";
 
 /// Starts a provider, and a proxy in front of it with a caller whose scope is `crm__*`.
-fn stage() -> (Provider, Replica) {
+fn start() -> (Provider, Replica) {
     let provider = Provider::start(Options::default()).unwrap();
     let url = &provider.url;
     let config = format!(
@@ -25,7 +25,7 @@ fn post(replica: &Replica, path: &str, body: &str) -> Response {
 
 #[test]
 fn tools_outside_the_scope_never_reach_the_provider() {
-    let (provider, replica) = stage();
+    let (provider, replica) = start();
     let tool = |name: &str| format!(r#"{{"type":"function","name":"{name}","parameters":{{}}}}"#);
     let space = format!(
         r#"{{"type":"namespace","name":"n","description":"d","tools":[{},{}]}}"#,
@@ -51,7 +51,7 @@ fn tools_outside_the_scope_never_reach_the_provider() {
 
 #[test]
 fn a_body_that_parsers_could_read_differently_is_rejected() {
-    let (provider, replica) = stage();
+    let (provider, replica) = start();
     let messages = r#""messages":[{"role":"user","content":"Hi"}]"#;
     for (body, why) in [
         (r#""tools":[],"tools":[{"name":"secret"}]"#, "the key `tools` occurs twice"),

@@ -31,25 +31,25 @@ pub(crate) struct ScriptGenerator<'a> {
     /// Positions of the tools that have been called.
     pub(crate) used: Vec<usize>,
     /// Whether the model may call tools that it has not searched for.
-    blind: bool,
-    said: usize,
+    calls_unfound_tools: bool,
+    step_number: usize,
 }
 
 impl<'a> ScriptGenerator<'a> {
-    pub(crate) fn new(tools: &'a [Tool], seed: u64, blind: bool) -> Self {
-        Self { tools, rng: Rng(seed), used: Vec::new(), blind, said: 0 }
+    pub(crate) fn new(tools: &'a [Tool], seed: u64, calls_unfound_tools: bool) -> Self {
+        Self { tools, rng: Rng(seed), used: Vec::new(), calls_unfound_tools, step_number: 0 }
     }
 
     /// Generates a step of a random kind.
     pub(crate) fn step(&mut self) -> Step {
-        self.said += 1;
+        self.step_number += 1;
         let mut says = Vec::new();
         if self.rng.below(4) == 0 {
-            says.push(Action::thinking(format!("Thought number {}.", self.said)));
+            says.push(Action::thinking(format!("Thought number {}.", self.step_number)));
         }
         let kind = self.rng.below(10);
         match kind {
-            0 => says.push(Action::text(format!("That was answer number {}.", self.said))),
+            0 => says.push(Action::text(format!("That was answer number {}.", self.step_number))),
             1 | 2 => says.push(Action::report("Done: ")),
             3 | 4 => says.push(self.known()),
             5 => says.push(self.fresh()),
@@ -64,7 +64,7 @@ impl<'a> ScriptGenerator<'a> {
                 says.push(Action::search(format!("tools for {}", self.any_name())));
                 says.push(self.known());
             }
-            _ if self.blind => says.push(self.blind()),
+            _ if self.calls_unfound_tools => says.push(self.unfound_call()),
             _ => says.push(self.fresh()),
         }
         let step = Step::new(says);
@@ -112,7 +112,7 @@ impl<'a> ScriptGenerator<'a> {
     }
 
     /// Generates a call of a tool that the model has not searched for.
-    fn blind(&mut self) -> Action {
+    fn unfound_call(&mut self) -> Action {
         let at = self.rng.below(self.tools.len());
         let tool = &self.tools[at];
         Action::exact_call(&tool.name, arguments(tool, &mut self.rng))

@@ -99,14 +99,14 @@ fn learned_features_override_the_configuration_which_overrides_the_rules() {
         CapabilityReason::Unsupported(UnsupportedFeature::Search)
     );
     // A deployment can have any name, so its features are known only if the configuration names the model that it runs.
-    let stated =
+    let configured_model =
         CapabilityOverrides { model: Some("gpt-5.4".into()), ..CapabilityOverrides::default() };
     let azure = |model, configured| {
         resolve_capability(Api::Responses, "x.openai.azure.com", model, configured, &learned, 200)
     };
-    assert_eq!(short(&azure("ours", Some(&stated))), "oc");
+    assert_eq!(short(&azure("ours", Some(&configured_model))), "oc");
     assert_eq!(short(&azure("ours", None)), "");
-    let old = CapabilityOverrides { model: Some("gpt-4.1".into()), ..stated };
+    let old = CapabilityOverrides { model: Some("gpt-4.1".into()), ..configured_model };
     assert_eq!(azure("ours", Some(&old)).reason, CapabilityReason::Model);
 }
 

@@ -152,8 +152,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let is_last = |answer: &Value| {
             answer["content"].as_str().unwrap().contains("last search of this turn")
         };
-        // Only the last search result of the first turn says that it is the last, because the next turn may search
-        // again.
+        // The result of the second search says that this was the last search of the turn. The result of the third does
+        // not, because it is sent in the next turn, in which the model may search again.
         assert!(is_last(&conversation.inner.sent[2]["messages"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [json!({"role": "user", "content": "Go on."})]);
     }

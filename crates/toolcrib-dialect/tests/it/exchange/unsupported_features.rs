@@ -62,7 +62,7 @@ fn a_rejected_feature_a_fallback_and_a_hidden_round() {
         };
         assert_eq!(played.actions, expected);
 
-        // The next request does not use the rejected feature, and its records are still found.
+        // The next request does not use the rejected feature, and the records of this turn are still found.
         let mut setup = setup();
         setup.learned = played.learned.unwrap();
         let messages = json!([

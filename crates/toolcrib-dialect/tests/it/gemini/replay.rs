@@ -172,8 +172,8 @@ fn a_client_may_invent_ids_and_signatures() {
         let results = json!([
             response("tool_call", "Ada, 7"), response("tool_call", "Eve, 8"), {"text": "Both."}]);
         assert_eq!(sent[known + 1]["parts"], results);
-        // The second turn has no calls, and the client invented the ids of the turn before it. Its search is still
-        // restored.
+        // The search of the second turn is restored, even though that turn has no calls of its own and the ids of the
+        // calls before it were invented by the client.
         let tail = conversation.reply(&received, &json!([{"text": "Thanks."}]));
         assert_eq!(tail[0]["parts"], json!([{"text": "Found."}]));
     }

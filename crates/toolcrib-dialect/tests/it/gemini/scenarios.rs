@@ -115,8 +115,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let tail = conversation.reply(&received, &json!([{"text": "Go on."}]));
         assert_eq!(tail[0], json!({"role": "model", "parts": look}));
         let is_last = |answer: &Value| outputs(answer)[0].contains("last search of this turn");
-        // Only the last search result of the first turn says that it is the last, because the next turn may search
-        // again.
+        // The result of the second search says that this was the last search of the turn. The result of the third does
+        // not, because it is sent in the next turn, in which the model may search again.
         assert!(is_last(&conversation.inner.sent[2]["contents"][4]) && !is_last(&tail[1]));
         assert_eq!(tail[2..], [user("Go on.")]);
     }
@@ -140,7 +140,8 @@ fn a_search_and_a_real_call_in_one_turn() {
         for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
             let mut conversation = GeminiConversation::new(stream);
             let received = conversation.send(&[json!(calls)]);
-            // No hidden round is needed. The signature belongs to the hidden call, and the record restores it.
+            // No hidden round is needed. The client does not get the signature, because it belongs to the search. The
+            // record restores it.
             assert_eq!(received, expected(&json!([real()]), "STOP", 1));
             let client_parts =
                 json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);
@@ -265,8 +266,8 @@ fn results_are_in_the_order_of_their_calls() {
     }
 }
 
-/// Models sometimes misspell the keys inside a bridge call. The client's result is then matched to the next bridge
-/// call.
+/// Models sometimes misspell the keys inside a bridge call. Then the client's result cannot be matched by name, so it
+/// is matched to the first bridge call that has no result.
 #[test]
 fn a_result_for_a_bridge_call_with_a_misspelled_name() {
     let odd = json!({"tool_name": "crm__find_customer", "args": {"q": "ada"}});

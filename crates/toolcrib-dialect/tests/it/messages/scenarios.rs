@@ -148,8 +148,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         let is_last = |answer: &Value| {
             answer["content"][0]["content"].as_str().unwrap().contains("last search")
         };
-        // Only the last search result of the first turn says that it is the last, because the second turn may search
-        // again.
+        // The result of the first search says that this was the last search of the turn. The result of the second does
+        // not, because it is sent in the next turn, in which the model may search again.
         assert!(is_last(&conversation.sent[1]["messages"][2]) && !is_last(&sent[4]));
         assert_eq!(sent[4]["content"][1], text("Go on."));
     }

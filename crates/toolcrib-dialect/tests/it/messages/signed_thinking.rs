@@ -35,7 +35,7 @@ fn sign(body: &Value, before: &[(String, Value)]) -> String {
 }
 
 /// Returns the position of the first thought with an invalid signature.
-fn refuse(body: &Value) -> Option<usize> {
+fn first_invalid_signature(body: &Value) -> Option<usize> {
     let all = blocks(&body["messages"]);
     let holds = |at: usize| all[at].1["signature"] == sign(body, &all[..at]);
     (0..all.len()).find(|at| all[*at].1["type"] == "thinking" && !holds(*at))
@@ -56,7 +56,7 @@ fn send(
         let sent_json: Value = serde_json::from_str(&sent).unwrap();
         conversation.sent.push(sent_json.clone());
         conversation.sent_bodies.push(sent);
-        if let Some(at) = refuse(&sent_json) {
+        if let Some(at) = first_invalid_signature(&sent_json) {
             return Err(at);
         }
         let signed = thinking(&sign(&sent_json, &blocks(&sent_json["messages"])));

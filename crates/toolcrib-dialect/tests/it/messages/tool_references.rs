@@ -1,4 +1,5 @@
-//! Tests of Toolcrib's own search if its results are tool references. Only what differs from the bridge is tested.
+//! Tests of Toolcrib's own search in the mode in which its results are tool references. Only what differs from the
+//! bridge is tested.
 
 use serde_json::{Value, json};
 use toolcrib_core::Preset;
@@ -267,7 +268,8 @@ fn a_tool_called_without_a_search_does_not_change_the_prefix() {
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut conversation, &body(&messages), &[(vec![text("Found.")], "end_turn")]);
-        // If possible, the tool is loaded at the end of the history. `tools` is unchanged.
+        // The tool is loaded at the end of the history, but only in reference mode without thinking. `tools` never
+        // changes.
         let sent = conversation.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;

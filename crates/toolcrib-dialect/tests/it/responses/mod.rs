@@ -117,7 +117,7 @@ impl EventBuilder {
             "function_call" => begun["arguments"] = json!(""),
             "message" => begun["content"] = json!([]),
             "tool_search_call" => {
-                // In recorded streams, the `call_id` in the first event of such an item differs from that in the last
+                // In recorded streams, the `call_id` of a tool search call differs between its first and its last
                 // event.
                 begun["arguments"] = json!({});
                 if begun["call_id"].is_string() {

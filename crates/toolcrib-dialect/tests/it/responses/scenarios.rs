@@ -160,8 +160,8 @@ fn the_limit_of_hidden_rounds_is_reached() {
         );
         let is_last =
             |answer: &Value| answer["output"].as_str().unwrap().contains("the last search");
-        // Only the last search result of the first turn says that it is the last, because the second turn may search
-        // again.
+        // The result of the first search says that this was the last search of the turn. The result of the second does
+        // not, because it is sent in the next turn, in which the model may search again.
         assert!(is_last(&input_of(&conversation, 1)[2]) && !is_last(&sent[5]));
         assert_eq!(sent[6], user("Go on."));
     }

@@ -43,8 +43,8 @@ fn a_client_continues_a_stored_response() {
             &stored(&input, Some(&client.id), stream),
             &[answer(3, &[message(3, "Seven.")], stream)],
         );
-        // The client continues from the response that it knows, and the proxy from the last response of the hidden
-        // rounds. That response lacks only the result of the second search, which was held back until this request.
+        // The client continues from the only response that it knows. The proxy continues from the response of the last
+        // round, and adds the result of the second search, which was not sent in that turn.
         assert_eq!(conversation.sent[2]["previous_response_id"], "resp_2");
         let sent = input_of(&conversation, 2);
         assert_eq!(

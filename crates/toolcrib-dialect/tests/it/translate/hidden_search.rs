@@ -1,4 +1,4 @@
-//! Tests of a hidden search if the client and the backend use different APIs.
+//! Tests of hidden searches between a client and a backend that use different APIs.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::translate::adapter;

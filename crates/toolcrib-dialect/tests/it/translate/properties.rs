@@ -67,14 +67,14 @@ fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
     let mut piece = Vec::new();
     for (user, rounds) in exchanges {
         piece.push(json!({"role": "user", "content": user}));
-        let mut clients_word = true;
+        let mut is_clients_turn = true;
         for (output, results) in rounds {
-            if clients_word {
+            if is_clients_turn {
                 pieces.push(std::mem::take(&mut piece));
             }
             let ids: Vec<String> =
                 output.calls.iter().enumerate().map(|(n, _)| format!("c{}", calls + n)).collect();
-            clients_word = !ids.is_empty();
+            is_clients_turn = !ids.is_empty();
             calls += ids.len();
             piece.extend(echo(api, output, &ids));
             piece.extend(match api {
@@ -110,7 +110,7 @@ fn history(api: Api, exchanges: &[UserTurn]) -> Vec<Vec<Value>> {
                     .collect(),
             });
         }
-        if clients_word {
+        if is_clients_turn {
             pieces.push(std::mem::take(&mut piece));
         }
     }

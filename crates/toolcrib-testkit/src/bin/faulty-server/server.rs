@@ -78,8 +78,8 @@ impl Server {
     /// Notifies the client whenever the file that defines the tools changes.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
-        // The file is read here, before the first request is answered. If the thread read it first, it might start late
-        // and miss a change made after that answer.
+        // The file is first read here, before any request is answered. If the thread did the first read, it might do so
+        // after the test has already changed the file, and miss that change.
         let mut known = tools::defined(&server.faults);
         thread::spawn(move || {
             loop {

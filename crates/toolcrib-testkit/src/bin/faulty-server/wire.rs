@@ -121,7 +121,7 @@ impl Output {
 
     fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
         let mut out = self.stdout.lock();
-        // An error is not reported. A client that no longer reads has also closed stdin, or will soon, and this ends
+        // The error itself is dropped. A client that no longer reads has also closed stdin, or will soon, and this ends
         // the server.
         write(&mut out).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Tools that send something before the result: progress, log messages, or the end of the stream.
+//! Tools that do something before they return the result: report progress, log messages, or close the stream.
 #![expect(deprecated, reason = "log messages belong to the legacy revision")]
 
 use std::time::Duration;

@@ -2,8 +2,9 @@
 //!
 //! A signature contains a hash of the prompt up to its block, without thinking blocks, and a hash of the signature of
 //! the previous thinking block. An edit anywhere before a block therefore invalidates it. Removing a thinking block
-//! from the middle invalidates the next one, but removing blocks from the front invalidates nothing. Anything that the
-//! model does not see, such as cache marks and deferred tools without a reference, is not part of the hash.
+//! from the middle invalidates the next one. The first thinking blocks of a history may be removed, because the second
+//! hash is checked only if another thinking block comes before. Anything that the model does not see, such as cache
+//! marks and deferred tools without a reference, is not part of the hash.
 
 use serde_json::{Map, Value};
 

@@ -24,7 +24,7 @@ struct DemoReport {
     task: &'static str,
     /// Tokens of all tool definitions in full. Without tool search, every turn contains them.
     tokens: usize,
-    /// Tokens of the first turn with tool search.
+    /// Tokens of what the model sees of the tools in the first turn, with tool search.
     first_turn: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     listing: Option<String>,

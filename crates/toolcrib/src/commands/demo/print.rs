@@ -34,7 +34,7 @@ pub(super) fn print(
         100.0 * report.tokens as f64 / report.context as f64,
         grouped(report.context),
     ))?;
-    print_instead(report, crib, shown, output)?;
+    print_first_turn(report, crib, shown, output)?;
     output.line(&format!("\nThe task: \"{}\"", report.task))?;
     for (at, turn) in report.turns.iter().enumerate() {
         let (tokens, change) = (grouped(turn.tokens), change(report.tokens, turn.tokens));
@@ -60,7 +60,7 @@ pub(super) fn print(
 }
 
 /// Prints what the model sees instead of the full tool definitions.
-fn print_instead(
+fn print_first_turn(
     report: &DemoReport,
     crib: &Crib,
     shown: &Disclosure,

@@ -107,8 +107,8 @@ impl Certificate {
         if now == self.written {
             return Ok(());
         }
-        // The certificate and its key are replaced one after the other. In between, the two files do not match, which
-        // is an error until the next refresh.
+        // When a certificate is renewed, its two files are written one after the other. Until both are written, the key
+        // does not match the certificate. This fails, and the next refresh tries again.
         self.tls.replace(server_config(&self.files)?);
         self.written = now;
         tracing::info!("the certificate changed and is in use");

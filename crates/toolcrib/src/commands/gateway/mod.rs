@@ -82,8 +82,9 @@ fn load_config(
     Ok(loaded)
 }
 
-/// Starts the gateway with estimated token counts. The gateway uses them only to decide how much to show, and it does
-/// so for any model. An estimate is good enough for that, and avoids the memory and the load time of a vocabulary.
+/// Starts the gateway with estimated token counts. The gateway uses them only to decide how much to show, and its
+/// clients may use any model. An estimate is good enough for that, and avoids the memory and the load time of a
+/// vocabulary.
 fn start_gateway(config: GatewayConfig) -> Arc<Gateway> {
     start_gateway_with(config, Arc::new(EstimateCounter))
 }
@@ -141,7 +142,7 @@ fn stop_on_signals() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// The failure of a gateway that cannot be served.
+/// The failure of a command whose gateway cannot serve its clients.
 fn gateway_failure(error: &impl std::fmt::Display, hint: impl Into<String>) -> Failure {
     Failure::input("gateway", error, hint)
 }

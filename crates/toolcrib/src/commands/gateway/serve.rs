@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         let listener = Listener::new(listen.ip(), http)?;
         let access = listener.access();
         let needs_token = access.key().is_some();
-        let proxy_config = with_arguments(config.proxy()?, args)?;
+        let proxy_config = resolve_proxy_config(config.proxy()?, args)?;
         let Sections { gateway, http, .. } = config.sections;
         let admin = Arc::new(AdminAccess::default());
         admin.set_token(admin_token(http.admin_token.as_ref())?);
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
 
 /// Returns the proxy's config with the references in its secrets expanded. Upstreams that are named on the command line
 /// override those in the config.
-fn with_arguments(
+fn resolve_proxy_config(
     mut proxy: toolcrib_proxy::ProxyConfig,
     args: &ServeArgs,
 ) -> Result<toolcrib_proxy::ProxyConfig, Failure> {
@@ -102,18 +102,18 @@ fn with_arguments(
     Ok(proxy)
 }
 
-/// Applies the callers and the admin token of a reloaded config.
+/// Applies the callers, the paths and the admin token of a reloaded config.
 fn reload(
     proxy: &Proxy,
     admin: &AdminAccess,
     new: &LoadedConfig,
     args: &ServeArgs,
 ) -> Result<(), Failure> {
-    let config = with_arguments(new.proxy()?, args)?;
+    let config = resolve_proxy_config(new.proxy()?, args)?;
     let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
     let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
-    // The token is set last, because a config with an error must not change anything.
+    // The admin token is set only after all that can fail, because a config with an error must not change anything.
     admin.set_token(token);
     if !changed.is_empty() {
         tracing::warn!(

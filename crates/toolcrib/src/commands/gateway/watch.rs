@@ -1,9 +1,9 @@
 //! Reloads the config file when it changes.
 //!
-//! The file is polled twice a second. Rejected: file system events, because editors replace files, and because network
-//! file systems and containers send no events. One read costs almost nothing. A file that cannot be used is logged as
-//! an error, and the current config stays in use. The listener's token and certificate are checked at the same
-//! interval.
+//! The file is polled twice a second; one read costs almost nothing. Rejected: file system events, because a watch on
+//! the file is lost when an editor replaces the file, and because network file systems and containers send no events. A
+//! file that cannot be used is logged as an error, and the current config stays in use. The listener's token and
+//! certificate are checked at the same interval.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl WatchedFile {
         Self { loaded: std::fs::read(location.path()).ok(), location }
     }
 
-    /// Whether the content has changed since the file was last loaded.
+    /// Whether the content has changed since the last change that was reported. The new content is remembered, so each
+    /// change is reported once.
     async fn has_changed(&mut self) -> bool {
         let now = tokio::fs::read(self.location.path()).await.ok();
         // A missing file does not count as a change, because it is probably being replaced.
@@ -102,7 +103,8 @@ impl ConfigWatch {
                     servers = new.gateway.servers.len(),
                     "the config changed and was reloaded"
                 );
-                let needs_restart = fixed(&new.http) != fixed(&self.http)
+                let needs_restart = settings_that_need_restart(&new.http)
+                    != settings_that_need_restart(&self.http)
                     || new.gateway.gateway.limits != before.gateway.limits;
                 if needs_restart {
                     tracing::warn!(
@@ -126,7 +128,7 @@ impl ConfigWatch {
 }
 
 /// Returns the part of `[http]` that cannot change while the listener runs, and whether TLS is configured.
-fn fixed(http: &HttpSettings) -> (HttpSettings, bool) {
+fn settings_that_need_restart(http: &HttpSettings) -> (HttpSettings, bool) {
     let changeable = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
     (changeable, http.tls.is_some())
 }

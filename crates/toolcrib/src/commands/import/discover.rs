@@ -159,8 +159,9 @@ impl DiscoveredFiles {
                 SettingsOwner::User => merge.add(client, &name, server),
                 SettingsOwner::Project => {
                     let sent = sent_references::notices(&name, &server);
-                    let anchored = anchored(server.clone(), project_folder(&found.file));
-                    if let Err(reason) = merge.add_project(&name, &server, anchored) {
+                    let with_project_paths =
+                        with_project_paths(server.clone(), project_folder(&found.file));
+                    if let Err(reason) = merge.add_project(&name, &server, with_project_paths) {
                         found
                             .skipped
                             .push(ServerReason { server: name, reason: reason.to_owned() });
@@ -190,7 +191,7 @@ impl DiscoveredFiles {
 
 /// Resolves the relative paths of a project's server against the project's folder, and sets that folder as the one in
 /// which the server starts. The client that the file belongs to does the same.
-fn anchored(mut server: Server, folder: Option<&Path>) -> Server {
+fn with_project_paths(mut server: Server, folder: Option<&Path>) -> Server {
     let Some(folder) = folder else { return server };
     let is_relative = |path: &str| !path.starts_with(['/', '~']) && !path.starts_with("${");
     if let Transport::Stdio { command, cwd, .. } = &mut server.transport {

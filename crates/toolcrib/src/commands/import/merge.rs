@@ -103,8 +103,8 @@ fn name_problem(name: &str) -> Option<&'static str> {
     if name.contains(['"', '[', ']']) || name.contains(char::is_control) {
         return Some("its name contains a quotation mark, a bracket or a control character");
     }
-    // Such a name could imitate another name, because many letters of other scripts look like ASCII letters and some
-    // characters are invisible.
+    // A name that mixes ASCII letters with other characters could imitate another name, because many letters of other
+    // scripts look like ASCII letters and some characters are invisible.
     let is_mixed = !name.is_ascii() && name.contains(|c: char| c.is_ascii_alphabetic());
     is_mixed.then_some("its name mixes ASCII letters with other characters, which may look alike")
 }

@@ -76,7 +76,7 @@ impl Target {
 /// Replaces a file atomically. A new file is readable only by the user; an existing one keeps its permissions.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -90,16 +90,16 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.create(folder)?;
         }
-        let mut file = options.open(&beside)?;
+        let mut file = options.open(&temporary)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         if let Ok(old) = fs::metadata(path) {
-            fs::set_permissions(&beside, old.permissions())?;
+            fs::set_permissions(&temporary, old.permissions())?;
         }
-        fs::rename(&beside, path)
+        fs::rename(&temporary, path)
     })();
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

@@ -168,8 +168,8 @@ impl Session {
         });
     }
 
-    /// Restarts the gateway and connects a new client. The gateway saved its servers' tools, so the instructions
-    /// include them.
+    /// Restarts the gateway and connects a new client. The gateway has saved its servers' tools, so the instructions
+    /// that the new client receives already include them.
     fn restart(self) -> Self {
         let Self { setup, mut client, .. } = self;
         client.kill();
@@ -177,7 +177,7 @@ impl Session {
     }
 
     fn instructions(&self) -> Option<String> {
-        self.client.greeting["instructions"].as_str().map(str::to_owned)
+        self.client.initialize_result["instructions"].as_str().map(str::to_owned)
     }
 
     fn list(&mut self) -> Vec<Value> {

@@ -17,7 +17,7 @@ fn coding() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// The server `dev` without a prefix, so that its tools have the names that the README uses.
+/// The server `dev` without a prefix, so that its tools have the names that the plugin's README uses.
 const BARE: &str = "dev\nprefix = \"\"\n";
 
 fn opencode(tools: &[Value]) -> Session {

@@ -43,7 +43,7 @@ pub(crate) struct Client {
     /// during which the request arrived ends first, the request is cancelled, and that cancellation is ignored.
     asked_for_roots: Vec<Value>,
     /// The result of `initialize`; empty in the stateless protocol.
-    pub(crate) greeting: Value,
+    pub(crate) initialize_result: Value,
 }
 
 /// Returns the answer that every test client gives to a server's question.
@@ -86,7 +86,7 @@ impl Client {
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
         let mut client = Self::unconnected(name, wire, era);
         if era == Era::Old {
-            client.greet();
+            client.initialize();
             client.say_initialized();
         }
         client
@@ -101,24 +101,24 @@ impl Client {
             messages: Vec::new(),
             early: Vec::new(),
             asked_for_roots: Vec::new(),
-            greeting: Value::Null,
+            initialize_result: Value::Null,
         }
     }
 
     /// Starts a handshake without completing it: the client has not sent `initialized` yet.
-    pub(crate) fn greeted(wire: Wire) -> Self {
+    pub(crate) fn before_initialized(wire: Wire) -> Self {
         let mut client = Self::unconnected("test", wire, Era::Old);
-        client.greet();
+        client.initialize();
         client
     }
 
-    fn greet(&mut self) {
+    fn initialize(&mut self) {
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": capabilities(),
             "clientInfo": {"name": self.name, "version": "1"},
         });
-        self.greeting = self.result("initialize", &hello);
+        self.initialize_result = self.result("initialize", &hello);
     }
 
     /// Completes the handshake.
@@ -275,7 +275,7 @@ impl Client {
         }
     }
 
-    /// Returns the number of messages with this method since the last request.
+    /// Returns the number of messages with this method since the last [`Self::ask`].
     pub(crate) fn messages(&self, method: &str) -> usize {
         self.messages.iter().filter(|message| message["method"] == method).count()
     }

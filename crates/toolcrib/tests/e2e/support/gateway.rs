@@ -141,7 +141,7 @@ pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
-/// Switches deferral on for any number of tools, so that clients see the bridge.
+/// Switches deferral on, however few tools there are.
 pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
 /// Switches deferral off, so that clients see all tools in full.
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The time after which a test fails. It is longer than anything here takes on a busy machine, so a test must never
-/// rely on reaching it.
+/// Maximum time that a test waits for anything; then it fails. Even on a busy machine, nothing that succeeds takes this
+/// long.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

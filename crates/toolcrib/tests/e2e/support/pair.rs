@@ -6,8 +6,8 @@ use super::client::{Client, Era, Exchange};
 use super::gateway::{DEFERRED, Home, HttpServerProcess, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
-/// Maximum number of attempts to get equal responses, because some servers' responses contain the time.
-const TRIES: usize = 20;
+/// Maximum number of attempts to get the same direct response twice. Some servers' responses contain the time.
+const MAX_ATTEMPTS: usize = 20;
 
 /// Longer timeouts for real servers. On a busy machine they may start more slowly than the gateway allows by default,
 /// and would be restarted again and again.
@@ -67,7 +67,7 @@ impl Pair {
         mut direct: impl FnMut(&mut Client) -> Exchange,
         mut through: impl FnMut(&mut Client) -> Exchange,
     ) -> (Value, Value) {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let before = plain(direct(&mut self.direct));
             let between = plain(through(&mut self.through));
             if before == plain(direct(&mut self.direct)) {

@@ -128,7 +128,7 @@ fn in_the_earlier_edition_the_schema_is_only_in_the_answer() {
     let first = show(&mut chat);
     let reply = answer(chat.call(SEARCH, r#"{"query": "bash"}"#));
     assert_eq!(reply["tools"][0]["parameters"], strings(&["command", "note"], 1));
-    assert_eq!(show(&mut chat), first, "a stub it was and a stub it stays");
+    assert_eq!(show(&mut chat), first, "the stub is unchanged");
     assert!(first.instruction.as_ref().unwrap().contains("Its real parameters are in the answer."));
     assert_eq!(chat.runs("bash", r#"{"command":"ls"}"#).0, "bash");
 }

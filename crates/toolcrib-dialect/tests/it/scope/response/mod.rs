@@ -1,5 +1,6 @@
 //! Tests of which parts of a response reach a caller with a limited scope: only calls to tools that its request
-//! declares, and nothing that cannot be checked. `unusual_calls` has the calls that only this check finds.
+//! declares, and nothing that cannot be checked. `unusual_calls` tests calls in forms that hidden rounds do not
+//! recognise, so that only this check can stop them.
 
 mod unusual_calls;
 
@@ -126,7 +127,7 @@ fn play_at(
 }
 
 /// Checks that the client gets only the part of a response before the event that is withheld.
-fn is_refused(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReason) {
+fn assert_withheld(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReason) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);
     assert_eq!(got.ending, Ending::Withheld(why), "{api:?} {text}");
@@ -134,7 +135,7 @@ fn is_refused(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReaso
 }
 
 /// Checks that the client gets a response unchanged.
-fn passes(api: Api, body: &Value, answer: UpstreamAnswer) {
+fn assert_unchanged(api: Api, body: &Value, answer: UpstreamAnswer) {
     let text = String::from_utf8(answer.body.clone()).unwrap();
     let got = play(api, body, vec![answer]);
     assert_eq!((got.ending, got.body), (Ending::Complete, text), "{api:?}");
@@ -182,17 +183,25 @@ fn calls_of_declared_tools_are_forwarded_unchanged() {
     let item = json!({"type": "function_call", "id": "f", "call_id": "c", "name": "show_a", "arguments": "{}"});
     let part = json!({"functionCall": {"name": "show_a", "args": {"name": "hide_b"}}});
     let two = json!({"functionCall": {"name": "show_b", "args": {}}});
-    passes(
+    assert_unchanged(
         Api::Chat,
         &request(Api::Chat),
         whole(&chat(&[json!({"role": "assistant", "content": null, "tool_calls": [call]})])),
     );
-    passes(Api::Messages, &request(Api::Messages), whole(&message(slice::from_ref(&tool_use))));
-    passes(Api::Responses, &request(Api::Responses), whole(&response(slice::from_ref(&item))));
+    assert_unchanged(
+        Api::Messages,
+        &request(Api::Messages),
+        whole(&message(slice::from_ref(&tool_use))),
+    );
+    assert_unchanged(
+        Api::Responses,
+        &request(Api::Responses),
+        whole(&response(slice::from_ref(&item))),
+    );
     let mut gemini = request(Api::Gemini);
     gemini["tools"][0]["functionDeclarations"][1]["name"] = json!("show_b");
-    passes(Api::Gemini, &gemini, whole(&content(&[part.clone(), two.clone()])));
-    passes(Api::Gemini, &gemini, events(&[content(&[part, two])]));
+    assert_unchanged(Api::Gemini, &gemini, whole(&content(&[part.clone(), two.clone()])));
+    assert_unchanged(Api::Gemini, &gemini, events(&[content(&[part, two])]));
     let piece = json!({"index": 0, "function": {"arguments": "{}"}});
     let again =
         json!({"index": 0, "id": "call_2", "function": {"name": "show_a", "arguments": "{}"}});
@@ -203,8 +212,8 @@ fn calls_of_declared_tools_are_forwarded_unchanged() {
     ];
     let mut chunks: Vec<Value> = deltas.iter().map(chunk).collect();
     chunks.push(chat_end());
-    passes(Api::Chat, &streamed(Api::Chat), events(&chunks));
-    passes(
+    assert_unchanged(Api::Chat, &streamed(Api::Chat), events(&chunks));
+    assert_unchanged(
         Api::Messages,
         &streamed(Api::Messages),
         events(&[
@@ -215,7 +224,7 @@ fn calls_of_declared_tools_are_forwarded_unchanged() {
             json!({"type": "message_stop"}),
         ]),
     );
-    passes(
+    assert_unchanged(
         Api::Responses,
         &streamed(Api::Responses),
         events(&[
@@ -282,19 +291,23 @@ fn a_response_that_cannot_be_read_is_refused() {
     for api in [Api::Chat, Api::Responses, Api::Messages, Api::Gemini] {
         for (body, is_events, why) in rows {
             let ask = if is_events { streamed(api) } else { request(api) };
-            is_refused(api, &ask, bytes(body, is_events), why);
+            assert_withheld(api, &ask, bytes(body, is_events), why);
         }
         let nested = json!({"x": serde_json::from_str::<Value>(&deep).unwrap()});
-        is_refused(api, &request(api), whole(&nested), WithheldReason::TooComplex);
+        assert_withheld(api, &request(api), whole(&nested), WithheldReason::TooComplex);
     }
     // A response is read according to its own content type, even if the client requested a different one.
     let streamed_call = events(&[chunk(&json!({"tool_calls": [chat_call("hide_a")]}))]);
-    is_refused(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
-    passes(Api::Chat, &request(Api::Chat), events(&[chunk(&json!({"content": "Hi"})), chat_end()]));
+    assert_withheld(Api::Chat, &request(Api::Chat), streamed_call, WithheldReason::UndeclaredTool);
+    assert_unchanged(
+        Api::Chat,
+        &request(Api::Chat),
+        events(&[chunk(&json!({"content": "Hi"})), chat_end()]),
+    );
     // A response with a byte order mark can be read.
     let hi = format!("\u{feff}{}", chat(&[json!({"role": "assistant", "content": "Hi"})]));
-    passes(Api::Chat, &request(Api::Chat), bytes(hi.as_bytes(), false));
+    assert_unchanged(Api::Chat, &request(Api::Chat), bytes(hi.as_bytes(), false));
     // Error responses are not checked, because clients do not read calls in them.
     let error = UpstreamAnswer { status: 500, is_events: false, body: b"no JSON".to_vec() };
-    passes(Api::Chat, &request(Api::Chat), error);
+    assert_unchanged(Api::Chat, &request(Api::Chat), error);
 }

@@ -7,8 +7,8 @@ use toolcrib_dialect::exchange::action::Ending;
 use toolcrib_dialect::{Api, WithheldReason};
 
 use super::{
-    UpstreamAnswer, chat, chat_call, chunk, content, events, is_refused, message, passes, play,
-    request, response, streamed, whole,
+    UpstreamAnswer, assert_unchanged, assert_withheld, chat, chat_call, chunk, content, events,
+    message, play, request, response, streamed, whole,
 };
 
 #[test]
@@ -40,15 +40,15 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
         ),
         (message_with(json!({"Tool_Calls": [chat_call("hide_a")]})), WithheldReason::DuplicateKey),
     ] {
-        is_refused(Api::Chat, &request(Api::Chat), whole(&chat(&[message])), why);
+        assert_withheld(Api::Chat, &request(Api::Chat), whole(&chat(&[message])), why);
     }
     let second = chat(&[message_with(json!({})), message_with(calls.clone())]);
-    is_refused(Api::Chat, &request(Api::Chat), whole(&second), undeclared);
+    assert_withheld(Api::Chat, &request(Api::Chat), whole(&second), undeclared);
     for body in [json!({"n": 2}), json!({"functions": [{"name": "show_a"}]}), json!({"tools": []})]
     {
         let mut request = request(Api::Chat);
         request.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        is_refused(Api::Chat, &request, whole(&second), undeclared);
+        assert_withheld(Api::Chat, &request, whole(&second), undeclared);
     }
     let piece =
         |name: &str| chunk(&json!({"tool_calls": [{"index": 0, "function": {"name": name}}]}));
@@ -60,16 +60,16 @@ fn calls_in_unusual_forms_are_refused_in_chat_completions() {
         vec![chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("_hide_a")],
         vec![json!({"choices": [], "message": calls})],
     ] {
-        is_refused(Api::Chat, &streamed(Api::Chat), events(&events_of), undeclared);
+        assert_withheld(Api::Chat, &streamed(Api::Chat), events(&events_of), undeclared);
     }
     // A client might concatenate two declared names into the name of one call, which is not declared.
     let mut two = streamed(Api::Chat);
     two["tools"][1]["function"]["name"] = json!("show_b");
     let joined = [chunk(&json!({"tool_calls": [chat_call("show_a")]})), piece("show_b")];
-    is_refused(Api::Chat, &two, events(&joined), undeclared);
+    assert_withheld(Api::Chat, &two, events(&joined), undeclared);
     // Calls in the legacy form have no index, so a client might concatenate their names as well.
     let legacy = |name: &str| chunk(&json!({"function_call": {"name": name}}));
-    is_refused(Api::Chat, &two, events(&[legacy("show_a"), legacy("show_b")]), undeclared);
+    assert_withheld(Api::Chat, &two, events(&[legacy("show_a"), legacy("show_b")]), undeclared);
 }
 
 /// Each line is checked, because a client may read each line of an event separately and skip lines that are not JSON.
@@ -81,7 +81,7 @@ fn each_line_of_an_event_is_checked() {
         is_events: true,
         body: format!("data: {{\"metadata\":\ndata: {inner}\ndata: }}\n\n").into_bytes(),
     };
-    is_refused(Api::Chat, &streamed(Api::Chat), event(&call), WithheldReason::UndeclaredTool);
+    assert_withheld(Api::Chat, &streamed(Api::Chat), event(&call), WithheldReason::UndeclaredTool);
     let got = play(Api::Chat, &streamed(Api::Chat), vec![event(&json!({"a": "b"}))]);
     assert!(got.body.contains("metadata"), "{got:?}");
 }
@@ -141,20 +141,25 @@ fn items_that_a_client_runs_are_refused_unless_they_are_declared() {
     for (item, why) in &rows {
         let item = call_id(item);
         let only = without(request(Api::Responses));
-        is_refused(Api::Responses, &only, whole(&response(slice::from_ref(&item))), *why);
+        assert_withheld(Api::Responses, &only, whole(&response(slice::from_ref(&item))), *why);
         for event in [
             json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
             json!({"type": "response.completed", "response": response(slice::from_ref(&item))}),
         ] {
-            is_refused(Api::Responses, &without(streamed(Api::Responses)), events(&[event]), *why);
+            assert_withheld(
+                Api::Responses,
+                &without(streamed(Api::Responses)),
+                events(&[event]),
+                *why,
+            );
         }
     }
     // A tool with the same name in another namespace is a different tool, so it is not declared.
     let item = call_id(&rows[1].0);
     let body = whole(&response(slice::from_ref(&item)));
-    is_refused(Api::Responses, &request(Api::Responses), body, undeclared);
+    assert_withheld(Api::Responses, &request(Api::Responses), body, undeclared);
     let named = json!({"type": "response.function_call_arguments.done", "name": "hide_a", "arguments": "{}"});
-    is_refused(Api::Responses, &streamed(Api::Responses), events(&[named]), undeclared);
+    assert_withheld(Api::Responses, &streamed(Api::Responses), events(&[named]), undeclared);
     let mut declared = request(Api::Responses);
     declared["tools"] = json!([
         {"type": "show_shell"},
@@ -183,14 +188,19 @@ fn calls_in_any_block_are_refused() {
         ("Tool_Use", WithheldReason::UnknownForm),
         ("client_tool_use", WithheldReason::UnknownForm),
     ] {
-        is_refused(Api::Messages, &request(Api::Messages), whole(&message(&[tool_use(kind)])), why);
+        assert_withheld(
+            Api::Messages,
+            &request(Api::Messages),
+            whole(&message(&[tool_use(kind)])),
+            why,
+        );
     }
     let start = json!({"type": "message_start", "message": message(&[tool_use("tool_use")])});
-    is_refused(Api::Messages, &streamed(Api::Messages), events(&[start]), undeclared);
+    assert_withheld(Api::Messages, &streamed(Api::Messages), events(&[start]), undeclared);
     let mut hosted = request(Api::Messages);
     hosted["tools"] = json!([{"type": "show_code_20250825", "name": "show_code"}]);
     let run = json!({"type": "server_tool_use", "id": "s", "name": "bash_show_code", "input": {}});
-    passes(Api::Messages, &hosted, whole(&message(&[run])));
+    assert_unchanged(Api::Messages, &hosted, whole(&message(&[run])));
 }
 
 #[test]
@@ -211,11 +221,11 @@ fn calls_in_any_candidate_are_refused() {
         ),
         (content(&[both]), WithheldReason::DuplicateKey),
     ] {
-        is_refused(Api::Gemini, &request(Api::Gemini), whole(&body), why);
-        is_refused(Api::Gemini, &request(Api::Gemini), events(&[body]), why);
+        assert_withheld(Api::Gemini, &request(Api::Gemini), whole(&body), why);
+        assert_withheld(Api::Gemini, &request(Api::Gemini), events(&[body]), why);
     }
     let mut hosted = request(Api::Gemini);
     hosted["tools"] = json!([{"showHosted": {}}, {"show_search": {}}]);
     let run = json!({"toolCall": {"toolType": "SHOW_SEARCH_WEB", "args": {}}});
-    passes(Api::Gemini, &hosted, whole(&content(&[run])));
+    assert_unchanged(Api::Gemini, &hosted, whole(&content(&[run])));
 }

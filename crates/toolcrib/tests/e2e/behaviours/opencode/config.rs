@@ -1,4 +1,5 @@
-//! Tests of opencode's own config file, with the keys of the tool search plugin and those of the fork.
+//! Tests of opencode's own config file, with the keys of the tool search plugin, and with those of a fork of opencode
+//! that has its own tool search.
 
 use serde_json::{Value, json};
 
