@@ -29,8 +29,8 @@ pub struct ListingSettings {
     /// Where the listing is placed.
     #[serde(rename = "place")]
     pub placement: ListingPlacement,
-    /// Maximum size of the listing in tokens. If not set, the maximum is [`DEFAULT_TOKENS`], or less if the context
-    /// window is small. A caller may then set a lower maximum.
+    /// Maximum size of the listing in tokens. If it is not set, the maximum is [`DEFAULT_TOKENS`], or less if the
+    /// context window is small; the proxy then sets a maximum of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
     /// Maximum share of the context window, in percent. It applies if `tokens` is not set and the window is known.
@@ -66,7 +66,7 @@ pub enum ListingPlacement {
     /// In the search tool's description. The listing is written again each turn, which can invalidate the cached
     /// prompt.
     Fresh,
-    /// In a message, which is the first announcement. The array of tools then never changes because of the listing.
+    /// In a message, which is the first announcement. A change of the listing then leaves the array of tools unchanged.
     Message,
 }
 
@@ -149,8 +149,8 @@ struct Budget<'a> {
 
 impl Budget<'_> {
     fn fits(&self, form: ListingForm, text: &str) -> Option<Listing> {
-        // In such text, no tokenizer has tokens of more than a few dozen characters. So a text that is far over the
-        // budget is rejected without counting its tokens, which is slow.
+        // No tokenizer has tokens of more than a few dozen bytes for names and sentences. So a text that is far over
+        // the budget is rejected without counting its tokens, which is slow.
         if text.chars().nth(self.chars).is_some() || text.len() / 32 > self.tokens {
             return None;
         }

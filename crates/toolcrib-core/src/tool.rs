@@ -65,8 +65,8 @@ impl DefinitionFormat {
     }
 
     /// The key under which an edited definition has its schema. Gemini accepts JSON Schema under either of two
-    /// spellings of one key, but not under both, so the existing spelling is kept. `parameters` uses a different schema
-    /// language.
+    /// spellings of one key, but not under both, so the existing spelling is kept. Gemini's `parameters` is not used,
+    /// because it has a different schema language.
     fn edited_schema_key(self, fields: &Fields<'_>) -> &'static str {
         let keys = self.schema_keys();
         let stated = |key: &&&str| {

@@ -103,7 +103,7 @@ impl TurnRecord {
         entries.map(String::len).sum::<usize>() <= MAX_RECORD_BYTES
     }
 
-    /// Returns the ids of the client's calls in the upstream's history, in order.
+    /// Returns the upstream's ids of the calls that the client received, in order.
     pub(crate) fn upstream_ids(&self) -> Vec<Option<String>> {
         let generated = self.generated_ids.iter().chain(std::iter::repeat(&None));
         let ids = self.calls.iter().zip(generated);
@@ -139,7 +139,7 @@ impl Records {
     ) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| TurnRecord::from_bytes(&bytes));
-        // Whether the client changed ids in any turn so far.
+        // Whether the client changed ids in any turn so far. Only then is a record used that matches without its ids.
         let mut changes_ids = false;
         let turns = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
         let turns = turns.take(keys.turn_count()).map(|turn| {
@@ -170,7 +170,7 @@ impl Records {
         self.all().next_back().is_some_and(|record| record.second_names)
     }
 
-    /// Returns the tools whose schemas the model was shown, in the order in which they were last loaded.
+    /// Returns the tools whose schemas the model was shown, in the order in which they were last shown.
     pub(crate) fn revealed(&self) -> Vec<String> {
         unique_keeping_last(self.all().flat_map(|record| &record.revealed))
     }
@@ -189,8 +189,8 @@ impl Records {
     }
 }
 
-/// Whether the client replaced the provider's ids with its own ids. They are recognised by their different form. An id
-/// that differs but has the same form may belong to another conversation, whose record must not be used.
+/// Whether the client replaced the provider's ids with ids of its own, which are recognised by their different form. If
+/// an id differs but has the same form, the record may belong to another conversation, so it must not be used.
 fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
     /// Returns the form of an id: the text before its random part, and the length of the complete id.
     fn form(id: &str) -> (&str, usize) {

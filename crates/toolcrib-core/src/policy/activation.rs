@@ -54,8 +54,8 @@ pub struct Activation {
     /// Threshold for the tokens of the tools that may be deferred. 0 disables the threshold.
     pub tokens: usize,
     /// Threshold for the tokens of the tools that may be deferred, as a percentage of the context window. 0 disables
-    /// the threshold. If `tokens` is also set, the smaller of the two applies, because ten percent of a million tokens
-    /// is not a small prompt.
+    /// the threshold. If `tokens` is also set, the smaller of the two applies, because even a small percentage of a
+    /// very large window is a long prompt.
     pub context_percent: f64,
     /// Whether the threshold `tokens` applies only if the context window is unknown.
     pub tokens_if_unknown: bool,

@@ -63,7 +63,8 @@ pub enum ThresholdSource {
         /// The window, in tokens.
         window: usize,
     },
-    /// A number in the settings, used because the window is unknown, so that the configured share cannot be computed.
+    /// A number in the settings. It is used because the window is unknown and the configured share therefore cannot be
+    /// computed.
     UnknownWindow,
 }
 

@@ -18,8 +18,8 @@ const SHARE_DIVISOR: usize = 4;
 /// The six jobs, the most important first. Each job has the names of the tools that do it in known clients. Case and
 /// word separators are ignored, so `run_shell_command` equals `RunShellCommand`.
 ///
-/// The most common names of a job come first. Tools that only assist another tool, such as reading a running shell's
-/// output or editing a notebook, are left out. They are rarely needed, and never as the first tool.
+/// The most common names of a job come first. Auxiliary tools are left out, such as those that read the output of a
+/// running shell or edit a notebook. They are rarely needed, and never as the first tool.
 const JOBS: [&[&str]; 6] = [
     // The shell, which can replace every other tool. Names by client: Claude Code, opencode, Pi (bash); Codex (shell,
     // local_shell, shell_command, exec_command); Gemini CLI and Qwen Code (run_shell_command); Cline and Roo

@@ -1,6 +1,6 @@
-//! The preset for everruns' `tool_search`. Deferred tools are shown with stubs in place of schemas, tools are ranked by
-//! keyword overlap, and found tools are shown in full. The module `everruns_050` has the current release, which
-//! differs.
+//! The preset for everruns' `tool_search` before release 0.50. Deferred tools are shown with stubs in place of schemas,
+//! tools are ranked by keyword overlap, and found tools are shown in full. The preset for release 0.50 is in
+//! `everruns_050`.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,9 @@ pub(super) fn settings() -> Settings {
             limit: CAP,
             max_limit: CAP,
             cutoff: 0.5,
-            // In everruns, only the cap limits a reply, and a reply without hits lists every name. Here both have a
-            // limit, but it is far above what eight tools or a typical catalog need.
+            // In everruns, a reply has at most `CAP` tools of any size, and a reply without hits lists every name. Our
+            // settings require limits for both, so these are far above the size of eight tools and of a typical
+            // catalog.
             reply_tokens: 100_000,
             names: 2_000,
             format: ReplyFormat::Tools,

@@ -12,7 +12,8 @@ use crate::policy::{Activation, ActivationMode, Rules};
 use crate::rank::RankerKind;
 use crate::settings::Settings;
 
-/// Tools that are never deferred with the option `bounded`. They are built into everruns, so they belong to no server.
+/// If the option `bounded` is set, these tools are never deferred. They are built into everruns, so they belong to no
+/// server.
 const NEVER_DEFERRED: [&str; 12] = [
     "/bash",
     "/lua",

@@ -1,5 +1,5 @@
-//! The preset for Hermes' bridge: three tools replace the deferred tools, plain BM25 ranks them, and a share of the
-//! context window is the threshold for activation.
+//! The preset for Hermes' bridge: three tools replace the deferred tools, searches rank the deferred tools with plain
+//! BM25, and a share of the context window is the threshold for activation.
 
 use serde_json::Value;
 

@@ -17,7 +17,7 @@ use crate::text::words;
 
 /// Bonus if the query covers the tool's name completely, as a share of the word score.
 const NAME_WEIGHT: f32 = 0.5;
-/// Bonus for the other tools of the same server, as a share of the mean of their scores.
+/// Bonus that a tool gets for the other tools of its server, as a share of the mean of their scores.
 const SERVER_WEIGHT: f32 = 0.15;
 /// Bonus for each quoted phrase that the tool contains, as a multiple of the average weight of the query's words.
 const PHRASE_WEIGHT: f32 = 1.0;

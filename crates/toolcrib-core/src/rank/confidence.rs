@@ -1,9 +1,9 @@
 //! The calibrated confidence of a hit.
 //!
 //! A score orders the tools of one query and has no meaning beyond that: even if none of a hundred tools fits, one of
-//! them has the best score. A confidence, unlike a score, does not depend on the query. If half of all queries can be
-//! served, about four in ten hits with confidence 0.4 serve their query; fewer do if the catalog has many tools that
-//! are hard to distinguish.
+//! them has the best score. A confidence can be compared between queries. If half of all queries can be served, about
+//! four in ten hits with confidence 0.4 serve their query; fewer do if the catalog has many tools that are hard to
+//! distinguish.
 //!
 //! The confidence is computed from the highest similarity among the best hits, from the difference between the best
 //! score and the score of the hit, and from how much of the query the hit covers. The module `fit` uses the confidence

@@ -3,7 +3,8 @@
 //! Without it, similar tools for the need that the request describes best would take all the first ranks. So hits are
 //! placed one after another. The best hit stays first and gets the maximum bonus. Each following tool gets a bonus that
 //! grows with its similarity to a need that the hits placed before it do not serve. A tool's bonus never grows as more
-//! hits are placed, so results are sorted by score, and a smaller limit returns a prefix of a larger one.
+//! hits are placed, so hits are placed in the order of their final scores, and the hits for a small limit are the first
+//! hits for a larger one.
 
 use std::cmp::Ordering;
 

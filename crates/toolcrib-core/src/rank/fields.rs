@@ -82,8 +82,8 @@ const K1: f32 = 0.8;
 
 /// The weighted term frequency of `count` occurrences in a field of `length` words.
 ///
-/// The square root dampens repetition within a field, and [`saturate`] dampens it over all fields, so that repeating
-/// words in a description gives a tool no advantage.
+/// The square root dampens repetition within a field, and [`saturate`] dampens it over all fields, so that a tool gains
+/// little by repeating words.
 pub(super) fn weighted_frequency(field: IndexedField, count: u32, length: u32) -> f32 {
     let FieldWeighting { weight, b, pivot } = field.weighting();
     weight * (count as f32).sqrt() / (1.0 - b + b * length as f32 / pivot)

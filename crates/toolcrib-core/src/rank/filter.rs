@@ -53,7 +53,8 @@ impl<'a> QueryFilter<'a> {
         Self { index, catalog, scope, servers, must, in_name, must_not, passes_all }
     }
 
-    /// Whether the conditions alone exclude tools. If so, the query has results even if it has no words.
+    /// Whether the query has `server:` or `-word`. If so, it has results even without words to rank by: all tools that
+    /// pass the filter.
     pub(super) fn is_narrow(&self) -> bool {
         !self.servers.is_empty() || !self.must_not.is_empty()
     }

@@ -1,9 +1,9 @@
 //! Combines word score and vector similarity into one score.
 //!
 //! A cosine similarity means the same in every query and catalog, so it is added without normalisation. The word score
-//! is normalised in two ways: by the weight of the entire query, because half of a query's words is weak evidence, and
-//! by the best word score of any tool, because that tool is the one that has the rare words. In long requests, words
-//! count more: the vector of a long request is an average of many things, while each matching word remains equally
+//! is normalised in two ways: by the weight of the entire query, which shows how much of the query the tool matches,
+//! and by the best word score of any tool, which shows whether other tools match better. In long requests, words have
+//! more weight: the vector of a long request is an average of many things, while each matching word remains equally
 //! meaningful.
 //!
 //! No quantity here is computed over the entire catalog, so hidden tools cannot influence a score.

@@ -44,7 +44,7 @@ pub(crate) struct Index {
     pub(super) limits: Limits,
 }
 
-/// Marks a missing term or server.
+/// Marks a missing server, or the end of a part of a tool's list of terms.
 pub(super) const NO_TERM: u32 = u32::MAX;
 
 /// A list of terms for each tool, stored in one allocation.

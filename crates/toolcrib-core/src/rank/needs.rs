@@ -18,12 +18,12 @@ const MAX_NEEDS: usize = 8;
 /// Words that begin a clause.
 const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally", "plus"];
 
-/// The needs of a request. Empty if the request has only one need.
+/// The needs of a request. Empty if the request cannot be split.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
-    /// Whether the needs are sentences or long clauses. If so, each of them describes its tool better than the entire
-    /// request does.
+    /// Whether the needs are sentences or clauses of long sentences. If so, each of them describes its tool better than
+    /// the entire request does. Otherwise they are short clauses.
     pub(super) independent: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::text::{is_common, is_filler, is_stop, related, stem, words};
 /// Factor for a synonym; the factor for the word itself is 1. All factors were chosen on ten datasets: see
 /// docs/ranking.md.
 const SYNONYM_FACTOR: f32 = 0.4;
-/// Factor for a synonym if the catalog does not have the word itself.
+/// Factor for a synonym if no tool in scope has the word itself.
 const SYNONYM_OF_UNKNOWN_FACTOR: f32 = 0.7;
 /// Factor for a term with the same prefix, such as `analyst` for `analysis`.
 const RELATIVE_FACTOR: f32 = 0.4;
@@ -145,8 +145,8 @@ impl QueryPlan {
         if is_common(word) || word.bytes().all(|b| b.is_ascii_digit()) {
             weight *= COMMON_WORD_WEIGHT;
         }
-        // If the word itself has a term, its idf is the highest, because it is the maximum for related terms. A word
-        // that no tool has weighs as much as a word that a single tool has.
+        // `highest` is the idf of the word itself if a tool in scope has it, because the idf of related terms is capped
+        // at that value. A word without matching terms weighs as much as a word that a single tool has.
         let highest = terms.iter().map(|term| term.idf).reduce(f32::max);
         self.query_weight += weight * highest.unwrap_or_else(|| idf(1, lookup.scope.len().max(1)));
         if terms.is_empty() {
@@ -233,8 +233,8 @@ impl TermLookup<'_> {
     ) -> Option<MatchingTerm> {
         let frequency = self.index.document_frequency(term, self.scope);
         let most = ((self.scope.len() as f32 * MAX_RELATED_SHARE) as usize).max(MIN_RELATED_LIMIT);
-        // A related term that many tools have does not distinguish them, so it is ignored if the word itself is in the
-        // catalog.
+        // A related term that many tools have does not distinguish them, so it is ignored if a tool in scope has the
+        // word itself.
         if frequency == 0 || (via != TermMatch::Word && cap.is_some() && frequency > most) {
             return None;
         }
@@ -243,8 +243,8 @@ impl TermLookup<'_> {
         Some(MatchingTerm { term, via, factor, idf })
     }
 
-    /// A spelling of a term to show instead of its stem. It is the shortest spelling in one tool: of the tools in scope
-    /// that have the term, the one whose name sorts first.
+    /// A spelling of a term to show instead of its stem. It is taken from the tool in scope that has the term and whose
+    /// name sorts first. If that tool has several spellings of the term, the shortest is used.
     fn surface_form(&self, member: &MatchingTerm) -> String {
         let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);

@@ -16,7 +16,7 @@ const NEED_WEIGHT: f32 = 0.5;
 /// The vectors of a query.
 pub(super) struct QueryVectors {
     pub(super) whole: QuantisedVector,
-    /// The vector of each need. Empty if the request has a single need.
+    /// The vector of each need. Empty if the request cannot be split.
     pub(super) needs: Vec<QuantisedVector>,
     /// Whether a tool's similarity includes its similarity to the need that it serves best.
     pub(super) needs_are_independent: bool,

@@ -27,7 +27,7 @@ pub(crate) struct Vectors {
 struct CatalogVectors {
     index: FlatIndex,
     work: EmbeddingWork,
-    /// Maximum number of bytes of a description that were embedded when these vectors were computed.
+    /// The value of `Limits::indexed_description_bytes` with which these vectors were computed.
     description_bytes: usize,
 }
 

@@ -20,8 +20,8 @@ pub(crate) fn names_in(text: &str) -> Option<Vec<String>> {
             heading = uncode(text);
             ours |= heading.is_some();
         } else if line.starts_with("```") {
-            // The language of a code block is `json` for a schema and `ts` for a signature. Only a schema loads its
-            // tool.
+            // The language of a code block is `json` for a schema and `ts` for a signature. Only a tool whose schema is
+            // shown counts as loaded.
             let fence = line.trim_end_matches(char::is_alphabetic);
             names.extend(heading.take().filter(|_| line.ends_with("json")));
             inside = Some(fence.to_owned());

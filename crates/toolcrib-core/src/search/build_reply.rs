@@ -20,7 +20,7 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a description that is shown without a schema, in characters.
 const MAX_BRIEF_CHARS: usize = 400;
-/// Maximum number of servers in a reply without hits. It applies even if the settings allow fewer names than this.
+/// A reply without hits lists at most this many servers, or as many as the settings allow names if that is more.
 const MAX_LISTED_SERVERS: usize = 50;
 
 /// How much of a tool a reply shows.
@@ -133,8 +133,9 @@ impl Crib {
         }
     }
 
-    /// Fits the tools into the token budget. First comes the first tool in full, then the signatures of as many others
-    /// as possible. If there is room left, signatures are replaced with full schemas, in order.
+    /// Fits the tools into the token budget. The first tool is shown in full if it fits, and the others with their
+    /// signatures, until the budget is used up. If there is room left, signatures are replaced with full schemas, in
+    /// order.
     fn fit_into_budget(&self, wanted: &[(Hit, DetailLevel)]) -> Vec<FoundTool> {
         let mut room = self.settings().search.reply_tokens;
         let mut fitted: Vec<(FoundTool, usize)> = Vec::new();

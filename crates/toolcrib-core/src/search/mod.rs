@@ -169,7 +169,7 @@ impl Crib {
                 .push(format!("At most {most} tools are loaded at once; ask again for the rest."));
         }
         if results.fit == Some(Fit::None) && !results.picked.is_empty() {
-            // No tool fits the words, but the pattern found some tools, so the reply as a whole has no fit.
+            // No tool fits the words, but the pattern found some tools, so the reply must not say that nothing fits.
             results.fit = None;
         }
         results.found_nothing |= results.picked.is_empty() && results.missing.is_empty();

@@ -57,8 +57,8 @@ impl Crib {
         // happen to spell a name, that tool comes first, but other tools are returned as well.
         let pasted = !words.text.trim().contains(char::is_whitespace);
         let alone = pasted && ranked.hits.iter().any(|hit| hit.exact);
-        // The coverage bonus is excluded from the best score, because it does not show how much better the first hit
-        // is.
+        // The coverage bonus is excluded from the best score. The first hit always gets the maximum bonus, so the bonus
+        // does not show how well that hit matches.
         let best =
             ranked.hits.iter().filter(|hit| !hit.exact).map(|hit| hit.score - hit.coverage_bonus);
         let cutoff = best.fold(0.0, f32::max) * search.cutoff;

@@ -72,7 +72,7 @@ pub(crate) fn related(stem: &str) -> &'static [String] {
     RELATED.get(stem).map_or(&[], Vec::as_slice)
 }
 
-/// The stem of a word in lower case. Numbers, words in other scripts and words of one or two letters are not stemmed.
+/// The stem of a lower-case word. Numbers, words in other scripts and words of one or two letters are not stemmed.
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     if word.len() < 3 || !word.bytes().all(|b| b.is_ascii_lowercase()) {
         return Cow::Borrowed(word);

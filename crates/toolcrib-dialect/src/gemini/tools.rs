@@ -5,8 +5,9 @@ use toolcrib_text::json::Fields;
 
 use crate::tool_list::{self, ToolListEdit};
 
-/// Writes the client's tools, then Toolcrib's own tools, then the tools that a search found. The own and the found
-/// tools are added to the last remaining group, because some models reject functions in several groups.
+/// Writes the client's tools, then Toolcrib's own tools, then the tools that a search found. Toolcrib's own tools and
+/// the found tools are added to the client's last group of functions, because some models reject functions in several
+/// groups.
 ///
 /// Toolcrib's own tools are declared with `parametersJsonSchema`, even if the client uses the older `parameters`. Each
 /// declaration may use either field, but `parameters` cannot describe the free-form object that the bridge needs.

@@ -14,8 +14,8 @@ pub(super) fn read(used: &Value) -> Usage {
     }
 }
 
-/// Adds the counts of a later round to those of the earlier rounds. The details are lists with one entry per modality,
-/// so they are added by modality.
+/// Adds the counts of a later round to those of the earlier rounds. Fields such as `promptTokensDetails` are lists with
+/// one entry per modality, so they are added by modality.
 pub(super) fn sum(before: Option<&Value>, later: &Value) -> Value {
     let Some(before) = before else { return later.clone() };
     let mut sum = before.clone();

@@ -66,7 +66,7 @@ pub(crate) struct Client {
     pub(crate) group: u64,
     /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
     /// the results of its requests.
-    pub(crate) is_modern: bool,
+    pub(crate) uses_newer_protocol: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
@@ -109,17 +109,18 @@ impl Client {
         let parts = context.extensions.get::<axum::http::request::Parts>();
         let session = parts.and_then(|parts| parts.extensions.get::<ClientDisconnected>());
         let client = session.unwrap_or(disconnected).clone();
-        let is_modern = context.protocol_version().is_some_and(|version| !version.has_initialize());
+        let uses_newer_protocol =
+            context.protocol_version().is_some_and(|version| !version.has_initialize());
         let name = context.client_info().map(|info| info.name).unwrap_or_default();
         Self {
             id,
             // A client of the older protocol is identified by its connection.
-            group: if is_modern { group_id(&name, profile) } else { id },
-            is_modern,
+            group: if uses_newer_protocol { group_id(&name, profile) } else { id },
+            uses_newer_protocol,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
-            log_level: if is_modern { context.meta.log_level() } else { log_level },
+            log_level: if uses_newer_protocol { context.meta.log_level() } else { log_level },
             request: Some(context.id.clone()),
             stream: context.extensions.get::<RequestStream>().cloned(),
             body: parts.and_then(|parts| parts.extensions.get::<BodyMemory>()).cloned(),
@@ -137,7 +138,7 @@ impl Client {
         Self {
             id,
             group: id,
-            is_modern: false,
+            uses_newer_protocol: false,
             abandoned: RequestAbandoned { request: gone, client: ClientDisconnected::default() },
             meta: RequestMetaObject::default(),
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
@@ -151,7 +152,7 @@ impl Client {
 
     /// Whether the client's requests belong to a session.
     pub(crate) fn session_kind(&self) -> SessionKind {
-        if self.is_modern { SessionKind::Stateless } else { SessionKind::Stateful }
+        if self.uses_newer_protocol { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
     pub(crate) fn has_roots(&self) -> bool {

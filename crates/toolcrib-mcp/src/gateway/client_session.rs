@@ -96,12 +96,12 @@ impl ClientSession {
         let gateway = &self.state.gateway;
         // A client of the newer protocol has no session, so any of its requests may be its first. The gateway waits
         // only once for each server, however many requests there are.
-        if client.is_modern || !self.state.tool_list.has_sent_list() {
+        if client.uses_newer_protocol || !self.state.tool_list.has_sent_list() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
         let look = || gateway.visible_to(self.profile(), client.session_kind());
         // In the newer protocol, a list must not depend on the connection, so found tools are not added to it.
-        if client.is_modern {
+        if client.uses_newer_protocol {
             let view = look()?.view;
             gateway.hub().metrics().saved(view.saved_tokens as u64);
             return Ok(view.list.clone());
@@ -127,8 +127,8 @@ impl ClientSession {
         let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) else {
             return;
         };
-        let adds =
-            !client.is_modern && view.adds_found_tools(gateway.hub().config().gateway.add_found);
+        let adds = !client.uses_newer_protocol
+            && view.adds_found_tools(gateway.hub().config().gateway.add_found);
         if adds && self.state.tool_list.add(&view, names) {
             let _ = context.peer.notify_tool_list_changed().await;
         }
@@ -181,7 +181,7 @@ impl ClientSession {
                 ));
             }
         };
-        Ok(adapt_result(result, client.is_modern, cache_policy))
+        Ok(adapt_result(result, client.uses_newer_protocol, cache_policy))
     }
 
     /// Answers a request over HTTP, where the SDK requires its own result types.
@@ -244,8 +244,10 @@ fn check_protocol_version(context: &RequestContext<RoleServer>) -> Result<(), Er
     if !supported.contains(&version) {
         return Err(ErrorData::unsupported_protocol_version(version, supported));
     }
-    let is_newer = !version.has_initialize();
-    if is_newer && !context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() {
+    let uses_newer_protocol = !version.has_initialize();
+    if uses_newer_protocol
+        && !context.meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+    {
         return Err(missing_meta(context));
     }
     Ok(())

@@ -55,9 +55,9 @@ impl ForwardError {
     }
 
     /// Converts this to an error for the client, in the form that its protocol version requires.
-    pub(super) fn into_error_data(self, is_modern: bool) -> ErrorData {
+    pub(super) fn into_error_data(self, uses_newer_protocol: bool) -> ErrorData {
         match self {
-            Self::Rpc(error) => adapt_error(error, is_modern),
+            Self::Rpc(error) => adapt_error(error, uses_newer_protocol),
             Self::Failed(reason) => ErrorData::internal_error(reason, None),
         }
     }
@@ -69,8 +69,8 @@ pub(super) fn question_rejected(error: &QuestionError) -> ErrorData {
 }
 
 /// Adapts an error to the client's protocol version. Only the older protocol has an error code for missing resources.
-pub(super) fn adapt_error(mut error: ErrorData, is_modern: bool) -> ErrorData {
-    if is_modern && error.code == ErrorCode::RESOURCE_NOT_FOUND {
+pub(super) fn adapt_error(mut error: ErrorData, uses_newer_protocol: bool) -> ErrorData {
+    if uses_newer_protocol && error.code == ErrorCode::RESOURCE_NOT_FOUND {
         error.code = ErrorCode::INVALID_PARAMS;
     }
     error

@@ -91,7 +91,7 @@ impl ForwardedRequest {
         };
         // Servers of the older protocol send no `requestState`, so this one was created by the gateway, and the call
         // that it belonged to has already ended. Sending the request again would execute it twice.
-        if inputs.state.is_some() && !permit.connection.is_modern() {
+        if inputs.state.is_some() && !permit.connection.uses_newer_protocol() {
             let problem = "unknown `requestState`: it was already used, has expired, or belongs to another request";
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
@@ -107,7 +107,7 @@ impl ForwardedRequest {
         let (sender, messages) = mpsc::channel(CLIENT_QUEUE);
         let caller =
             CallingClient { client: client.id, client_group: client.group, messages: sender };
-        let meta = client.meta_for(permit.connection.is_modern());
+        let meta = client.meta_for(permit.connection.uses_newer_protocol());
         let mut active_call = upstream.active_calls.register(caller);
         let pending = match permit.connection.send(operation.request(inputs), Some(meta)).await {
             Ok(pending) => pending,
@@ -232,7 +232,7 @@ impl ForwardedRequest {
                 self.log_rejected_question(&error);
                 return Err(ForwardError::Rpc(question_rejected(&error)));
             }
-            if client.is_modern || !is_input_required(&result) {
+            if client.uses_newer_protocol || !is_input_required(&result) {
                 let is_error = result.get("isError") == Some(&Value::Bool(true));
                 self.count(if is_error { CallStatus::ToolError } else { CallStatus::Ok });
                 return Ok(ForwardOutcome::Result(result));
@@ -252,7 +252,7 @@ impl ForwardedRequest {
 
     /// Whether the question must be asked in the result of the client's request.
     fn must_ask_in_result(&self, client: &Client, question: &RawRequest) -> bool {
-        client.is_modern && self.operation.can_be_retried() && client.can_answer(question)
+        client.uses_newer_protocol && self.operation.can_be_retried() && client.can_answer(question)
     }
 
     /// Asks a client of the older protocol the questions of a server of the newer protocol, and sends the request again
@@ -272,7 +272,7 @@ impl ForwardedRequest {
         };
         let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
         let inputs = RetryInputs { responses: Some(responses), state };
-        let meta = client.meta_for(self.permit.connection.is_modern());
+        let meta = client.meta_for(self.permit.connection.uses_newer_protocol());
         let sent = self.permit.connection.send(self.operation.request(inputs), Some(meta)).await;
         self.pending = sent.map_err(|error| ForwardError::from_upstream(&self.upstream, &error))?;
         self.active_call.set_id(self.pending.id().clone());

@@ -63,7 +63,7 @@ impl Gateway {
             Operation::Prompt { name: entry.own_name.clone(), arguments: params.arguments };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
-        answer.map_err(|error| error.into_error_data(client.is_modern))
+        answer.map_err(|error| error.into_error_data(client.uses_newer_protocol))
     }
 
     /// Answers `resources/read`. The contents are returned under the URI that the client used.
@@ -76,12 +76,13 @@ impl Gateway {
         let visible = self.visible_in_session(profile)?;
         let located = self
             .locate_resource(&visible, &params.uri)
-            .map_err(|error| adapt_error(error, client.is_modern))?;
+            .map_err(|error| adapt_error(error, client.uses_newer_protocol))?;
         let ResourceLocation { upstream, uri } = located;
         let operation = Operation::Resource { uri: uri.clone() };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
-        let mut result = answer.map_err(|error| error.into_error_data(client.is_modern))?;
+        let mut result =
+            answer.map_err(|error| error.into_error_data(client.uses_newer_protocol))?;
         if uri != params.uri {
             replace_uri(&mut result, &uri, &params.uri);
         }
@@ -154,7 +155,7 @@ impl Gateway {
         let operation = Operation::Completion(Arc::new(params));
         let answer =
             self.forward(upstream, operation, client, RetryInputs::default(), profile).await;
-        answer.map_err(|error| error.into_error_data(client.is_modern))
+        answer.map_err(|error| error.into_error_data(client.uses_newer_protocol))
     }
 }
 

@@ -24,7 +24,11 @@ pub(super) enum CachePolicy {
 const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Adapts a result to the client's protocol version.
-pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePolicy) -> Value {
+pub(super) fn adapt_result(
+    mut result: Value,
+    uses_newer_protocol: bool,
+    policy: CachePolicy,
+) -> Value {
     if let Some(fields) = result.as_object_mut() {
         // This field names the server that the gateway is connected to. It is removed, because for the client the
         // gateway is the server.
@@ -35,7 +39,7 @@ pub(super) fn adapt_result(mut result: Value, is_modern: bool, policy: CachePoli
             fields.shift_remove("_meta");
         }
         let complete = fields.get("resultType").is_none_or(|kind| kind == "complete");
-        if !is_modern {
+        if !uses_newer_protocol {
             if complete {
                 fields.shift_remove("resultType");
             }

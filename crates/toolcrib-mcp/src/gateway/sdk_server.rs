@@ -312,8 +312,8 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let version = context.meta.protocol_version();
-        let is_newer = version.is_some_and(|version| !version.has_initialize());
-        Err(supported_methods::unparsed_request_error(&request.method, is_newer))
+        let uses_newer_protocol = version.is_some_and(|version| !version.has_initialize());
+        Err(supported_methods::unparsed_request_error(&request.method, uses_newer_protocol))
     }
 
     fn accepted_subscription_filter(

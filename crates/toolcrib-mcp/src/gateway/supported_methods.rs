@@ -24,9 +24,9 @@ pub(crate) fn malformed_params(method: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of `{method}` are malformed or incomplete"), None)
 }
 
-/// The error for a request that the SDK could not parse. `is_newer` is whether the client uses the newer protocol.
-pub(super) fn unparsed_request_error(method: &str, is_newer: bool) -> ErrorData {
-    let of_version: &[&str] = if is_newer { &NEWER } else { &OLDER };
+/// The error for a request that the SDK could not parse. `uses_newer_protocol` is whether the client uses the newer protocol.
+pub(super) fn unparsed_request_error(method: &str, uses_newer_protocol: bool) -> ErrorData {
+    let of_version: &[&str] = if uses_newer_protocol { &NEWER } else { &OLDER };
     if BOTH.iter().chain(of_version).any(|known| *known == method) {
         return malformed_params(method);
     }

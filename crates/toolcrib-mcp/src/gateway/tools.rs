@@ -128,7 +128,7 @@ impl Gateway {
         match answer {
             Ok(answer) => Ok(answer),
             Err(ForwardError::Failed(reason)) => Ok(tool_error(&reason)),
-            Err(error) => Err(error.into_error_data(client.is_modern)),
+            Err(error) => Err(error.into_error_data(client.uses_newer_protocol)),
         }
     }
 

@@ -25,7 +25,7 @@ impl ChangeListener {
             .resource_subscriptions(resources)
             .build()
             .supported_by(&connection.server_info.capabilities);
-        if !connection.is_modern() || filter == SubscriptionFilter::default() {
+        if !connection.uses_newer_protocol() || filter == SubscriptionFilter::default() {
             return Self(None);
         }
         let (peer, tap) = (connection.peer.clone(), Arc::clone(&connection.tap));

@@ -16,7 +16,7 @@ pub(super) async fn check(
 ) -> Result<(), UpstreamError> {
     // The modern protocol has no ping. `server/discover` cannot be used, because the SDK answers it from its cache, and
     // blocks other messages while it sends it. So one page of the tool list is requested.
-    let request = if connection.is_modern() {
+    let request = if connection.uses_newer_protocol() {
         let list: ListToolsRequest = RequestOptionalParam::default();
         ClientRequest::ListToolsRequest(list)
     } else {

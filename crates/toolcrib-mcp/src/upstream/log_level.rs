@@ -14,7 +14,9 @@ impl Upstream {
     pub(crate) async fn send_log_level(&self) {
         let level = *self.shared.log_level.lock();
         let (Some(level), Some(connection)) = (level, self.connection()) else { return };
-        if !connection.is_modern() && connection.server_info.capabilities.logging.is_some() {
+        if !connection.uses_newer_protocol()
+            && connection.server_info.capabilities.logging.is_some()
+        {
             let request = SetLevelRequest::new(SetLevelRequestParams::new(level));
             let request = ClientRequest::SetLevelRequest(request);
             let _ = connection.request(request, SET_LEVEL_TIMEOUT).await;

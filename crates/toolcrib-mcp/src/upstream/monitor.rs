@@ -63,7 +63,7 @@ impl Upstream {
         let announces_changes = capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
         let mut refresh = tokio::time::interval(REFRESH_INTERVAL);
         refresh.reset();
-        if !handle.is_modern() {
+        if !handle.uses_newer_protocol() {
             for uri in self.watched_resources() {
                 let _ = subscribe(&handle, &uri, true, CHECK_TIMEOUT).await;
             }

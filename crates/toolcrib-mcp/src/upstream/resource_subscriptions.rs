@@ -50,7 +50,7 @@ impl Upstream {
             }
         }
         let Some(connection) = self.connection() else { return Ok(()) };
-        if connection.is_modern() {
+        if connection.uses_newer_protocol() {
             self.resources_changed.notify_one();
             return Ok(());
         }

@@ -89,7 +89,8 @@ impl Upstream {
         };
         let up = Instant::now();
         let handle = connection.handle.clone();
-        let era = if handle.is_modern() { ProtocolEra::Modern } else { ProtocolEra::Legacy };
+        let era =
+            if handle.uses_newer_protocol() { ProtocolEra::Newer } else { ProtocolEra::Older };
         tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));

@@ -13,7 +13,9 @@ impl Upstream {
         let Ok(waiting) = self.roots_waiting.try_lock() else { return };
         let _sending = self.roots_sending.lock().await;
         drop(waiting);
-        if let Some(connection) = self.connection().filter(|connection| !connection.is_modern()) {
+        if let Some(connection) =
+            self.connection().filter(|connection| !connection.uses_newer_protocol())
+        {
             let changed = RootsListChangedNotification::default();
             let changed = ClientNotification::RootsListChangedNotification(changed);
             let _ = connection.peer.send_notification(changed).await;

@@ -45,9 +45,9 @@ impl From<ServerPhase> for ServerState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolEra {
     /// The era with a handshake: protocol version 2025-11-25 and earlier.
-    Legacy,
+    Older,
     /// The era without a handshake: protocol version 2026-07-28 and later.
-    Modern,
+    Newer,
 }
 
 /// The status of a server.

@@ -68,7 +68,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
         server("one", &recording_server(&behind), "prefix = \"\"\n")
     ));
     let gateway = behind.serve();
-    let mut near = Client::at(&gateway.url, Era::Old);
+    let mut near = Client::at(&gateway.url, Era::Older);
     eventually("the server's tools", || (!near.tools().is_empty()).then_some(()));
     for connection in CONNECTIONS {
         let home = Home::new(&format!("{IN_FULL}[servers.two]\nurl = \"{}\"\n", gateway.url));

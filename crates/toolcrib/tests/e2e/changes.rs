@@ -63,7 +63,7 @@ fn the_gateways_own_tools_stay_while_a_server_starts() {
     for (preset, own_tools) in [("claude-code", 1), ("everruns", 1), ("everruns@0.50", 1)] {
         let config = |server: &str| format!("preset = \"{preset}\"\n{DEFERRED}{server}");
         let home = Home::new(&config(&many()));
-        let mut client = home.stdio("test", Era::Old);
+        let mut client = home.stdio("test", Era::Older);
         eventually("the server", || (client.tools().len() > own_tools).then_some(()));
         find(&mut client, "many__tool_7");
         list(&mut client);
@@ -82,7 +82,7 @@ fn the_gateways_own_tools_stay_while_a_server_starts() {
 fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     let config = |more: &str| format!("preset = \"claude-code\"\n{DEFERRED}{}{more}", many());
     let home = Home::new(&config(""));
-    let mut client = home.stdio("test", Era::Old);
+    let mut client = home.stdio("test", Era::Older);
     eventually("the server", || {
         let query = json!({"query": "select:many__tool_3"});
         let found =
@@ -141,7 +141,7 @@ fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let program = testkit_program("faulty-server", &["--define", file.to_str().unwrap()]);
     let option = "[gateway]\ndefer_to_clients = true\nadd_found = true\n";
     home.configure(&format!("{DEFERRED}{option}{}", server("plant", &program, "")));
-    let mut client = home.stdio("claude-code", Era::Old);
+    let mut client = home.stdio("claude-code", Era::Older);
     wait_until_ready(&mut client);
     assert_eq!(names(&list(&mut client)), ["plant__gauge", "plant__meter"]);
     find(&mut client, "plant__gauge");
@@ -185,7 +185,7 @@ fn a_gateway_behind_a_gateway_announces_tools_that_it_lists_later() {
     inner.configure(&format!("{wait}{}", server("late", &late, "start_timeout = 600\n")));
     let gateway = inner.serve();
     let outer = Home::new(&format!("{DEFERRED}[servers.inner]\nurl = {}\n", json!(gateway.url)));
-    let (mut client, _outer) = connect(&outer, ("stdio", Era::Old));
+    let (mut client, _outer) = connect(&outer, ("stdio", Era::Older));
     wait_until_ready(&mut client);
     fs::write(&ready, "").unwrap();
     eventually("the tool of the server behind both", || {

@@ -42,7 +42,7 @@ const NEVER_DEFERRED: &str = "always_load = [\"*\"]\n";
 fn passes(config: &str, listed: &[&str]) {
     let home = Home::new(config);
     let gateway = home.serve();
-    let mut client = Client::at(&gateway.url, Era::Old);
+    let mut client = Client::at(&gateway.url, Era::Older);
     assert_eq!(client.initialize_result["serverInfo"]["name"], "toolcrib");
     eventually("the tools that the suite asks for", || {
         let tools = client.tools();

@@ -15,7 +15,7 @@ fn everything() -> Program {
 }
 
 fn direct(program: &Program, home: &Home) -> Client {
-    let mut client = Client::of(program, home.path(), Era::Old);
+    let mut client = Client::of(program, home.path(), Era::Older);
     // The server requests the roots once, at some time after the handshake. Waiting here keeps that request out of the
     // comparisons.
     client.wait_for_message("roots/list");
@@ -187,7 +187,7 @@ fn completions_come_from_the_server() {
 #[test]
 fn an_update_of_a_resource_has_the_uri_of_the_subscription() {
     for transport in ["stdio", "http"] {
-        let mut pair = Pair::new("everything", &everything(), (transport, Era::Old), direct);
+        let mut pair = Pair::new("everything", &everything(), (transport, Era::Older), direct);
         let uri = "everything+demo://resource/dynamic/text/1";
         pair.through.result("resources/subscribe", &json!({"uri": uri}));
         let started = pair.through.start(

@@ -23,7 +23,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 /// Returns the tools of a server, under the names that clients of the gateway see.
 fn server_tools(name: &str, program: &Program) -> Vec<Value> {
     let home = Home::new("");
-    let mut tools = Client::of(program, home.path(), Era::Old).tools();
+    let mut tools = Client::of(program, home.path(), Era::Older).tools();
     for tool in &mut tools {
         tool["name"] = format!("{name}__{}", tool["name"].as_str().unwrap()).into();
     }
@@ -38,15 +38,15 @@ fn the_list_is_byte_identical_for_every_client_and_in_every_run() {
         "always_load = [\"test_simple_*\"]\n",
     );
     let home = Home::new(&format!("{DEFERRED}{}{fixture}", server("many", &faulty("40"), "")));
-    let mut first = home.stdio("test", Era::Old);
+    let mut first = home.stdio("test", Era::Older);
     wait_until_ready(&mut first);
     let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
     let expected = bytes(&mut first);
     assert_eq!(bytes(&mut first), expected);
-    assert_eq!(bytes(&mut home.stdio("other", Era::New)), expected);
+    assert_eq!(bytes(&mut home.stdio("other", Era::Newer)), expected);
     for _ in 0..2 {
         let gateway = home.serve();
-        for era in [Era::Old, Era::New, Era::Old, Era::New] {
+        for era in [Era::Older, Era::Newer, Era::Older, Era::Newer] {
             assert_eq!(bytes(&mut Client::at(&gateway.url, era)), expected, "{era:?}");
         }
     }
@@ -65,7 +65,7 @@ fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
     );
     let program = ["sh", "-c", &script].map(str::to_owned).to_vec();
     home.configure(&format!("{DEFERRED}{}", server("many", &program, "")));
-    let mut client = home.stdio("test", Era::Old);
+    let mut client = home.stdio("test", Era::Older);
     wait_until_ready(&mut client);
     let known = client.tools();
     assert!(known[0]["description"].as_str().unwrap().contains("many__tool_39"), "{known:?}");
@@ -105,7 +105,7 @@ fn no_description_is_longer_than_clients_accept() {
         let servers = SERVERS.map(|name| server(name, &faulty(tools), "")).concat();
         for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {
             let home = Home::new(&format!("{DEFERRED}{limit}{servers}"));
-            let mut client = home.stdio("test", Era::Old);
+            let mut client = home.stdio("test", Era::Older);
             wait_until_ready(&mut client);
             let listed = client.tools();
             assert_eq!(names(&listed), BRIDGE);
@@ -165,14 +165,14 @@ fn found_tools_are_added_for_session_clients_if_configured() {
         wait_until_ready(&mut client);
         let mut expected = client.tools();
         let id = client.start("tools/call", json!({"name": "tool_search", "arguments": find}));
-        if era == Era::Old {
+        if era == Era::Older {
             client.wait_for_message("notifications/tools/list_changed");
             expected.push(added.clone());
         }
         client.finish(id);
         let listed = client.tools();
         assert_same(&Value::from(listed), &Value::from(expected), &format!("{transport} {era:?}"));
-        if era == Era::Old {
+        if era == Era::Older {
             let exchange = client.call("many__tool_7", &json!({"query": "q"}));
             assert_eq!(exchange.answer["result"]["structuredContent"], json!({"query": "q"}));
         }
@@ -185,11 +185,11 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     let full = Value::from(server_tools("many", &program));
     let many = server("many", &program, "");
     for (option, name, era, in_full) in [
-        ("true", "claude-code", Era::Old, true),
-        ("true", "somebody", Era::Old, false),
+        ("true", "claude-code", Era::Older, true),
+        ("true", "somebody", Era::Older, false),
         // In the stateless protocol, the list must not depend on the client's name.
-        ("true", "claude-code", Era::New, false),
-        ("false", "claude-code", Era::Old, false),
+        ("true", "claude-code", Era::Newer, false),
+        ("false", "claude-code", Era::Older, false),
     ] {
         let home = Home::new(&format!("{DEFERRED}[gateway]\ndefer_to_clients = {option}\n{many}"));
         let mut client = home.stdio(name, era);
@@ -197,7 +197,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
         let listed = client.tools();
         let has_instructions =
             client.initialize_result.get("instructions").is_some_and(Value::is_string);
-        assert_eq!(has_instructions, !in_full && era == Era::Old, "{option} {name} {era:?}");
+        assert_eq!(has_instructions, !in_full && era == Era::Older, "{option} {name} {era:?}");
         if in_full {
             assert_same(&Value::from(listed), &full, name);
         } else {
@@ -213,7 +213,7 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
         let home = Home::new("");
         let (late, ready) = late_server(&home);
         home.configure(&format!("preset = \"{preset}\"\n{DEFERRED}{late}"));
-        let mut first = home.stdio("test", Era::Old);
+        let mut first = home.stdio("test", Era::Older);
         let expected = first.initialize_result["instructions"].clone();
         assert!(expected.is_string(), "{preset}");
         fs::write(&ready, "").unwrap();
@@ -224,7 +224,9 @@ fn instructions_are_sent_from_the_first_session_on_and_stay_the_same() {
         eventually("the server", || knows(&mut first).then_some(()));
         // From now on the server hangs, so the tools that are found were saved earlier.
         fs::remove_file(&ready).unwrap();
-        for mut client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
+        for mut client in
+            [home.stdio("test", Era::Older), Client::at(&home.serve().url, Era::Older)]
+        {
             assert_eq!(client.initialize_result["instructions"], expected, "{preset}");
             assert!(knows(&mut client), "{preset}");
         }
@@ -241,7 +243,7 @@ fn instructions_are_sent_unless_deferral_is_off() {
         (format!("[activation]\nmode = \"off\"\n{silent}"), None),
     ] {
         let home = Home::new(&config);
-        for client in [home.stdio("test", Era::Old), Client::at(&home.serve().url, Era::Old)] {
+        for client in [home.stdio("test", Era::Older), Client::at(&home.serve().url, Era::Older)] {
             let found = client.initialize_result["instructions"].as_str();
             match text {
                 Some(text) => assert!(found.unwrap().contains(text), "{config}: {found:?}"),

@@ -13,8 +13,8 @@ fn lines(client: &mut Client, era: Era, level: &str) -> Vec<Value> {
         "arguments": {"name": "fixture__test_tool_with_logging", "arguments": {}},
     });
     match era {
-        Era::Old => drop(client.result("logging/setLevel", &json!({"level": level}))),
-        Era::New => params["_meta"] = json!({"io.modelcontextprotocol/logLevel": level}),
+        Era::Older => drop(client.result("logging/setLevel", &json!({"level": level}))),
+        Era::Newer => params["_meta"] = json!({"io.modelcontextprotocol/logLevel": level}),
     }
     let mut exchange = client.ask("tools/call", &params);
     assert!(exchange.answer.get("result").is_some(), "{}", exchange.answer);

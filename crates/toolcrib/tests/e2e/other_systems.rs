@@ -13,7 +13,7 @@ fn with_file(home: &Home, name: &str, text: &str) -> Client {
     std::fs::write(&file, text).unwrap();
     let binary = env!("CARGO_BIN_EXE_toolcrib");
     let program = [binary, "mcp", "--config", file.to_str().unwrap()].map(str::to_owned).to_vec();
-    Client::named("test", Wire::stdio(&program, home.path()), Era::Old)
+    Client::named("test", Wire::stdio(&program, home.path()), Era::Older)
 }
 
 fn text(exchange: &Exchange) -> String {
@@ -68,7 +68,7 @@ fn always_load_uses_the_tool_names_of_opencode() {
 fn under_claude_code_a_call_without_a_search_fails_with_its_error() {
     let fixture = server("fixture", &testkit_program("fixture-server", &[]), "");
     let home = Home::new(&format!("preset = \"claude-code\"\n{fixture}"));
-    let mut client = home.stdio("test", Era::Old);
+    let mut client = home.stdio("test", Era::Older);
     wait_until_ready(&mut client);
     let name = "fixture__test_sampling";
     for exchange in [

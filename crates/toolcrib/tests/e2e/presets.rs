@@ -171,7 +171,7 @@ fn sessions_that_found_the_same_tools_have_the_same_list() {
     for preset in ["everruns", "claude-code"] {
         let home = Home::new(&config(Some(preset), &many()));
         let gateway = home.serve();
-        let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Old));
+        let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Older));
         let [first, second] = &mut sessions;
         let bytes = |client: &mut Client| Value::from(client.tools()).to_string();
         let bare = bytes(first);
@@ -200,7 +200,7 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
     for (preset, notices) in [("everruns", 1), ("claude-code", 1), ("opencode", 0), ("default", 0)]
     {
         let home = Home::new(&config(Some(preset), &many()));
-        let mut client = home.stdio("test", Era::New);
+        let mut client = home.stdio("test", Era::Newer);
         let bytes = |client: &mut Client| Value::from(client.tools());
         let list = bytes(&mut client);
         assert_eq!(names(&list) == bridge, preset != "opencode", "{preset}: {list}");
@@ -238,7 +238,7 @@ fn reference_is_append_and_hosted_is_the_bridge() {
         ("hosted", &["tool_search", "tool_describe", "tool_call"], "the gateway uses `bridge`"),
     ] {
         let home = Home::new(&format!("disclosure = \"{mode}\"\n{}", config(None, &many())));
-        let mut client = home.stdio("test", Era::Old);
+        let mut client = home.stdio("test", Era::Older);
         assert_eq!(names(&Value::from(client.tools())), listed, "{mode}");
         let find = json!({"name": "tool_search", "arguments": {"query": "many__tool_7"}});
         let reply = client.result("tools/call", &find);

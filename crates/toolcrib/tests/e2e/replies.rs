@@ -63,9 +63,9 @@ fn hits_have_the_annotations_of_their_server() {
     let script = peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     let program = node(&script, &["stdio"]);
     let alone = Home::new("");
-    let direct_tools = Client::of(&program, alone.path(), Era::Old).tools();
+    let direct_tools = Client::of(&program, alone.path(), Era::Older).tools();
     let home = Home::new(&format!("{DEFERRED}{}", server("everything", &program, "")));
-    let mut client = home.stdio("test", Era::Old);
+    let mut client = home.stdio("test", Era::Older);
     wait_until_ready(&mut client);
     for tool in &direct_tools {
         let name = format!("everything__{}", tool["name"].as_str().unwrap());
@@ -97,7 +97,7 @@ fn text_and_structured_content_agree_in_every_preset() {
     ] {
         let wait = "[gateway]\nfirst_list_wait = 600\n";
         let home = Home::new(&format!("preset = \"{preset}\"\n{DEFERRED}{wait}{many}"));
-        let mut client = home.stdio("test", Era::Old);
+        let mut client = home.stdio("test", Era::Older);
         let tools = client.tools();
         for (tool, arguments) in &calls {
             let exchange = client.call(tool, arguments);

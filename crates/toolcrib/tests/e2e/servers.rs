@@ -18,7 +18,7 @@ use crate::support::{Program, node, peer};
 const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
 
 fn direct(program: &Program, home: &Home) -> Client {
-    Client::of(program, home.path(), Era::Old)
+    Client::of(program, home.path(), Era::Older)
 }
 
 fn same(name: &str, program: &Program, calls: &[(&str, Value)]) {

@@ -29,7 +29,7 @@ fn fixture() -> (HttpServerProcess, TlsTerminator, Home) {
 fn a_server_over_https_works() {
     let (_server, tls, home) = fixture();
     let trusting = format!("SSL_CERT_FILE={}", tls.ca_file().display());
-    for era in [Era::Old, Era::New] {
+    for era in [Era::Older, Era::Newer] {
         let program = [vec!["env".to_owned(), trusting.clone()], home.mcp()].concat();
         let mut client = Client::named("test", Wire::stdio(&program, home.path()), era);
         wait_until_ready(&mut client);

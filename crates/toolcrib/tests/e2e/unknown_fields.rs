@@ -15,7 +15,7 @@ fn faulty() -> Program {
 }
 
 fn direct(program: &Program, home: &Home) -> Client {
-    Client::of(program, home.path(), Era::Old)
+    Client::of(program, home.path(), Era::Older)
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn the_first_list_waits_for_a_server_without_saved_tools() {
         let list = client.finish(id);
         let listing = list["result"]["tools"][0]["description"].as_str().unwrap();
         assert!(listing.contains("late__tool_39"), "{connection:?}: {list}");
-        if connection.1 == Era::New {
+        if connection.1 == Era::Newer {
             continue;
         }
         // The list that the client has is complete, so the first announced change must be the one that is made below.
@@ -77,7 +77,7 @@ fn the_first_list_waits_for_a_server_without_saved_tools() {
 fn a_list_that_did_not_wait_is_followed_by_a_change() {
     let home = Home::new("");
     home.configure(&format!("{DEFERRED}[gateway]\nfirst_list_wait = 0\n{}", late(&home)));
-    let mut client = home.stdio("test", Era::Old);
+    let mut client = home.stdio("test", Era::Older);
     assert_eq!(names(&client.tools()), BRIDGE);
     fs::write(home.path().join("ready"), "").unwrap();
     client.wait_for_message(CHANGED);
@@ -127,7 +127,7 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
         };
         // This search ends its wait when the server is up, long before the maximum wait.
         home.configure(&config("600"));
-        let mut client = home.stdio("test", Era::Old);
+        let mut client = home.stdio("test", Era::Older);
         let named = search(&mut client, "select:many__tool_7");
         assert!(named.contains("department 7"), "{preset}: {named}");
         let id = client.start(
@@ -145,7 +145,7 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
         fs::remove_dir_all(home.path().join("state")).unwrap();
         fs::remove_file(home.path().join("stderr")).unwrap();
         home.configure(&config("0.5"));
-        let mut client = home.stdio("test", Era::Old);
+        let mut client = home.stdio("test", Era::Older);
         eventually("the other server", || {
             let named = search(&mut client, "select:many__tool_7");
             named.contains("department 7").then_some(())

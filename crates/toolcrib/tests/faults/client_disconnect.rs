@@ -74,7 +74,7 @@ fn a_client_on_stdio_cancels() {
 fn a_client_over_http_cancels_or_ends_its_session() {
     let environment = environment("session");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     disconnect_during_call(&environment, "cancelled by a client over HTTP", &peer, |peer, call| {
         peer.notify("notifications/cancelled", json!({"requestId": call.id, "reason": "enough"}));
     });
@@ -93,7 +93,7 @@ fn a_client_over_http_cancels_or_ends_its_session() {
 fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Stateless);
+    let peer = gateway.peer(Era::Newer);
     disconnect_during_call(&environment, "cancelled when a stream is closed", &peer, |_, call| {
         call.close_connection();
     });

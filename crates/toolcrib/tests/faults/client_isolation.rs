@@ -19,8 +19,8 @@ fn progress_reaches_only_the_caller() {
     let environment =
         TestEnvironment::new("progress").faulty("busy", &["--progress", "5", "--slow", "50"]);
     let gateway = environment.serve();
-    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
-    let silent = gateway.peer(Era::Handshake);
+    let (one, two) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
+    let silent = gateway.peer(Era::Older);
     one.ready("busy__echo");
     let ask =
         json!({"name": "busy__progress", "arguments": {}, "_meta": {"progressToken": "same"}});
@@ -42,7 +42,7 @@ fn progress_reaches_only_the_caller() {
 fn log_messages_and_questions_reach_only_the_caller() {
     let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
     let gateway = environment.serve();
-    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
+    let (one, two) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
     one.ready("loud__echo");
     for peer in [&one, &two] {
         peer.listen();
@@ -76,7 +76,7 @@ fn log_messages_and_questions_reach_only_the_caller() {
 fn log_messages_are_sent_on_the_stream_of_their_call() {
     let environment = TestEnvironment::new("log-stream").fixture("fixture", "");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     assert_eq!(peer.ask("logging/setLevel", json!({"level": "info"})), json!({}));
     let call = || peer.call("fixture__test_tool_with_logging", json!({}));
     until_true("a call", || call()["content"][0]["text"] == "It is done.");
@@ -95,7 +95,7 @@ fn log_messages_are_sent_on_the_stream_of_their_call() {
 fn a_question_from_a_cancelled_call_reaches_no_client() {
     let environment = TestEnvironment::new("ghost").faulty("deaf", &["--slow", "600"]);
     let gateway = environment.serve();
-    let (one, two) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
+    let (one, two) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
     one.ready("deaf__echo");
     two.listen();
     let asked = one.begin("deaf__elicit", json!({}));
@@ -116,8 +116,8 @@ fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     let environment =
         TestEnvironment::new("parked").faulty("shy", &[]).with("[profiles.one]\n[profiles.two]\n");
     let gateway = environment.serve();
-    let one = gateway.peer_as(Era::Stateless, "one");
-    let two = gateway.peer_as(Era::Stateless, "two");
+    let one = gateway.peer_as(Era::Newer, "one");
+    let two = gateway.peer_as(Era::Newer, "two");
     one.ready("shy__echo");
     let asked = one.call("shy__elicit", json!({}));
     assert_eq!(asked["resultType"], "input_required", "{asked}");
@@ -151,13 +151,13 @@ fn a_call_that_waits_for_input_is_not_run_again_by_the_next_gateway() {
     let environment = TestEnvironment::new("restarted").faulty("shy", &["--start-delay", "700"]);
     let asked = {
         let gateway = environment.serve();
-        let peer = gateway.peer(Era::Stateless);
+        let peer = gateway.peer(Era::Newer);
         peer.ready("shy__echo");
         peer.call("shy__elicit", json!({}))
     };
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let gateway = environment.serve();
-    let answer = gateway.peer(Era::Stateless).ask(
+    let answer = gateway.peer(Era::Newer).ask(
         "tools/call",
         json!({
             "name": "shy__elicit",

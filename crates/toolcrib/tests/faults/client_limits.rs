@@ -102,7 +102,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
     assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
     // In the stateless protocol, a subscription stores its `_meta`, so the size of `_meta` is limited, too.
-    let newer = gateway.peer(Era::Stateless);
+    let newer = gateway.peer(Era::Newer);
     let listen = |note: &str| {
         let params =
             json!({"notifications": {"toolsListChanged": true}, "_meta": {"x/note": note}});
@@ -116,7 +116,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
 fn uris_and_number_of_subscriptions_are_limited() {
     let environment = TestEnvironment::new("addresses").scripted("one", &server(&[]), "");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     ready(&peer);
     let address = |number: usize, bytes: usize| {
         let start = format!("one+note://{number}-");
@@ -136,7 +136,7 @@ fn uris_and_number_of_subscriptions_are_limited() {
         "{refused}"
     );
 
-    let newer = gateway.peer(Era::Stateless);
+    let newer = gateway.peer(Era::Newer);
     let listen = |uris: Vec<String>| {
         newer.start(
             "subscriptions/listen",
@@ -178,8 +178,8 @@ fn completions_are_queued_and_end_with_their_client() {
         assert!(error.to_string().contains("3 calls are already waiting for `one`"), "{error}");
         until_true("two at the server", || count(&log, "hang completion/complete") == before + 2);
         match era {
-            Era::Handshake => assert!((200..300).contains(&peer.delete())),
-            Era::Stateless => all.iter().for_each(PendingRequest::close_connection),
+            Era::Older => assert!((200..300).contains(&peer.delete())),
+            Era::Newer => all.iter().for_each(PendingRequest::close_connection),
         }
         until_true("the server is told", || count(&log, "cancelled") >= cancelled_before + 2);
     }
@@ -196,7 +196,7 @@ fn subscriptions_are_queued_and_end_with_their_client() {
         .with(limits);
     let log = environment.log("one");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     ready(&peer);
     let subscribe = |uri: &str| peer.start("resources/subscribe", json!({"uri": uri}));
     let first = subscribe("one+note://1");
@@ -228,7 +228,7 @@ fn a_cancelled_subscription_does_not_end_others() {
     );
     let log = environment.log("one");
     let gateway = environment.serve();
-    let (peer, other) = (gateway.peer(Era::Handshake), gateway.peer(Era::Handshake));
+    let (peer, other) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
     ready(&peer);
     let at_server = |number: usize| {
         until_true("it is at the server", || count(&log, "hang resources/subscribe") == number);
@@ -258,7 +258,7 @@ fn a_cancelled_unsubscription_is_sent_again() {
         "start_timeout = 1800",
     );
     let log = environment.log("one");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     let uri = json!({"uri": "one+note://1"});
     assert_eq!(peer.ask("resources/subscribe", uri.clone()), json!({}));
@@ -276,7 +276,7 @@ fn a_cancelled_unsubscription_is_sent_again() {
 #[test]
 fn endless_changes_of_roots_are_limited() {
     let environment = TestEnvironment::new("roots").faulty("deaf", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("deaf__echo");
     let base = peak_memory(peer.gateway());
     signal(last_start(&environment.log("deaf")).unwrap(), "-STOP");
@@ -298,7 +298,7 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
         .faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
         .with("[http]\nbody_bytes = 1000000\n");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
     for _ in 0..3 {

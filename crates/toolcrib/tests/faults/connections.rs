@@ -66,7 +66,7 @@ fn health(gateway: &HttpGateway) -> u16 {
 fn idle_connections_do_not_block_new_ones() {
     let environment = TestEnvironment::new("idle-connections").faulty("one", &["--hang", "hang"]);
     let gateway = environment.serve_within(Some(256));
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     peer.ready("one__echo");
     peer.listen();
     let call = peer.begin("one__hang", json!({}));
@@ -100,7 +100,7 @@ fn busy_connections_leave_room_for_the_health_check() {
         .faulty("one", &[])
         .with("[http]\nconnections = 4\nbody_timeout = 3600\n");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     let busy: Vec<_> = (0..4).map(|_| in_flight(&gateway.address)).collect();
     let list = Request { method: "GET", path: "/metrics", headers: Vec::new(), body: b"" };
     let mut response = receive(http::send(&gateway.address, &list).unwrap()).unwrap();
@@ -124,7 +124,7 @@ fn connections_without_progress_are_closed() {
         .faulty("one", &["--hang", "hang"])
         .with("[http]\nheader_timeout = 1\nidle_timeout = 1\nbody_timeout = 1\n");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     peer.ready("one__echo");
     let call = peer.begin("one__hang", json!({}));
     until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);

@@ -35,7 +35,7 @@ fn a_server_is_killed_during_50_calls() {
     let environment = TestEnvironment::new("kill")
         .faulty_with("mortal", &["--hang", "hang"], "call_timeout = 3600")
         .faulty("other", &[]);
-    let peer = Arc::new(environment.stdio(Era::Handshake));
+    let peer = Arc::new(environment.stdio(Era::Older));
     let works = |tool: &str| peer.call(tool, json!({}))["structuredContent"] == json!({});
     until_true("both up", || works("mortal__echo") && works("other__echo"));
 

@@ -151,7 +151,7 @@ impl TestEnvironment {
 
     /// Starts a gateway over stdio, for a client that has not begun its handshake.
     pub(crate) fn before_handshake(&self) -> RawClient {
-        RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Handshake)
+        RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Older)
     }
 
     /// Starts a gateway over stdio with a profile, and connects a client to it.

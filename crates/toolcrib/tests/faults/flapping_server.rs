@@ -16,7 +16,7 @@ fn a_server_that_crashes_repeatedly_is_retried_less_and_less_often() {
     let dies = ["--die-after-list", "300"];
     let environment = TestEnvironment::new("flap").faulty("moth", &dies).faulty("oak", &[]);
     let before = Instant::now();
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
     until_true("both known", || {
         let names = peer.names();

@@ -25,7 +25,7 @@ fn one_of_twenty_servers_never_answers() {
         environment = environment.faulty(&format!("s{n:02}"), &["--tools", "3"]);
     }
     let began = Instant::now();
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let names_at_once = peer.names();
     print_duration("first list with one of 20 hanging", began.elapsed());
     assert!(names_at_once.contains(&"tool_search".to_owned()), "{names_at_once:?}");
@@ -51,7 +51,7 @@ fn a_search_waits_for_a_slow_server() {
     let answers = environment.folder.join("answers");
     let args = ["--start-when", answers.to_str().unwrap(), "--tools", "3"];
     let environment = environment.faulty("slow", &args);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let search = peer.start(
         "tools/call",
         json!({"name": "tool_search", "arguments": {"query": "find customers of a department"}}),
@@ -70,14 +70,14 @@ fn a_search_waits_for_a_slow_server() {
 fn a_call_to_a_server_that_is_down_returns_the_reason() {
     let environment = TestEnvironment::new("down").faulty("shop", &["--tools", "2"]);
     let before = {
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         until_true("up", || peer.names().contains(&"shop__tool_1".to_owned()));
         peer.ask("tools/list", json!({}))
     };
     // A folder replaces the server's log file. The server cannot open it and exits with an error.
     std::fs::remove_file(environment.log("shop")).unwrap();
     std::fs::create_dir(environment.log("shop")).unwrap();
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let reason = "exited with code 1";
     let why = || peer.search("select:shop__tool_1")["down"][0]["why"].as_str().map(str::to_owned);
     until_true("down", || why().is_some_and(|why| why.contains(reason)));
@@ -115,7 +115,7 @@ fn a_server_that_never_works_does_not_change_the_list() {
         &["--never-answer"],
         limit,
     );
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let failures = || environment.stderr().matches("server is down").count();
     let is_down = || peer.search("select:fine__echo")["down"][0].is_object();
     until_true("it failed once", || {

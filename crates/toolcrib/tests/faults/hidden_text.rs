@@ -122,7 +122,7 @@ fn hidden_characters_reach_a_client_only_in_results() {
 #[test]
 fn progress_and_log_messages_have_no_hidden_characters() {
     let environment = TestEnvironment::new("hidden-progress").scripted("odd", &script(), "");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
     let ask = json!({"name": "odd__report", "arguments": {}, "_meta": {"progressToken": 1}});
@@ -143,7 +143,7 @@ fn progress_and_log_messages_have_no_hidden_characters() {
 fn results_are_cleaned_if_configured() {
     let environment = TestEnvironment::new("hidden-cleaned").scripted("odd", &script(), "");
     let environment = environment.with("[gateway]\nclean_results = true\n");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     let answer = peer.call("odd__answer", json!({}));
     assert_eq!(answer["content"][0]["text"], format!("word {ORDINARY}"));

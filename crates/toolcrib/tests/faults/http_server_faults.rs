@@ -15,7 +15,7 @@ fn each_fault_of_an_http_server_fails_one_call() {
     let address = faulty_http_server::start();
     let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\ncall_timeout = 2\n");
     let environment = TestEnvironment::new("web").with(&server);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("web__echo");
     let base = peak_memory(peer.gateway());
     for fault in faulty_http_server::FAULTS {
@@ -58,7 +58,7 @@ fn an_unreachable_server_and_servers_that_need_a_login_are_reported() {
     assert!(rows[0]["error"].as_str().unwrap().contains("refused"), "{}", rows[0]);
     let hint = rows[2]["hint"].as_str().unwrap();
     assert!(hint.starts_with("run: toolcrib login locked --config /"), "{}", rows[2]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("open__echo");
     assert!(
         !format!("{rows:?}{}", environment.stderr()).contains("canary"),

@@ -29,7 +29,7 @@ fn request(id: u64, bytes: usize) -> String {
 fn the_size_of_a_request_is_limited() {
     let environment =
         TestEnvironment::new("request").faulty("one", &[]).with(&limits("request_bytes = 5000"));
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("one__echo");
     for (id, bytes) in [(901_u64, 4_999), (902, 5_000)] {
         peer.write(format!("{}\n", request(id, bytes)).as_bytes());
@@ -46,7 +46,7 @@ fn the_size_of_a_request_is_limited() {
     peer.ready("one__echo");
 
     let gateway = environment.serve();
-    let session = gateway.peer(Era::Handshake);
+    let session = gateway.peer(Era::Older);
     session.ready("one__echo");
     for (bytes, status) in [(4_999, 200), (5_000, 200), (5_001, 413)] {
         assert_eq!(session.post(request(77, bytes).as_bytes()), status, "{bytes}");
@@ -60,7 +60,7 @@ fn the_size_of_a_message_is_limited() {
         .faulty("at", &["--huge-line", "100000"])
         .faulty("over", &["--huge-line", "100001"])
         .with(&limits("message_bytes = 100000"));
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     for name in ["below", "at", "over"] {
         peer.ready(&format!("{name}__echo"));
         let answer = peer.call(&format!("{name}__huge"), json!({}));
@@ -126,7 +126,7 @@ fn the_number_of_calls_to_a_server_is_limited() {
         .faulty("narrow", &["--hang", "hang"])
         .faulty("other", &[])
         .with(&limits("server_calls = 2\nserver_queue = 3"));
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("narrow__echo");
     peer.ready("other__echo");
     let log = environment.log("narrow");
@@ -210,7 +210,7 @@ fn the_number_of_sessions_is_limited() {
         let response = send("POST", path, None, &body);
         (response.status, response.header("mcp-session-id").map(str::to_owned))
     };
-    let first = gateway.peer(Era::Handshake);
+    let first = gateway.peer(Era::Older);
     let ids: Vec<String> = ["/mcp", "/mcp/other", "/mcp/other", "/mcp"]
         .into_iter()
         .chain(std::iter::repeat_n("/mcp", 100))
@@ -224,10 +224,7 @@ fn the_number_of_sessions_is_limited() {
     assert_eq!(status(&ids[0]), 404, "a session that nobody used ended first");
     assert_eq!(ids[4..].iter().filter(|id| status(id) == 200).count(), 2, "with one that is used");
     assert!(!first.names().is_empty());
-    assert!(
-        !gateway.peer(Era::Stateless).names().is_empty(),
-        "clients without sessions do not count"
-    );
+    assert!(!gateway.peer(Era::Newer).names().is_empty(), "clients without sessions do not count");
 
     first.listen();
     let streams: Vec<_> = ids[102..].iter().map(|id| send("GET", "/mcp", Some(id), "")).collect();

@@ -18,7 +18,7 @@ const QUIET: u128 = 300;
 #[test]
 fn ten_thousand_list_changes_are_coalesced() {
     let environment = TestEnvironment::new("storm").faulty("wild", &["--storm", "10000"]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("wild__echo");
     let log = environment.log("wild");
     let fetches = || count(&log, "list");

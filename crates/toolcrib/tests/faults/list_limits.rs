@@ -59,7 +59,7 @@ fn long_names_and_addresses_are_withheld() {
             "1 of its resourceTemplates are withheld: the address has more than 8192 bytes",
         ])
     );
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     until_true("the lists", || peer.ask("prompts/list", json!({}))["prompts"] != json!([]));
     let prompts = peer.ask("prompts/list", json!({}));
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 1, "{prompts}");
@@ -82,7 +82,7 @@ fn findings_do_not_fill_the_log() {
     tools.push(tool("first".into(), "A tool."));
     define(&file, &tools);
     let environment = environment.faulty("shop", &["--define", file.to_str().unwrap()]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     wait_until_listed(&peer, "first");
     tools.push(tool(format!("y{}", "y".repeat(3_000)), "another"));
     tools.push(tool("second".into(), "A tool."));
@@ -102,7 +102,7 @@ fn long_reasons_are_truncated_in_the_log() {
     let long = "x".repeat(100_000);
     let environment = TestEnvironment::new("long-reasons")
         .faulty("loud", &["--say", &long, "--storm", "1", "--refuse-list", "2"]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("loud__echo");
     peer.call("loud__storm", json!({}));
     until_true("the refusal is logged", || environment.stderr().contains("no list today"));
@@ -124,7 +124,7 @@ fn large_changing_lists_are_not_saved_on_every_change() {
     define(&file, &large(0));
     let environment = environment.faulty("shop", &["--define", file.to_str().unwrap()]);
     let began = Instant::now();
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let saved = || {
         fs::read_dir(environment.state().join("servers")).unwrap().next().unwrap().unwrap().path()
     };
@@ -150,7 +150,7 @@ fn small_lists_are_saved_before_clients_see_them() {
     let file = environment.folder.join("tools.json");
     define(&file, &[tool("version0".into(), "A tool.")]);
     let environment = environment.faulty("shop", &["--define", file.to_str().unwrap()]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     for version in 0..5 {
         let name = format!("version{version}");
         define(&file, &[tool(name.clone(), "A tool.")]);

@@ -18,7 +18,7 @@ fn is_plain(c: char) -> bool {
 fn a_server_cannot_forge_log_lines() {
     let say = ["--say", TEXT, "--storm", "1", "--refuse-list", "2", "--die-on", "die"];
     let environment = TestEnvironment::new("log-lines").faulty("loud", &say);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("loud__echo");
     // The list is fetched again, and the server answers with an error that contains the text.
     peer.call("loud__storm", json!({}));

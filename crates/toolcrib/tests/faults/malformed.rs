@@ -62,7 +62,7 @@ const SILENT: [&str; 6] = [
 #[test]
 fn every_malformed_request_is_answered_with_its_id() {
     let environment = TestEnvironment::new("malformed").faulty("many", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     for line in SILENT {
         peer.write(format!("{line}\n").as_bytes());
     }
@@ -99,7 +99,7 @@ fn a_request_before_the_handshake_is_answered() {
 #[test]
 fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
     let environment = TestEnvironment::new("malformed-answer").faulty("many", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("many__echo");
     let pending = peer.begin("many__elicit", json!({}));
     let question = peer.wait_for_message("elicitation/create").unwrap();
@@ -115,7 +115,7 @@ fn an_unreadable_response_is_an_error_for_the_request_it_belongs_to() {
 #[test]
 fn a_key_that_is_null_counts_as_absent() {
     let environment = TestEnvironment::new("malformed-null").faulty("many", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("many__echo");
     peer.write(
         b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"notifications/roots/list_changed\"}\n",
@@ -139,7 +139,7 @@ fn a_key_that_is_null_counts_as_absent() {
 #[test]
 fn the_last_request_needs_no_newline() {
     let environment = TestEnvironment::new("malformed-last").faulty("many", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("many__echo");
     peer.write(br#"{"jsonrpc":"2.0","id":"last","method":"ping"}"#);
     peer.close();

@@ -59,14 +59,14 @@ fn serve(mut socket: TcpStream, server: &Server) -> Option<()> {
     let Some(id) = message.get("id") else { return say(&mut socket, "202 Accepted", "", b"") };
     let capabilities = json!({"tools": {"listChanged": true}});
     let result = match message["method"].as_str()? {
-        "server/discover" if era == Era::Stateless => json!({
+        "server/discover" if era == Era::Newer => json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
             "capabilities": capabilities,
             "ttlMs": 0,
             "cacheScope": "private",
         }),
-        "initialize" if era == Era::Handshake => {
+        "initialize" if era == Era::Older => {
             let result = json!({
                 "protocolVersion": "2025-11-25",
                 "capabilities": capabilities,
@@ -124,7 +124,7 @@ fn a_change_before_the_stream_opens_is_noticed() {
         let address = start(&Arc::new(Server::new(era)));
         let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
         let environment = TestEnvironment::new(&format!("unheard-{era:?}")).with(&server);
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         until_true("the tool that came later", || {
             peer.search("select:web__after")["hits"][0]["name"] == "web__after"
         });
@@ -133,11 +133,11 @@ fn a_change_before_the_stream_opens_is_noticed() {
 
 #[test]
 fn a_stream_that_ends_repeatedly_does_not_refetch_the_lists_each_time() {
-    let server = Arc::new(Server { ends_streams: Some(EMPTY), ..Server::new(Era::Handshake) });
+    let server = Arc::new(Server { ends_streams: Some(EMPTY), ..Server::new(Era::Older) });
     let address = start(&server);
     let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
     let environment = TestEnvironment::new("unheard-short").with(&config);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     until_true("the tool", || {
         peer.search("select:web__before")["hits"][0]["name"] == "web__before"
     });
@@ -150,12 +150,11 @@ fn a_stream_that_ends_repeatedly_does_not_refetch_the_lists_each_time() {
 #[test]
 fn a_stream_that_ends_is_not_reopened_at_once() {
     for response in [RETRY_AT_ONCE, TRUNCATED] {
-        let server =
-            Arc::new(Server { ends_streams: Some(response), ..Server::new(Era::Handshake) });
+        let server = Arc::new(Server { ends_streams: Some(response), ..Server::new(Era::Older) });
         let address = start(&server);
         let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
         let environment = TestEnvironment::new("unheard-retry").with(&config);
-        let _peer = environment.stdio(Era::Handshake);
+        let _peer = environment.stdio(Era::Older);
         until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
         let opened = server.opened.lock().unwrap().clone();
         let shortest = opened.windows(2).map(|pair| pair[1] - pair[0]).min();

@@ -101,7 +101,7 @@ fn refused(peer: &RawClient, tool: &str) -> String {
 #[test]
 fn a_question_names_its_server() {
     let environment = environment("origin");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     let params = question(&peer, "form", FORM);
     assert_eq!(params["message"], "[server \"evil\"] (server \"bank\"] Your PIN?");
@@ -125,7 +125,7 @@ fn a_question_names_its_server() {
 #[test]
 fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     let environment = environment("origin-refused");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     for (tool, why) in [
         ("large", "the maximum is 8000"),
@@ -156,7 +156,7 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Stateless);
+    let peer = gateway.peer(Era::Newer);
     ready(&peer);
     let answer = peer.call("evil__form", json!({}));
     let message = &answer["inputRequests"]["question"]["params"]["message"];
@@ -174,7 +174,7 @@ fn other_kinds_of_questions_name_the_server() {
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Stateless);
+    let peer = gateway.peer(Era::Newer);
     let tool = "fixture__test_input_required_result_multiple_inputs";
     until_true("the fixture", || peer.call(tool, json!({}))["resultType"] == "input_required");
     let asked = peer.call(tool, json!({}))["inputRequests"].take();
@@ -187,7 +187,7 @@ fn an_input_required_result_names_the_server() {
 #[test]
 fn no_text_can_name_another_server() {
     let environment = environment("origin-labels");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer);
     let params = question(&peer, "choices", FORM);
     let field = &params["requestedSchema"]["properties"]["a"];

@@ -15,17 +15,17 @@ use crate::http::{self, Request};
 use crate::probe::{DEADLINE, signal, until_true, wait_or_kill};
 use crate::received_messages::{PendingRequest, ReceivedMessages};
 
-const HANDSHAKE: &str = "2025-11-25";
-const STATELESS: &str = "2026-07-28";
+const OLDER_VERSION: &str = "2025-11-25";
+const NEWER_VERSION: &str = "2026-07-28";
 
 /// The protocol version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
-    Handshake,
-    Stateless,
+    Older,
+    Newer,
 }
 
-pub(crate) const ERAS: [Era; 2] = [Era::Handshake, Era::Stateless];
+pub(crate) const ERAS: [Era; 2] = [Era::Older, Era::Newer];
 
 pub(crate) struct RawClient {
     era: Era,
@@ -73,14 +73,14 @@ impl RawClient {
 
     /// Performs the handshake, if the client's protocol version has one.
     pub(crate) fn with_handshake(self) -> Self {
-        if self.era == Era::Handshake {
+        if self.era == Era::Older {
             let hello = json!({
-                "protocolVersion": HANDSHAKE,
+                "protocolVersion": OLDER_VERSION,
                 "capabilities": capabilities(),
                 "clientInfo": {"name": "faults", "version": "1"},
             });
             let answer = self.ask("initialize", hello);
-            assert_eq!(answer["protocolVersion"], HANDSHAKE, "{answer}");
+            assert_eq!(answer["protocolVersion"], OLDER_VERSION, "{answer}");
             self.notify("notifications/initialized", json!({}));
         }
         self
@@ -97,9 +97,9 @@ impl RawClient {
 
     /// Adds the `_meta` that a stateless request needs.
     fn complete(&self, mut params: Value) -> Value {
-        if self.era == Era::Stateless {
+        if self.era == Era::Newer {
             let meta = &mut params["_meta"];
-            meta["io.modelcontextprotocol/protocolVersion"] = STATELESS.into();
+            meta["io.modelcontextprotocol/protocolVersion"] = NEWER_VERSION.into();
             meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "faults", "version": "1"});
             meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
         }
@@ -173,8 +173,8 @@ impl RawClient {
             ("Accept", "application/json, text/event-stream".to_owned()),
             ("Content-Type", "application/json".to_owned()),
         ];
-        if self.era == Era::Stateless {
-            headers.push(("Mcp-Protocol-Version", STATELESS.to_owned()));
+        if self.era == Era::Newer {
+            headers.push(("Mcp-Protocol-Version", NEWER_VERSION.to_owned()));
             headers.push(("Mcp-Method", method.to_owned()));
             let named = match method {
                 "tools/call" | "prompts/get" => Some(&params["name"]),
@@ -183,7 +183,7 @@ impl RawClient {
             };
             headers.extend(named.and_then(Value::as_str).map(|name| ("Mcp-Name", name.to_owned())));
         } else if let Some(session) = &*session.lock().unwrap() {
-            headers.push(("Mcp-Protocol-Version", HANDSHAKE.to_owned()));
+            headers.push(("Mcp-Protocol-Version", OLDER_VERSION.to_owned()));
             headers.push(("Mcp-Session-Id", session.clone()));
         }
         headers

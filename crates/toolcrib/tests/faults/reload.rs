@@ -35,7 +35,7 @@ fn two_hundred_config_edits_are_applied() {
         format!("# edit {n}\n{text}")
     };
     let gateway = steady.serve();
-    let peer = Arc::new(gateway.peer(Era::Handshake));
+    let peer = Arc::new(gateway.peer(Era::Older));
     peer.ready("steady__echo");
 
     let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -94,7 +94,7 @@ fn two_hundred_config_edits_are_applied() {
 fn a_server_is_removed_during_a_call() {
     let environment = TestEnvironment::new("removed").faulty("doomed", &["--hang", "hang"]);
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     peer.ready("doomed__echo");
     let call = peer.begin("doomed__hang", json!({}));
     until_true("under way", || count(&environment.log("doomed"), "call hang") == 1);

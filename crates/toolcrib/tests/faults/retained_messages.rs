@@ -20,7 +20,7 @@ fn long_messages_are_truncated() {
             ["--flood", method, "--flood-count", "100", "--flood-bytes", "4000000", "--logging"];
         let environment = TestEnvironment::new("kept-messages").faulty("wild", &flood);
         let gateway = environment.serve();
-        let peer = gateway.peer(Era::Handshake);
+        let peer = gateway.peer(Era::Older);
         peer.ready("wild__echo");
         peer.ask("logging/setLevel", json!({"level": "debug"}));
         let base = peak_memory(gateway.pid());
@@ -51,7 +51,7 @@ fn responses_with_unknown_fields_take_bounded_memory() {
     let environment =
         TestEnvironment::new("kept-answers").scripted("wild", &json!({"tools": tools}), "");
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     let base = peak_memory(gateway.pid());
     for number in 0..CALLS {
         crate::probe::until_true("an answer with all its fields", || {

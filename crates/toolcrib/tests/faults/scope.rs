@@ -85,7 +85,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
         "test://static-text",
     ] {
         all.push(("resources/read", json!({"uri": uri})));
-        if era == Era::Handshake {
+        if era == Era::Older {
             all.push(("resources/subscribe", json!({"uri": uri})));
             all.push(("resources/unsubscribe", json!({"uri": uri})));
         }
@@ -93,7 +93,7 @@ fn questions(era: Era) -> Vec<(&'static str, Value)> {
     let named = json!({"type": "ref/resource", "uri": "hidden+test://template/{id}/data"});
     let argument = json!({"name": "id", "value": "1"});
     all.push(("completion/complete", json!({"ref": named, "argument": argument})));
-    if era == Era::Handshake {
+    if era == Era::Older {
         all.push(("logging/setLevel", json!({"level": "debug"})));
     }
     all
@@ -139,7 +139,7 @@ fn tools_outside_the_profile_do_not_exist_over_http() {
         (narrowed("scope-http"), without_excluded_servers("scope-http-alone"));
     let (gateway, other_gateway) = (environment.serve(), other.serve());
     // At the same time, another client without a profile uses everything.
-    let wide = gateway.peer(Era::Handshake);
+    let wide = gateway.peer(Era::Older);
     until_true("everything up", || {
         wide.call("locked__echo", json!({}))["structuredContent"] == json!({})
             && wide.search("select:hidden__test_simple_text")["hits"][0].is_object()
@@ -182,7 +182,7 @@ fn an_unknown_profile_is_rejected() {
     assert_eq!(absent, (404, String::new()));
     assert_ne!(post("/mcp/narrow").0, 404);
     let [old, new] = ERAS.map(|era| gateway.peer_as(era, "narrow"));
-    let on_stdio = environment.stdio_as(Era::Handshake, "narrow");
+    let on_stdio = environment.stdio_as(Era::Older, "narrow");
     [&old, &new, &on_stdio].into_iter().for_each(ready);
     environment.write(environment.text().split_once("[profiles").unwrap().0);
     until_true("the profile is gone", || post("/mcp/narrow") == absent);
@@ -191,7 +191,7 @@ fn an_unknown_profile_is_rejected() {
     }
     let refused = until_error(&on_stdio);
     assert_eq!(refused["error"]["message"], "there is no such profile", "{refused}");
-    for (method, params) in questions(Era::Handshake) {
+    for (method, params) in questions(Era::Older) {
         if method != "logging/setLevel" {
             assert_eq!(on_stdio.ask(method, params), refused, "{method}");
         }

@@ -16,7 +16,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
         "[servers.crying]\ncommand = 'sh'\nargs = ['-c', {}]\nenv = {{ TOKEN = 'CANARY-TOKEN' }}\n",
         json!(cry)
     ));
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("fine__echo");
     until_true("it is down, and why is told", || {
         let why = peer.search("select:fine__echo")["down"][0]["why"].take();
@@ -34,7 +34,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
 #[test]
 fn a_log_level_survives_a_restart_of_the_server() {
     let environment = TestEnvironment::new("level").faulty("talker", &["--logging"]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("talker__echo");
     peer.ask("logging/setLevel", json!({"level": "warning"}));
     let log = environment.log("talker");

@@ -25,7 +25,7 @@ fn environment(name: &str, flood: &[&str], limits: &str) -> TestEnvironment {
 }
 
 fn ready(environment: &TestEnvironment) -> (RawClient, u64) {
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("wild__echo");
     peer.ready("calm__echo");
     let base = peak_memory(peer.gateway());

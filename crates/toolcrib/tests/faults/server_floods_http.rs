@@ -134,7 +134,7 @@ fn a_server_that_never_accepts_responses_is_disconnected() {
         let (address, server) =
             start(Server { method, on_get, holds_answers: true, bytes: 10_000, answers });
         let environment = environment("hold", &address);
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         peer.ready("calm__echo");
         let base = peak_memory(peer.gateway());
         until_true("the flood", || {
@@ -170,7 +170,7 @@ fn large_requests_from_many_streams_take_bounded_memory() {
         .with(
             "[gateway.limits]\nserver_requests = 2\nserver_stall = 600\nserver_bytes = 16777216\n",
         );
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("wild__echo");
     let base = peak_memory(peer.gateway());
     let calls: Vec<_> = (0..CALLS).map(|_| peer.begin("wild__flood", json!({}))).collect();
@@ -192,7 +192,7 @@ fn endless_questions_over_http_are_limited() {
     let (address, server) =
         start(Server { method, on_get: false, holds_answers: false, bytes: 10_000, answers });
     let environment = environment("questions", &address);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("wild__echo");
     let base = peak_memory(peer.gateway());
     let answer = peer.call("wild__flood", json!({}));

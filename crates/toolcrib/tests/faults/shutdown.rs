@@ -68,7 +68,7 @@ fn sigterm_under_load_ends_all_processes() {
 fn an_idle_stream_does_not_delay_the_shutdown() {
     let environment = TestEnvironment::new("idle").faulty("one", &[]);
     let mut gateway = environment.serve();
-    let listening = gateway.peer(Era::Stateless);
+    let listening = gateway.peer(Era::Newer);
     listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     listening.wait_for_message("notifications/subscriptions/acknowledged").expect("it listens");
     gateway.terminate();
@@ -84,7 +84,7 @@ fn an_idle_stream_does_not_delay_the_shutdown() {
 #[test]
 fn sigterm_on_stdio_ends_all_processes() {
     let environment = environment("term-stdio");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let pids = process_tree(&peer);
     peer.begin("family__echo", json!({}));
     crate::probe::signal(peer.gateway(), "-TERM");
@@ -99,14 +99,14 @@ fn sigterm_on_stdio_ends_all_processes() {
 fn sigkill_leaves_no_processes() {
     let environment = environment("kill-gateway");
     let mut gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     let pids = process_tree(&peer);
     peer.begin("family__echo", json!({}));
     gateway.kill();
     let began = Instant::now();
     wait_until_no_process_left("nothing left after SIGKILL", &environment, &pids, began);
     let again = environment.serve();
-    let peer = again.peer(Era::Handshake);
+    let peer = again.peer(Era::Older);
     assert!(peer.names().contains(&"family__echo".to_owned()), "remembered");
     let pids = process_tree(&peer);
     assert!(pids.iter().all(|pid| is_alive(*pid)));

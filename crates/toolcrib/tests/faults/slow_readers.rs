@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 #[test]
 fn a_request_of_tiny_objects_takes_bounded_memory() {
     let environment = TestEnvironment::new("tiny").faulty("one", &[]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("one__echo");
     let base = peak_memory(peer.gateway());
     let tiny = format!("[{}0]", r#"{"":0},"#.repeat(590_000));
@@ -130,7 +130,7 @@ fn responses_and_cancellations_overtake_queued_requests() {
         .faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
         .with("[gateway.limits]\nserver_calls = 1000\n");
     let log = environment.log("deaf");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("deaf__echo");
     let asks = peer.begin("deaf__elicit", json!({}));
     let question = peer.wait_for_message("elicitation/create").unwrap();

@@ -16,7 +16,7 @@ fn kept(environment: &TestEnvironment) -> Vec<PathBuf> {
 
 /// Runs the gateway, and checks that it lists tools and answers a call.
 fn works(environment: &TestEnvironment, what: &str) {
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     let names = peer.names();
     assert!(!names.is_empty(), "{what}");
     // A state file that was tampered with must not be used at all.
@@ -34,7 +34,7 @@ fn damaged_state_files_are_ignored() {
     let file = kept(&environment).pop().expect("what was learnt is kept");
     let whole = fs::read(&file).unwrap();
     let remembered = || {
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         peer.names().contains(&"shop__tool_4".to_owned())
     };
     assert!(remembered(), "an intact file is used at once");

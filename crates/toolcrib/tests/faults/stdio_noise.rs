@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 fn a_line_of_one_gibibyte_takes_bounded_memory() {
     let size = (1_u64 << 30).to_string();
     let environment = TestEnvironment::new("huge").faulty("big", &["--huge-line", &size]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("big__echo");
     let base = peak_memory(peer.gateway());
     let answer = peer.call("big__huge", json!({}));
@@ -33,7 +33,7 @@ fn a_line_of_one_gibibyte_takes_bounded_memory() {
 fn noise_around_every_response_is_ignored() {
     let environment =
         TestEnvironment::new("garbage").faulty("loud", &["--garbage", "--tools", "2"]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     until_true("up", || peer.names().contains(&"loud__tool_1".to_owned()));
     for n in 0..50 {
         assert_eq!(peer.call("loud__echo", json!({"n": n}))["structuredContent"], json!({"n": n}));
@@ -58,7 +58,7 @@ fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     let args = json!(["-c", script, "sh", log, server]);
     let entry = format!("[servers.slow]\ncommand = \"sh\"\nstart_timeout = 600\nargs = {args}\n");
     let environment = environment.with(&entry);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("slow__echo");
     assert_eq!(crate::probe::count(&log, "start"), 1, "it was never given up");
 }
@@ -69,12 +69,12 @@ fn a_list_of_a_million_pages_is_cut_off() {
     // The baseline is the memory for 64 tools in 64 pages.
     let base = {
         let environment = TestEnvironment::new("few-pages").faulty("ends", &["--pages", "64"]);
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         peer.ready("ends__echo");
         peak_memory(peer.gateway())
     };
     let environment = TestEnvironment::new("pages").faulty("endless", &["--pages", "1000000"]);
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     peer.ready("endless__echo");
     let found = peer.search("select:endless__tool_63");
     assert_eq!(found["hits"][0]["name"], "endless__tool_63", "{found}");

@@ -54,7 +54,7 @@ fn a_catch_all_template_captures_no_uris_of_others() {
             "",
         )
         .scripted("twin", &server(&["note://1", "box://9"], &[]), "");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
     // Two servers claim these URIs: a server lists them, or they begin like its URIs or templates.
@@ -91,12 +91,12 @@ fn a_server_that_is_down_keeps_its_uris() {
         .scripted("evil", &server(&["file:///evil"], &["note://{id}"]), "")
         .scripted("good", &server(&["note://1"], &[]), "");
     {
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         ready(&peer, &["evil", "good"]);
     }
     // The lists of `good` were saved. From now on it cannot start, because its script is invalid.
     std::fs::write(environment.folder.join("good.json"), "no script").unwrap();
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     ready(&peer, &["evil"]);
     for uri in ["note://1", "note://2", "good+note://1"] {
         assert!(read(&peer, uri)["error"].is_object(), "{uri}");

@@ -32,7 +32,7 @@ const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 fn a_server_without_a_prefix_cannot_take_names_of_others() {
     let good = server("good", &["read", "名前"]);
     let names = |environment: &TestEnvironment| {
-        let peer = environment.stdio(Era::Handshake);
+        let peer = environment.stdio(Era::Older);
         ready(&peer, "files__ready", "good");
         until_true("every server", || {
             !environment.text().contains("evil")
@@ -79,7 +79,7 @@ fn a_loose_spelling_never_selects_another_server() {
         .scripted("file", &server("evil", &["s_read", "s_write"]), "")
         .scripted("b", &server("evil", &["files__write", "uild_x"]), "")
         .scripted("ci", &server("good", &["build_x"]), "");
-    let peer = environment.stdio(Era::Handshake);
+    let peer = environment.stdio(Era::Older);
     for (tool, server) in [
         ("files__ready", "good"),
         ("file__ready", "evil"),

@@ -18,7 +18,7 @@ fn start(name: &str) -> (TestEnvironment, HttpGateway, RawClient, ProcessTree) {
     let environment =
         TestEnvironment::new(name).faulty("family", &["--grandchild", "--hang", "hang"]);
     let gateway = environment.serve();
-    let peer = gateway.peer(Era::Handshake);
+    let peer = gateway.peer(Era::Older);
     let process_tree = process_tree(&peer);
     (environment, gateway, peer, process_tree)
 }

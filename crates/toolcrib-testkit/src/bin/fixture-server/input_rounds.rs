@@ -57,7 +57,7 @@ pub(crate) struct ClientInput {
 }
 
 /// Whether the request uses the modern protocol, which is stateless.
-pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+pub(crate) fn uses_newer_protocol(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
@@ -87,7 +87,7 @@ pub(crate) async fn run_rounds<T>(
         for question in questions.values() {
             require(&capabilities, question)?;
         }
-        if is_modern(context) {
+        if uses_newer_protocol(context) {
             return Ok(RoundResult::InputRequired(InputRequiredResult::new(
                 Some(questions),
                 next_state,

@@ -13,7 +13,7 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::json;
 
 use crate::definition::Definition;
-use crate::input_rounds::is_modern;
+use crate::input_rounds::uses_newer_protocol;
 use crate::server::Fixture;
 
 /// Pause between two messages, so that each is sent in its own chunk.
@@ -70,7 +70,7 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
 }
 
 async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
-    let wanted = if is_modern(context) {
+    let wanted = if uses_newer_protocol(context) {
         // In the modern protocol, a client that sets no log level gets no log messages.
         context.meta.log_level().is_some_and(passes)
     } else {

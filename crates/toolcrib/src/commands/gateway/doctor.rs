@@ -72,8 +72,8 @@ impl From<ServerHealth> for ServerReport {
     fn from(checkup: ServerHealth) -> Self {
         let status = checkup.status;
         let era = status.era.map(|era| match era {
-            ProtocolEra::Legacy => "handshake",
-            ProtocolEra::Modern => "stateless",
+            ProtocolEra::Older => "handshake",
+            ProtocolEra::Newer => "stateless",
         });
         // This searches for rustls' message, because the error is available only as text here.
         let is_unknown_authority =

@@ -125,8 +125,8 @@ fn instructions_ask_to_search_before_the_first_use() {
 
 #[test]
 fn every_client_gets_the_same_tools() {
-    let [first, second] =
-        ["gemini-cli", "some-agent"].map(|client| with(&agent()).start_as(client, Era::Old).list());
+    let [first, second] = ["gemini-cli", "some-agent"]
+        .map(|client| with(&agent()).start_as(client, Era::Older).list());
     assert_eq!(first, second);
     assert_eq!(first[0]["inputSchema"]["properties"], json!({}));
 }

@@ -120,7 +120,7 @@ impl Setup {
 
     /// Starts the gateway, connects a client, and waits until every server has answered.
     fn start(self) -> Session {
-        self.start_as("test", Era::Old)
+        self.start_as("test", Era::Older)
     }
 
     fn start_as(self, name: &str, era: Era) -> Session {

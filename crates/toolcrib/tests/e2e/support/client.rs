@@ -11,9 +11,9 @@ use super::wire::Wire;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// 2025-11-25: the client makes a handshake, and a server asks questions by sending requests.
-    Old,
+    Older,
     /// 2026-07-28: every request is independent, and a server asks questions by returning a result that requires input.
-    New,
+    Newer,
 }
 
 /// The response to a request, and the messages received in the meantime, in order. Ids and progress tokens are removed,
@@ -85,7 +85,7 @@ impl Client {
     /// Connects a client with this name. Some servers behave differently depending on the name.
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
         let mut client = Self::unconnected(name, wire, era);
-        if era == Era::Old {
+        if era == Era::Older {
             client.initialize();
             client.say_initialized();
         }
@@ -107,7 +107,7 @@ impl Client {
 
     /// Starts a handshake without completing it: the client has not sent `initialized` yet.
     pub(crate) fn before_initialized(wire: Wire) -> Self {
-        let mut client = Self::unconnected("test", wire, Era::Old);
+        let mut client = Self::unconnected("test", wire, Era::Older);
         client.initialize();
         client
     }
@@ -154,7 +154,7 @@ impl Client {
     fn message(&mut self, method: &str, mut params: Value) -> Value {
         let id = self.next;
         self.next += 1;
-        if self.era == Era::New {
+        if self.era == Era::Newer {
             let mut meta = self.meta();
             for (key, value) in params["_meta"].as_object().into_iter().flatten() {
                 meta[key] = value.clone();

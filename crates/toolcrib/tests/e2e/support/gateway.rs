@@ -33,7 +33,7 @@ impl HttpServerProcess {
 
 /// Every combination of transport and protocol version.
 pub(crate) const CONNECTIONS: [(&str, Era); 4] =
-    [("stdio", Era::Old), ("stdio", Era::New), ("http", Era::Old), ("http", Era::New)];
+    [("stdio", Era::Older), ("stdio", Era::Newer), ("http", Era::Older), ("http", Era::Newer)];
 
 impl Home {
     /// Creates a home folder with this config.

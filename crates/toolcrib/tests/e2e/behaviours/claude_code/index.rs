@@ -71,7 +71,7 @@ fn a_miss_says_which_server_is_still_connecting() {
     let silent = server("github", &testkit_program("faulty-server", &["--never-answer"]), "");
     let config = std::fs::read_to_string(&setup.file).unwrap();
     setup.home.configure(&format!("{config}[gateway]\nwait = 0\nfirst_list_wait = 0\n{silent}"));
-    let mut session = setup.connect("test", Era::Old);
+    let mut session = setup.connect("test", Era::Older);
     let answer = session.text("tool_search", &json!({"query": "repositories"}));
     assert!(answer.contains("\"connecting\":["), "{answer}");
     assert!(answer.contains("\"github\""), "{answer}");

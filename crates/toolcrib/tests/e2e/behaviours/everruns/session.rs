@@ -33,7 +33,7 @@ fn a_session_keeps_its_last_sixty_four_reveals() {
 fn what_one_session_found_another_does_not_see() {
     let setup = with(&agent());
     let gateway = setup.home.serve();
-    let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Old));
+    let mut sessions = [(); 2].map(|()| Client::at(&gateway.url, Era::Older));
     let schema = |client: &mut Client| {
         let tools = client.tools();
         tools.into_iter().find(|tool| tool["name"] == "dev__bash").map(|t| t["inputSchema"].clone())
