@@ -1,6 +1,8 @@
 //! Tests that the documentation is true: links lead somewhere, outputs are what the binary prints, and the charts show
 //! the measured tables.
 
+mod quoted_messages;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

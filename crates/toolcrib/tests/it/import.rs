@@ -26,7 +26,7 @@ impl ImportFolders {
         for folder in ["home", "project"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        // The system reports the real path of the folder, so symbolic links are resolved here, too.
+        // The binary prints the real path of its working folder, so symbolic links are resolved here, too.
         Self { root: root.canonicalize().unwrap() }
     }
 
@@ -343,7 +343,7 @@ fn a_broken_file_is_reported_and_the_others_are_imported() {
     );
 }
 
-/// The commands that read settings from the files of clients must still do so.
+/// `import` is not the only command that reads the files of clients: other commands accept them as a config.
 #[test]
 fn other_commands_read_the_files_of_clients() {
     let folders = ImportFolders::with_samples("before");

@@ -1,0 +1,154 @@
+//! Tests that every error, warning, note, hint and log line that the documentation quotes exists in the source.
+//!
+//! A message is compared with the string literals of all crates, in which `{…}` matches anything. The start of a message
+//! must match the start of a literal.
+
+use std::fs;
+use std::path::Path;
+
+use super::{pages, read, root};
+
+/// Messages of the operating system, of other programs and of libraries, which are not in our source.
+const FOREIGN: [&str; 2] = ["spawn toolcrib ENOENT", "unknown field `comand`"];
+
+/// Minimum number of characters that a literal must have outside of its placeholders. Shorter literals match too much.
+const MIN_FIXED_CHARS: usize = 10;
+
+/// The parts of a string literal between its placeholders.
+struct Template(Vec<String>);
+
+impl Template {
+    fn new(literal: &str) -> Self {
+        let mut parts = Vec::new();
+        for (at, piece) in literal.split('{').enumerate() {
+            let fixed =
+                if at == 0 { piece } else { piece.split_once('}').map_or("", |(_, end)| end) };
+            parts.push(fixed.to_owned());
+        }
+        Self(parts)
+    }
+
+    fn is_specific(&self) -> bool {
+        let fixed: String = self.0.concat();
+        fixed.len() >= MIN_FIXED_CHARS && fixed.trim().contains(' ')
+    }
+
+    /// Whether the literal produces a message that starts with this text. A text that ends with `…` is the beginning of a
+    /// message.
+    fn produces(&self, text: &str) -> bool {
+        let (text, is_cut) = text.split_once('…').map_or((text, false), |(start, _)| (start, true));
+        let Some(mut rest) = text.strip_prefix(&*self.0[0]) else {
+            return is_cut && self.0[0].starts_with(text.trim_end());
+        };
+        for part in &self.0[1..] {
+            match rest.split_once(&**part) {
+                Some((_, end)) => rest = end,
+                None => return is_cut,
+            }
+        }
+        true
+    }
+}
+
+/// Collects the string literals of the crates' sources, without those of comments.
+fn templates() -> Vec<Template> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_test = path.ends_with("tests") || path.ends_with("toolcrib-testkit");
+            if path.is_dir() && !is_test {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                collect_literals(&path, &mut found);
+            }
+        }
+    }
+    found.retain(Template::is_specific);
+    assert!(found.len() > 500, "only {} literals were found", found.len());
+    found
+}
+
+fn collect_literals(path: &Path, found: &mut Vec<Template>) {
+    let source = fs::read_to_string(path).unwrap();
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    let code: Vec<&str> = source.lines().filter(|line| !is_comment(line)).collect();
+    let code = code.join("\n").replace(r"'\''", "").replace(r#"'"'"#, "").replace(r#"'\"'"#, "");
+    let mut literal: Option<String> = None;
+    let mut chars = code.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, &mut literal) {
+            ('"', None) => literal = Some(String::new()),
+            ('"', Some(text)) => {
+                found.push(Template::new(text));
+                literal = None;
+            }
+            // A line that ends with a backslash continues at the first character of the next line.
+            ('\\', Some(text)) => match chars.next() {
+                Some('\n') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                Some('n') => text.push('\n'),
+                Some(other) => text.push(other),
+                None => {}
+            },
+            (c, Some(text)) => text.push(c),
+            (_, None) => {}
+        }
+    }
+}
+
+/// The beginnings of lines that are messages.
+const LEVELS: [&str; 7] = ["error: ", "warning: ", "note: ", "hint: ", "INFO ", "WARN ", "ERROR "];
+
+/// Returns the messages in a page's code blocks: the lines that start with a level.
+fn messages_in_code_blocks(page: &str) -> Vec<String> {
+    let lines = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+    let is_message = |line: &&str| LEVELS.iter().any(|level| line.starts_with(level));
+    lines.filter(is_message).map(str::to_owned).collect()
+}
+
+/// Returns the errors that the page about problems explains: the code at the start of table rows and of bold text.
+fn explained_errors(page: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    for line in page.lines() {
+        let start = line.strip_prefix("| `").or_else(|| {
+            let bold = line.strip_prefix("**")?;
+            bold.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').strip_prefix('`')
+        });
+        let Some(start) = start else { continue };
+        // Code that contains backticks is written with two of them on each side.
+        let code = start
+            .strip_prefix('`')
+            .map_or_else(|| start.split_once('`'), |double| double.split_once("``"));
+        let (error, after) = code.unwrap();
+        // Bold text that goes on is a heading that mentions a command.
+        if after.starts_with(" |") || after.starts_with(['.', ',']) {
+            errors.push(error.trim().to_owned());
+        }
+    }
+    errors
+}
+
+#[test]
+fn quoted_messages_exist() {
+    let templates = templates();
+    let mut messages: Vec<String> = Vec::new();
+    for page in pages() {
+        messages.extend(messages_in_code_blocks(&fs::read_to_string(page).unwrap()));
+    }
+    messages.extend(explained_errors(&read("docs/troubleshooting.md")));
+    assert!(messages.len() > 20, "only {} messages were found", messages.len());
+    for message in messages {
+        // Some literals include the level. The name of a file, a server or a command may follow the level.
+        let level = LEVELS.iter().find(|level| message.starts_with(**level));
+        let text = level.map_or(&*message, |level| &message[level.len()..]);
+        let without_context = text.match_indices(": ").map(|(at, _)| &text[at + 2..]);
+        let starts: Vec<&str> =
+            [&*message, text].into_iter().chain(without_context.take(2)).collect();
+        let is_foreign =
+            starts.iter().any(|start| FOREIGN.iter().any(|text| start.starts_with(text)));
+        let exists =
+            starts.iter().any(|start| templates.iter().any(|template| template.produces(start)));
+        assert!(is_foreign || exists, "no message in the source produces: {message}");
+    }
+}
