@@ -2,9 +2,9 @@
 
 Runs `toolcrib eval` on the datasets and on pairs of a catalog with queries about another subject, and reads the confidences from its run
 files. Prints three results: the threshold at which 95 % of the servable queries are answered, the share of the unservable queries above it,
-and the curve that `crates/toolcrib-core/src/rank/confidence.rs` should have. The curve is a line fitted to the logits of the present
-confidences. It assumes that all of them come from the present curve, which is true of nearly all. Slope 1 and bias 0 mean that a confidence
-is the share of hits that serve their query.
+and the curve that `crates/toolcrib-core/src/rank/confidence.rs` should have. For the curve, a line is fitted to the logits of the present
+confidences. The fit assumes that all of them come from the present curve, which is true of nearly all. If the line has slope 1 and bias 0,
+the present curve is already right: a confidence is the share of hits that serve their query.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PAIRS += [("left-octokit", queries) for queries in ("metatool", "toollens", "bfc
 PAIRS += [(catalog, queries) for catalog in ("metatool", "toollens", "ultratool", "mcptoolbench", "mcpproxy_golden") for queries in ("left-botocore", "left-octokit")]
 PAIRS += [("left-botocore", queries) for queries in ("metatool", "toollens", "bfcl")]
 RANK = Path(__file__).parent.parent / "crates/toolcrib-core/src/rank"
-# For each preset, the curve that gives most first hits their confidence.
+# For each preset, the curve from which most first hits get their confidence.
 CURVES = {"default": "SIMILARITY_CURVE", "words": "WORDS_ONLY_CURVE"}
 KEPT = 0.95
 

@@ -1,7 +1,8 @@
 """Collects the training data: tools from all sources, queries with the tools they need, and datasets for evaluation.
 
-There are four kinds of queries: those written for this project (`queries/*.jsonl`), those of public datasets whose licence allows it, parts
-of tools (one part of a tool is the query for the rest of it), and WordNet's definitions (each is a query for the words that it defines).
+There are four kinds of queries: those written for this project (`queries/*.jsonl`), those of public datasets whose licence allows training,
+parts of tools (one part of a tool is the query for the rest of it), and WordNet's definitions (each is a query for the words that it
+defines).
 """
 
 import gzip
@@ -144,7 +145,7 @@ def set_position(places, name, at):
 
 
 def held_out(server):
-    """Whether a server is left out of training for evaluation while settings are chosen. This applies to one server in six."""
+    """Whether a server is used only for evaluation, and not for training, while settings are chosen. This applies to one server in six."""
     return hashlib.sha256(server.encode()).digest()[0] % 6 == 0
 
 

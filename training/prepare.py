@@ -33,14 +33,14 @@ def vocabulary(corpus, own):
     prose += [(query.text, True) for query in corpus.queries if query.kind.startswith(("written", "set"))]
     names = [(spaced(tool.name), False) for tool in corpus.tools if tool.trained and tool.source != "wordnet"]
     for text, asked in prose + names:
-        # All tools of a server repeat its words, so a word counts only once per text.
+        # Words and pairs count once per text, because `lift` below relates the counts to the number of texts.
         found = runs(text)
         plain = [word for run in found for word in run]
         single.update(set(plain))
         pairs.update({(a, b) for a, b in zip(plain, plain[1:])})
         whole.update({run[0]: 8 if asked else 1 for run in found if len(run) == 1})
-        # `GitHub` and `OAuth` count as single words, because people write them in queries. `accountId` counts as two
-        # words.
+        # A camel-case word that occurs in queries, such as `GitHub` or `OAuth`, can become an entry. One that occurs
+        # only in tools, such as `accountId`, cannot.
         whole.update({"".join(run): 8 for run in found if len(run) > 1 and asked})
     total = len(prose) + len(names)
     fresh = [(count * (len(word) - 2), word) for word, count in whole.items() if word not in known and word.isascii() and word.isalpha() and 3 <= len(word) <= 20 and count >= 16]

@@ -18,12 +18,12 @@ from table import FIELDS, Ragged, Table, train
 from teacher import QUERY_TOKENS, TOOL_TOKENS, Teacher
 
 DIMS = 256
-# The share of each kind of query in a batch, by the prefix of its kind.
+# The share of queries in a batch, by the prefix of their kind.
 MIX = {"written": 0.45, "set": 0.17, "itself": 0.25, "wordnet": 0.13}
 # In a batch, a dataset is weighted by its number of queries, but at most by this number.
 MOST_OF_A_SET = 1200
 # For each tool, one hard negative is chosen from its `NEAREST` most similar tools. Tools with a similarity above `SAME`
-# count as duplicates.
+# count as duplicates and are not chosen.
 NEAREST, SAME = 12, 0.93
 
 

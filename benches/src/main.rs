@@ -1,4 +1,4 @@
-//! Measures speed and size of the engine at growing catalog sizes, on real tool descriptions.
+//! Measures speed and memory use of the engine at growing catalog sizes, on real tool descriptions.
 //!
 //! The catalog is the file named by `TOOLCRIB_BENCH_CATALOG`, or else the sample catalog, repeated under varied names
 //! until it is large enough. Queries are first sentences of its descriptions, similar to what a model writes when it

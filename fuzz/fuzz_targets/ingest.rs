@@ -55,7 +55,8 @@ fn check_tool(tool: &Tool) {
     tool.fingerprint();
 }
 
-/// Checks every string of a definition. The definition is also shown to the model, which sees the strings decoded.
+/// Checks every string of a definition after decoding, because an escape in the JSON text could hide a character that
+/// the model sees.
 fn check_strings(value: &Value) {
     match value {
         Value::String(text) => check_clean("a definition", text),

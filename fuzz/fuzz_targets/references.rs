@@ -10,7 +10,8 @@ use toolcrib_proxy::referenced_ids;
 
 /// Keys whose values are schemas. Their examples may contain any key, so they are skipped.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "output_schema"];
-/// Maximum length of an id, in bytes. The proxy truncates longer texts and does not treat them as ids.
+/// Maximum length in bytes of the ids that are compared. The proxy never records a longer id, and it truncates very
+/// long texts.
 const LONGEST: usize = 256;
 
 /// Collects the values of `container_id` at any depth.

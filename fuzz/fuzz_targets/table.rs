@@ -1,4 +1,4 @@
-//! Reads any bytes as a table of vectors, and any text with this table.
+//! Reads any bytes as a table of vectors, and embeds the same bytes as text with this table.
 //!
 //! A table that is accepted must turn every text into a vector of length 0 or 1.
 

@@ -1,4 +1,5 @@
-//! Translates any request of a client and any response of an upstream that uses a different API.
+//! Translates any request of a client, and any response of an upstream that uses a different API. The translation must
+//! be well-formed, whatever the input is.
 
 #![no_main]
 

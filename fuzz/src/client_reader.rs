@@ -9,7 +9,7 @@ use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_dialect::Api;
 use toolcrib_dialect::sse::{Decoder, Event};
 
-/// Whether only Toolcrib gives this name to a tool.
+/// Whether this is the name of one of Toolcrib's own tools.
 pub fn is_own(name: &str) -> bool {
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL].contains(&name) || name.starts_with("crib_")
 }
@@ -44,7 +44,8 @@ pub fn is_clean(events: &[Event]) -> bool {
     })
 }
 
-/// Panics if a client would see a call of one of Toolcrib's own tools, or such a tool in its own list of tools.
+/// Panics if a client would see a call of one of Toolcrib's own tools, or such a tool in the list of tools that a
+/// response repeats.
 pub fn check_stream(api: Api, events: &[Event]) {
     // The pieces of a name are joined by the index of the call.
     let mut pieces: BTreeMap<u64, String> = BTreeMap::new();

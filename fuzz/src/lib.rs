@@ -58,8 +58,8 @@ pub fn every_second(catalog: &Catalog) -> Scope {
     Scope::of(catalog, catalog.ids().step_by(2))
 }
 
-/// Returns a crib that contains only the tools in the scope. They are in reverse order if the order must make no
-/// difference. A caller limited to the scope must get the same replies from both cribs.
+/// Returns a crib that contains only the tools in the scope, in reverse order if the order must make no difference. A
+/// caller limited to the scope must get the same replies from it as from `crib`.
 pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();

@@ -105,8 +105,8 @@ fn again(api: Api, mode: Mode, turn: &DrivenTurn, before: &str) -> String {
     after
 }
 
-/// Checks that the client receives a bounded amount: for each line and each name in the responses, at most the size of
-/// all responses and of its own tools.
+/// Checks that the client does not receive too much. The limit is the size of all responses and of the client's tools,
+/// multiplied by the number of lines and names in the responses.
 fn check_size(api: Api, told: &[&Vec<u8>], got: usize) {
     let bytes: usize = told.iter().map(|round| round.len()).sum();
     let lines = told.iter().flat_map(|round| round.iter()).filter(|byte| **byte == b'\n').count();

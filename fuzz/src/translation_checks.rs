@@ -87,7 +87,8 @@ fn stream(api: Api, bytes: &[u8], cut: usize) -> Vec<u8> {
     out
 }
 
-/// Checks that the events form one message or end with an error, and that its blocks start and stop one after another.
+/// Checks that the events form one message or end with an error, and that the blocks of the message start and stop one
+/// after another.
 fn check_messages(events: &[Value]) {
     let (mut blocks, mut open) = (0_u64, false);
     for (at, event) in events.iter().enumerate() {

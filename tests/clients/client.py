@@ -3,8 +3,8 @@
     client.py ERA URL          over HTTP
     client.py ERA COMMAND...   over stdio
 
-SERVER_LOG is the file in which the server behind the gateway logs its calls. ERA is `legacy` (the protocol version with a
-handshake) or `auto` (the stateless version, if the server supports it).
+ERA is `legacy` (the protocol version with a handshake) or `auto` (the stateless version, if the server supports it). The
+environment variable SERVER_LOG names the file in which the server behind the gateway logs its calls.
 """
 
 import json

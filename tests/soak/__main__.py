@@ -19,8 +19,8 @@ from process import GOOD, HERE, Program, config
 
 # Seconds between two samples of memory and health.
 SAMPLE = 2.0
-# Memory counts as flat if the median of the last third is at most `GROWTH` times the median of the middle third, plus
-# `SLACK_MB` for memory that the allocator keeps.
+# Memory counts as flat if the median of the last third of the samples is at most `GROWTH` times the median of the
+# middle third, plus `SLACK_MB` for memory that the allocator keeps.
 GROWTH, SLACK_MB = 1.10, 16
 
 

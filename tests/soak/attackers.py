@@ -1,7 +1,7 @@
 """Hostile clients, and clients of hostile servers and providers, in a separate process.
 
 `python3 attackers.py PORT SECONDS` attacks the program on that port. At the end it prints one JSON
-object with the number of attacks, and the calls of hostile servers that got no answer.
+object with the number of attacks, and the calls to hostile servers that got no answer.
 """
 
 import asyncio

@@ -75,7 +75,8 @@ pub(crate) struct TokenCounts {
 pub enum DeferralReason {
     /// The engine decided, for this reason.
     Engine(ActivationReason),
-    /// Nothing is deferred, because deferral would save fewer tokens than one search costs.
+    /// Nothing is deferred, because a turn with one search would take at least as many tokens as a turn without
+    /// deferral.
     SearchCostsMore {
         /// The number of tokens without deferral.
         before: usize,

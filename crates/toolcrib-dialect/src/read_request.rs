@@ -164,8 +164,8 @@ fn request(
     let tools = narrowed.map_or(original, |(_, left)| left);
     let count = tool_list::count_if_many(tools);
     match decide_passthrough(RequestFacts::Outline { outline: &outline, tools, count }) {
-        // The request is read even if no tool is left, so that its calls are checked: a model may call a tool that it
-        // was not sent.
+        // The request is read even if no tool is left, so that the calls in its response are checked: a model may call
+        // a tool that it was not sent.
         Some(PassthroughReason::NoTools) if narrowed.is_some() => {}
         Some(why) => return Err(why),
         None => {}
@@ -326,8 +326,8 @@ mod tests {
             r#"{"n":2,"tools":[{"name":"b"}],"functions":[], "model" : "long name","messages":[]}"#;
         assert_eq!(String::from_utf8(unread.body).unwrap(), expected);
         assert_eq!(PARSES.get(), 1);
-        // A body that is not UTF-8 is rejected, because another program might be able to read it and see tools that
-        // were not removed.
+        // A body that is not UTF-8 is rejected, because the upstream might be able to read it and find tools that were
+        // not removed.
         assert_eq!(read(b"{\"tools\":\"\xff\"}").unwrap_err(), ScopeViolation::NotAnObject);
         assert_eq!(read(b"[NaN]").unwrap_err(), ScopeViolation::NotAnObject);
         // If a field other than the tools changes, the body is parsed a second time.

@@ -1,14 +1,14 @@
 //! The keys under which the records of a conversation are stored.
 //!
-//! A key is a hash over the caller, the start of the conversation, the model's output in each turn up to this one, and
-//! the question that this turn answers. All of this is taken from the history that the client sends back, without the
-//! parts that clients are known to change: white space, cache markers, and the formatting of arguments.
+//! In general, a key is a hash over the caller, the start of the conversation, the model's output in each turn up to
+//! this one, and the question that this turn answers. All of this is taken from the history that the client sends back,
+//! without the parts that clients are known to change: white space, cache markers, and the formatting of arguments.
 //!
 //! Each record has two keys:
 //!
-//! - The strict key includes the ids of calls. If a turn has a unique id, the key is a hash of only this turn's text
-//!   and ids, so that the record is still found if the client shortens its history. Otherwise the key is a hash of the
-//!   complete chain of turns.
+//! - The strict key includes the ids of calls. If a turn has a unique id, the key is a hash of the caller and of only
+//!   this turn's text and ids, so that the record is still found if the client shortens its history. Otherwise the key
+//!   is a hash of the complete chain of turns.
 //! - The loose key is a hash of the chain without ids. It is for clients that add ids to calls that had none, extend
 //!   ids, or replace them. Two conversations that differ only in their ids share the loose key, so a record that is
 //!   found by this key is used only under a condition (see `has_rewritten_ids` in `hidden_rounds`).

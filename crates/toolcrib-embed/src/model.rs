@@ -11,7 +11,7 @@ use crate::{EmbeddedField, Error, FlatIndex, Vector};
 
 /// Maximum number of pieces of a query that are embedded. `training/` uses the same limit.
 const MAX_QUERY_PIECES: usize = 64;
-/// Maximum number of pieces that [`EmbeddingModel::pieces`] returns. No field has more.
+/// Maximum number of pieces that [`EmbeddingModel::pieces`] returns. It is larger than the limit of any field.
 const MAX_LISTED_PIECES: usize = 512;
 
 /// A table with one vector for each word piece.
@@ -72,7 +72,7 @@ impl EmbeddingModel {
         pieces
     }
 
-    /// Embeds a query. Only its first 64 pieces count.
+    /// Embeds a query. Only its first 64 pieces are used.
     pub fn embed(&self, text: &str) -> Vector {
         let mut sum = vec![0.0; self.dims];
         self.add(text, &self.query_scales, MAX_QUERY_PIECES, &mut sum);

@@ -221,7 +221,7 @@ mod tests {
     fn a_run_is_cut_to_256_characters() {
         assert_eq!(words(&"Issue".repeat(60)), [vec!["issue"; 51], vec!["i"]].concat());
         assert_eq!(words(&"Ünion".repeat(60)), [vec!["union"; 51], vec!["u"]].concat());
-        // The text has a new part after every two characters, and no part is empty.
+        // A part begins at every other character. The run is cut in the middle of the last part.
         assert_eq!(words(&"xY".repeat(150)), [vec!["x"], vec!["yx"; 127], vec!["y"]].concat());
         // Characters beyond the limit of a part count towards the limit of the run.
         let long = "x".repeat(250) + "LongName now";

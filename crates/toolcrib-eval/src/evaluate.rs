@@ -19,12 +19,12 @@ pub struct EvalScore {
     /// The quality of the ranking.
     #[serde(flatten)]
     pub metrics: RetrievalMetrics,
-    /// Share of the servable queries that were answered. A query is servable if it has relevant tools, and the
-    /// alternative to an answer is "no tool fits". `None` if the ranker has no confidence.
+    /// Share of the servable queries, which are those with relevant tools, that were answered with tools instead of "no
+    /// tool fits". `None` if the ranker computes no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<f64>,
-    /// Share of the unservable queries that were answered; lower is better. `None` if the ranker has no confidence or
-    /// if there are no unservable queries.
+    /// Share of the unservable queries that were answered with tools; lower is better. `None` if the ranker computes no
+    /// confidence or if there are no unservable queries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unservable_answered: Option<f64>,
     /// Time to index the catalog, in milliseconds.
@@ -60,7 +60,7 @@ pub struct RunLine {
     pub id: String,
     /// The names of the tools, best first.
     pub ranked: Vec<String>,
-    /// The confidence of each tool, from 0 to 1. Empty if the ranker has no confidence.
+    /// The confidence of each tool, from 0 to 1. Empty if the ranker computes no confidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confidence: Vec<f32>,
 }
@@ -119,9 +119,9 @@ pub fn evaluate(
 struct QueryResults {
     /// The metrics of each servable query.
     metrics: Vec<RetrievalMetrics>,
-    /// Whether each servable query was answered; `None` if the ranker has no confidence.
+    /// Whether each servable query was answered; `None` if the ranker computes no confidence.
     answered: Vec<Option<bool>>,
-    /// Whether each unservable query was answered; `None` if the ranker has no confidence.
+    /// Whether each unservable query was answered; `None` if the ranker computes no confidence.
     unservable_answered: Vec<Option<bool>>,
     /// The time of each search, in microseconds.
     times: Vec<f64>,
@@ -164,7 +164,7 @@ pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     }
 }
 
-/// The share of queries that were answered; `None` if there are no queries, or the ranker has no confidence.
+/// The share of queries that were answered; `None` if there are no queries, or the ranker computes no confidence.
 fn share(answered: &[Option<bool>]) -> Option<f64> {
     let judged: Option<Vec<bool>> = answered.iter().copied().collect();
     let judged = judged.filter(|judged| !judged.is_empty())?;

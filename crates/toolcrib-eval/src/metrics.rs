@@ -21,8 +21,8 @@ pub struct RetrievalMetrics {
     pub recall10: f64,
     /// Reciprocal rank of the first relevant tool.
     pub mrr: f64,
-    /// 1 if the first five results contain all relevant tools, otherwise 0. If any one relevant tool is sufficient, one
-    /// is enough.
+    /// 1 if the first five results contain all relevant tools, otherwise 0. For a query with [`JudgedQuery::any`], one
+    /// relevant tool is enough.
     #[serde(rename = "complete@5")]
     pub complete5: f64,
 }

@@ -37,7 +37,7 @@ pub struct ServerHealth {
 }
 
 impl Gateway {
-    /// Waits until every server has answered or failed once. The start timeout of each server limits this.
+    /// Waits until every server has answered or failed once. Each server's start timeout limits how long this takes.
     pub async fn wait_until_settled(&self) {
         for upstream in self.hub().upstreams() {
             let mut status = upstream.subscribe_status();

@@ -120,7 +120,8 @@ pub(crate) fn class_names(found: &[Hidden]) -> String {
 pub(crate) struct LoggedOnce(Mutex<HashSet<String>>);
 
 impl LoggedOnce {
-    /// Whether a source has not been logged before. Once the maximum is reached, no new source is logged.
+    /// Records a source. Returns whether it is new and should be logged. Once the maximum is reached, no new source is
+    /// recorded or logged.
     pub(crate) fn is_first(&self, server: &str, source: &str) -> bool {
         let key = format!("{server}\n{source}");
         let mut logged = self.0.lock();

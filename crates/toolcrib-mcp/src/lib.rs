@@ -1,9 +1,9 @@
 //! Many MCP servers behind one short tool list.
 //!
 //! [`Gateway`] keeps every server of a [`GatewayConfig`] connected and lists three tools to clients instead of
-//! hundreds: one to search, one to describe, one to call. Toward clients and servers it supports both generations of
-//! the protocol, over stdio and HTTP: the *older* or *legacy* versions with a handshake and sessions, and the *newer*
-//! or *modern* one (2026-07-28), in which every request is independent.
+//! hundreds: one to search, one to describe, one to call. Toward clients and servers, over stdio and HTTP, it supports
+//! both the *older protocol*, which means all versions with a handshake and sessions, and the *newer protocol* (version
+//! 2026-07-28), in which every request is independent.
 //!
 //! Reading order: [`config`] (what users can configure), `upstream` (one server, kept connected), `snapshot`
 //! (everything that clients can see at one moment), `gateway` (how a client's requests are answered), [`serve`] (stdio

@@ -1,7 +1,8 @@
 //! Reads the ids of JSON-RPC messages, even if a message is truncated or malformed.
 //!
-//! A line that is too long or not JSON may be a request or an answer that a peer waits for, and that peer must get an
-//! error. Most peers write the id first, so it is looked for at the start of the line.
+//! A line that is too long or not JSON may be a request, or the answer to one. In both cases somebody waits for an
+//! answer and must get an error with the right id. Most peers write the id first, so it is looked for at the start of
+//! the line.
 
 use rmcp::model::{NumberOrString, RequestId};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Removes data about the provider's account from responses to clients that do not own it.
+//! Removes data about the provider's account from responses to clients that use the operator's account.
 //!
 //! A caller with a Toolcrib key uses a credential of the operator. The caller must not learn that credential, which
 //! providers repeat in some errors, and must not receive the account's cookies or the name of its organisation.

@@ -53,7 +53,7 @@ mod tests {
         assert_ne!(run(MAX_INLINE_BYTES + 1, (), id).await.0, here);
     }
 
-    /// A client may disconnect as soon as it has sent a large body. The body's memory must still count while the body
+    /// A client may disconnect as soon as it has sent a large body. The body's memory must stay reserved while the body
     /// is worked on.
     #[tokio::test]
     async fn the_memory_of_a_body_counts_until_the_work_is_done() {

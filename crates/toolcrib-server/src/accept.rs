@@ -36,7 +36,7 @@ use crate::rate_limited_log::RateLimitedLog;
 use crate::request_body::{BodyState, TimedBody};
 use crate::tls::ServerTls;
 
-/// After an error, maximum time to wait for another connection to close before accepting again.
+/// Maximum time between a failed `accept` and the next attempt. The wait ends earlier if a connection closes.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// What services can learn about the connection that a request arrived on. It is stored in the extensions of the

@@ -1,7 +1,8 @@
 //! The admin token, which gives access to the statistics and metrics of all callers.
 //!
-//! Statistics and metrics reveal who uses what, and how much. If there is only a single user, every client that may
-//! send requests may see them. If the config has callers or an admin token, only the admin sees those of all callers.
+//! Statistics and metrics reveal who uses what, and how much. If the config has callers or an admin token, only the
+//! admin sees those of all callers. Otherwise there is only a single user, and every client that may send requests may
+//! see them.
 
 use parking_lot::RwLock;
 use std::sync::Arc;

@@ -25,8 +25,8 @@ pub struct GracefulShutdown {
 }
 
 impl GracefulShutdown {
-    /// Makes shutdown wait until the returned token is dropped. Use it only for requests that end without being told
-    /// to.
+    /// Makes shutdown wait until the returned token is dropped. Use it only for requests that end on their own, and not
+    /// for streams that stay open as long as the client listens.
     pub fn track_request(&self) -> TaskTrackerToken {
         self.in_flight.token()
     }

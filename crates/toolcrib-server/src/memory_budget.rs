@@ -50,7 +50,7 @@ impl MemoryShare {
         self.take(bytes, |left| left >= bytes)
     }
 
-    /// Changes the size to `bytes`. If growing would leave fewer than `bytes` for other requests, keeps the old size
+    /// Changes the size to `bytes`. If growing would leave fewer than `bytes` free in the budget, keeps the old size
     /// and returns `false`. This way, a few large shares never use up the budget, and small shares can still grow.
     pub fn resize_fairly(&mut self, bytes: usize) -> bool {
         if bytes > self.bytes {

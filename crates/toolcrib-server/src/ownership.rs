@@ -110,8 +110,9 @@ pub enum SymlinkPolicy {
     Refuse,
 }
 
-/// Opens a regular file for reading and returns it with its metadata. Fails for anything else; a named pipe does not
-/// make it wait. The metadata are read from the open file, because the path may refer to a different file by then.
+/// Opens a regular file for reading and returns it with its metadata. Fails for anything else, and does not block on a
+/// named pipe. The metadata are read from the open file, because the path may refer to a different file after it was
+/// opened.
 pub fn open(path: &Path, symlinks: SymlinkPolicy) -> io::Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);

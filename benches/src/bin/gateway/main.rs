@@ -1,8 +1,8 @@
-//! Measures speed and size of the gateway, as its clients see it.
+//! Measures speed and memory use of the gateway, as its clients see them.
 //!
-//! Client and server are separate processes, and the client uses no MCP library. It talks to a server directly and
-//! through the gateway, alternating, so that other load on the machine affects both measurements. Compare only figures
-//! of the same run.
+//! Client and server are separate processes, and the client uses no MCP library. Calls are made directly to a server
+//! and through the gateway, alternating, so that other load on the machine affects both measurements. Compare only
+//! figures of the same run.
 //!
 //! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
 

@@ -141,8 +141,8 @@ impl Ledger {
     /// Rebuilds the ledger of a resumed conversation from its transcript: the texts of our own replies and the names of
     /// the called tools, in order.
     ///
-    /// The transcript contains names but no definitions. So if a tool has changed in the meantime, this is noticed only
-    /// when the tool is called.
+    /// The transcript contains names but no definitions, so the ledger cannot tell whether a tool has changed in the
+    /// meantime.
     pub fn from_transcript<'a>(
         entries: impl IntoIterator<Item = TranscriptEntry<'a>>,
         capacity: usize,

@@ -16,7 +16,7 @@ use toolcrib_text::shorten;
 /// Maximum length of a server's name, in characters. Longer names are truncated.
 const MAX_SERVER_CHARS: usize = 128;
 
-/// Maximum nesting depth of a definition. Every JSON parser accepts this depth.
+/// Maximum nesting depth of a definition. It is below the depth that JSON parsers accept, such as 128 in `serde_json`.
 const MAX_DEPTH: usize = 120;
 
 /// Reads the entries of a list one by one. A problem with one entry does not affect the others.

@@ -1,6 +1,6 @@
-//! The preset for everruns' `tool_search` before release 0.50. Deferred tools are shown with stubs in place of schemas,
-//! tools are ranked by keyword overlap, and found tools are shown in full. The preset for release 0.50 is in
-//! `everruns_050`.
+//! The preset for everruns' `tool_search` as everruns' documentation describes it. Deferred tools are shown with stubs
+//! in place of schemas, tools are ranked by keyword overlap, and found tools are shown in full. Release 0.50 differs
+//! from the documentation; its preset is in `everruns_050`.
 
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ impl CoverageBonuses {
         result
     }
 
-    /// The bonus of a tool that comes after the placed hits, computed from its cosine with each need.
+    /// The bonus of a tool that is placed after the hits placed so far, computed from its cosine with each need.
     pub(super) fn bonus_for(&self, similarities: &[f32]) -> f32 {
         let gains =
             similarities.iter().zip(&self.served).map(|(similarity, served)| similarity - served);

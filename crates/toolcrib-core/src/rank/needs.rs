@@ -2,8 +2,8 @@
 //!
 //! The vector of a long request is the average of everything that it asks for, and is not similar to any single part.
 //! So each need gets its own vector, and a tool is similar to the request if it is similar to one of the needs. Each
-//! sentence is a need, and a long sentence is split at commas and conjunctions. A request with a single need is
-//! embedded as a whole. Its clauses, which may be as short as two words, are then used only for the coverage bonus.
+//! sentence is a need, and a long sentence is split at commas and conjunctions. If the result is a single need, the
+//! request is split into shorter clauses of at least two words, which are used only for the coverage bonus.
 
 /// A sentence with more words than this is split into clauses.
 const LONG_SENTENCE_WORDS: usize = 20;

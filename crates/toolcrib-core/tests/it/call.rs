@@ -1,4 +1,5 @@
-//! Tests of calls. They are unwrapped and validated, and then run or refused with what the model needs.
+//! Tests of calls. They are unwrapped and validated, and then run or refused. A refusal contains what the model needs
+//! to correct the call.
 
 use serde_json::{Value, json};
 use toolcrib_core::call::{ArgumentFault, RefusalCode};

@@ -82,8 +82,8 @@ fn a_tool_for_a_second_need_comes_before_another_one_for_the_first() {
     assert_eq!(ranked(&crib, both), ["a", "c", "b"]);
     assert_eq!(ranked(&crib, &both.replace("and", "for")), ["a", "b", "c"], "one need");
     assert_eq!(names(&Chat::new(&crib).search(both)), ["a", "c", "b"]);
-    // The hit for the second need has a lower score but the same confidence, because the coverage bonus counts for
-    // confidence.
+    // The hit for the second need has a lower score but the same confidence. For the confidence, its score with the
+    // coverage bonus is compared with the best score without that bonus.
     let words = WordQuery::plain(both, &Limits::default());
     let hits = crib.rank(&words, &Scope::all(crib.catalog()), 3);
     assert!(hits[0].confidence == hits[1].confidence && hits[1].score < hits[0].score);

@@ -1,7 +1,7 @@
 //! The invariants of the design, as properties over generated catalogs, scopes and queries.
 //!
-//! To show that each test can fail, a fault was introduced on purpose. CONTRIBUTING.md lists the faults and how to
-//! repeat this.
+//! Faults were put into the engine on purpose, to show that these tests can fail. CONTRIBUTING.md lists each fault with
+//! the tests that failed.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -297,9 +297,9 @@ proptest! {
         }
     }
 
-    /// Invariant 6. Wire names are injective, valid for every provider, and never one of ours. The generated pairs
-    /// include pairs that differ only in the position of the separator, and tools whose own name is the wire name of
-    /// another tool.
+    /// Invariant 6. Wire names are injective, valid for every provider, and never the name of one of our own tools. The
+    /// generated pairs include pairs that differ only in the position of the separator, and tools whose own name is the
+    /// wire name of another tool.
     #[test]
     fn wire_names_are_injective(
         pairs in proptest::collection::vec(("[_a]{0,3}|\\PC{0,80}|tool", "[_a]{0,3}|\\PC{0,80}|search"), 1..60),

@@ -51,7 +51,8 @@ fn tools_described_in_japanese_are_found_in_japanese() {
 }
 
 /// For the word ranker, one English word in common is enough to find a tool. The vectors must not displace such hits.
-/// They also know a few words of other languages, such as 创建 ("to create").
+/// They may even improve the order, because the vector table has a few words of other languages, such as 创建 ("to
+/// create").
 #[test]
 fn vectors_do_not_displace_word_matches_in_english_catalogs() {
     let both = Crib::new(catalog(&office()), Settings::default());

@@ -167,8 +167,8 @@ fn the_pattern_limits_are_exact() {
         ask(short, "emails").notes[0],
         "The pattern cannot be used: the pattern has 6 bytes, the limit is 5. Use plain words with tool_search instead."
     );
-    // This pattern has fifty thousand states. It must be rejected, because even matching in time linear in the text
-    // would be slow.
+    // This pattern has fifty thousand states. It must be rejected, because the time to match it grows with the length
+    // of the text times the number of states.
     assert!(ask("", "(.{0,50}){50}z").notes[0].contains("too large once compiled"));
     assert!(ask("", "(").notes[0].contains("unclosed group"));
     let size = office()[0].to_string().len();

@@ -1,6 +1,6 @@
 //! Integration tests of the engine.
 //!
-//! `invariants` has one property test per invariant of the design. Each of the other files tests one concept.
+//! `invariants` has property tests of the invariants of the design. Each of the other files tests one concept.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

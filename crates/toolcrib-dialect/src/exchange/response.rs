@@ -214,7 +214,7 @@ impl Exchange {
             }
             ExchangeState::Collecting(_) if self.has_started => self.fail_hidden_round(),
             ExchangeState::Collecting(_) | ExchangeState::Streaming => {
-                self.end(Ending::CutOff, 502)
+                self.end(Ending::CutOff, 502);
             }
             _ => {}
         }

@@ -176,7 +176,7 @@ fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Optio
                 }
                 json_list(&left)
             }
-            // A result of the provider's search may contain no tools, so it needs no replacement text.
+            // The API accepts a result of the provider's search without any tools, so no replacement text is needed.
             "tool_search_tool_result" => {
                 let inner = Fields::read(inner)?;
                 let found = content::items(inner.get("tool_references")?)?;

@@ -1,7 +1,7 @@
 //! Merges the Messages streams of several rounds into the stream of one message.
 //!
-//! Events are forwarded unchanged until the first call is held. From then on, blocks are renumbered, and the end of the
-//! message is held back until the turn ends.
+//! Events are forwarded unchanged until the first block is held or hidden. From then on, blocks are renumbered, and the
+//! end of the message is held back until the turn ends.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};
@@ -282,8 +282,9 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Returns the total token usage of all rounds. It has the keys of the last round's final usage. It also has the
-    /// input token counts, because the client has seen those of the first round in `message_start`.
+    /// Returns the total token usage of all rounds. It has the keys of the last round's final usage, and always the
+    /// input token counts: the client has seen only those of the first round, in `message_start`, and must get the
+    /// totals.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);

@@ -52,7 +52,8 @@ pub(super) enum BlockState {
     Forwarded(usize),
     /// The block is a call that is held until it is complete.
     Held,
-    /// The block is a call that was forwarded or answered, or another block that is hidden from the client.
+    /// The block is a call that was held and has now been forwarded or answered, or another block that is hidden from
+    /// the client.
     Decided,
     /// The block is a held call of a truncated round. It is removed from the turn.
     Dropped,

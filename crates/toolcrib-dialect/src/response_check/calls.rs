@@ -231,9 +231,10 @@ impl CallSearch<'_> {
 }
 
 impl StreamedCallNames {
-    /// Records the name of a call, and returns an error if the name changes. Clients concatenate the names in the
-    /// pieces of a call, so a later piece may repeat the name but must not extend it. Servers that use one index for
-    /// several calls distinguish these calls by id.
+    /// Records the name of a call, and returns an error if a later piece has a different name: clients concatenate
+    /// different names, and the result could be the name of an undeclared tool. A repeated name is allowed, because
+    /// some servers repeat it in every piece. A piece with another id starts a new call, because some servers use one
+    /// index for several calls.
     fn begin(
         &mut self,
         place: (String, String),
@@ -297,7 +298,7 @@ fn folded_keys(fields: &Fields<'_>) -> Result<Vec<String>, WithheldReason> {
     read.sort_unstable();
     let is_double = sorted.windows(2).any(|two| two[0] == two[1])
         || read.windows(2).any(|two| two[0] == two[1]);
-    // A client that ignores case would read a key in a different spelling, but this check would miss it.
+    // A key in a different spelling is an error. A client that ignores case would read it, but this check would not.
     let is_variant = |(key, word): (&&str, &String)| {
         key.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii())
             && !is_gemini_key(key)

@@ -64,8 +64,8 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
 /// Checks the name of a server or a profile.
 pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME_CHARS).is_none();
-    // Names with repeated spaces or invisible characters are rejected, because other code removes those and would
-    // change the name.
+    // Names with repeated spaces or invisible characters are rejected, because texts that show the name, such as the
+    // label of a question, show it without them.
     let plain = toolcrib_text::clean::one_line(name) == name;
     InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME_CHARS} characters, and no control characters");
@@ -132,7 +132,8 @@ fn transport(transport: &Transport) -> CheckResult {
             })
         }
         Transport::Http { url, headers, .. } => {
-            // A URL that contains a variable is complete only after expansion, so it is checked then.
+            // A URL that contains a variable is complete only after expansion, so it is checked then. A URL that begins
+            // with `-` cannot become valid, so it is checked now.
             if !url.contains("${") || url.starts_with('-') {
                 let problem = url::problem(url);
                 InvalidSetting::unless(problem.is_none(), || {

@@ -1,7 +1,7 @@
 //! Expands the references in a server's config, such as `${NAME}`.
 //!
-//! In addition to the references that every section may contain, `~/` at the start of `command` and `cwd` stands for
-//! the home folder.
+//! In addition to the references that every section of `toolcrib.toml` may contain, `~/` at the start of `command` and
+//! `cwd` stands for the home folder.
 
 use std::path::PathBuf;
 

@@ -22,7 +22,7 @@ pub struct Server {
     pub allow: Vec<String>,
     /// Patterns for the tools that may not be used. Takes precedence over `allow`.
     pub deny: Vec<String>,
-    /// Whether the server's tools are deferred.
+    /// When the server's tools are deferred. If `None`, each tool keeps its own policy.
     pub defer: Option<DeferPolicy>,
     /// Patterns for the tools that are never deferred.
     pub always_load: Vec<String>,

@@ -22,7 +22,7 @@ use super::subscriptions::{ClientSubscriptions, ResourceKey};
 use crate::snapshot::{ListHashes, SessionKind};
 use crate::upstream::{ConnectedClient, ServerMessage, Upstream};
 
-/// Forwards updates of resources to all clients, until the gateway is dropped.
+/// Forwards updates of resources to the clients that subscribe to them, until the gateway is dropped.
 pub(super) async fn forward_resource_updates(
     gateway: Weak<Gateway>,
     mut updates: mpsc::Receiver<ResourceKey>,

@@ -80,8 +80,8 @@ pub(crate) struct Client {
 }
 
 /// A request's share of the total memory for request bodies. It is stored in the extensions of the request. The SDK
-/// keeps the extensions until the request is answered, even if the client has disconnected, so the share counts for as
-/// long as the body or its values are in memory.
+/// keeps the extensions until the request is answered, even if the client has disconnected, so the share stays reserved
+/// for as long as the body or its values are in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyMemory {
     _permit: Arc<BodyPermit>,
@@ -160,16 +160,16 @@ impl Client {
     }
 
     /// The part of the request's `_meta` that is forwarded to a server.
-    pub(crate) fn meta_for(&self, is_modern_server: bool) -> RequestMetaObject {
+    pub(crate) fn meta_for(&self, server_uses_newer_protocol: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let is_forwarded = |key: &str| {
             !HOP_KEYS.contains(&key)
-                && (is_modern_server || !key.starts_with("io.modelcontextprotocol/"))
+                && (server_uses_newer_protocol || !key.starts_with("io.modelcontextprotocol/"))
         };
         for (key, value) in self.meta.0.0.iter().filter(|(key, _)| is_forwarded(key)) {
             meta.0.0.insert(key.clone(), value.clone());
         }
-        if is_modern_server {
+        if server_uses_newer_protocol {
             // The server may use only the capabilities of this client, not all those that the gateway supports.
             meta.set_client_capabilities(self.capabilities.clone());
             // A client of the older protocol sets the level once, but a server of the newer protocol expects it in each

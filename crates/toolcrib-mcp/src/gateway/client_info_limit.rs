@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use crate::json_memory::parsed_bytes;
 
-/// Maximum memory of these values, in bytes. Clients usually send 1 to 4 kB, and even an inline icon fits.
+/// Maximum memory of what a client sends about itself, in bytes. Clients usually send 1 to 4 kB, and even an inline
+/// icon fits.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What a client can do if its values are too large.
+/// What a client can do if it sends too much about itself.
 pub(crate) const HINT: &str =
     "send less in `clientInfo`, `capabilities` and `_meta`, and icons as links";
 

@@ -1,7 +1,8 @@
 //! The session of one client. It answers the requests that the SDK's server receives.
 //!
-//! The SDK implements handshakes, version negotiation and subscriptions. Results from servers do not use the SDK's
-//! types over stdio. Over HTTP they must, and [`super::unknown_fields`] restores the fields that those types drop.
+//! The SDK implements handshakes, version negotiation and subscriptions. For a client over stdio, results from servers
+//! are passed on without the SDK's types. For a client over HTTP they must have these types, and
+//! [`super::unknown_fields`] restores the fields that the types drop.
 
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};

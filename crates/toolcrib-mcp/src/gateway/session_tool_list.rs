@@ -17,7 +17,7 @@ pub(super) struct SessionToolList(Mutex<ListState>);
 
 #[derive(Debug)]
 struct ListState {
-    /// The tools that the session has found, and whether it keeps deferring tools.
+    /// The tools that the session has found, and whether it keeps deferring tools even if there are fewer tools later.
     found: Ledger,
     /// Whether the session's client has a tool search of its own.
     has_tool_search: bool,

@@ -19,8 +19,8 @@ pub(super) enum SearchWait {
     /// report how good they are. A starting server may have a better tool, but a server that hangs must not delay every
     /// search.
     Once,
-    /// Every such search waits. It has no hits, a requested name is missing, or the hits are weak, so only another
-    /// server can help.
+    /// The search waits, and so does every later search of this kind. The search has no hits, a requested name is
+    /// missing, or the hits are weak, so only another server can help.
     EachTime,
 }
 

@@ -52,7 +52,7 @@ impl SubscriptionRegistry {
         self.counts.lock()
     }
 
-    /// Notifies all clients that a resource changed.
+    /// Announces that a resource changed. The listeners ignore resources that their client does not subscribe to.
     pub(super) fn notify(&self, resource: ResourceKey) {
         // An error means only that no client listens.
         let _ = self.updates.send(resource);

@@ -24,7 +24,7 @@ pub(crate) fn malformed_params(method: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of `{method}` are malformed or incomplete"), None)
 }
 
-/// The error for a request that the SDK could not parse. `uses_newer_protocol` is whether the client uses the newer protocol.
+/// The error for a client's request that the SDK could not parse.
 pub(super) fn unparsed_request_error(method: &str, uses_newer_protocol: bool) -> ErrorData {
     let of_version: &[&str] = if uses_newer_protocol { &NEWER } else { &OLDER };
     if BOTH.iter().chain(of_version).any(|known| *known == method) {

@@ -219,8 +219,8 @@ impl Gateway {
         (reply.connecting, reply.unavailable_servers) = (connecting, unavailable);
         let added = !reply.loaded.is_empty();
         let mut hint = added_tools_hint(visible.view.crib.settings()).filter(|_| added);
-        // Our own format has a field for notes, which takes the hint. The format of a preset must not change, so there
-        // the hint is a separate text.
+        // Our own format has a field for notes, so the hint about added tools becomes a note. The format of a preset
+        // must not change, so there the hint is a separate text.
         if reply.format == ReplyFormat::Json {
             reply.notes.extend(hint.take().map(str::to_owned));
         }

@@ -1,9 +1,9 @@
 //! Preserves the fields of results that the SDK does not know.
 //!
-//! Over stdio, results do not use the SDK's types. Over HTTP they must, and those types drop unknown fields. Therefore
-//! a result that would lose fields is stored here, its typed version gets a mark in `_meta`, and the original is
-//! restored in the body of the response. Most results lose no fields and are not stored. If a client requests an event
-//! again after the stored result has expired, it gets only the fields that the SDK knows.
+//! Results for a client over stdio do not use the SDK's types. Results for a client over HTTP must, and those types
+//! drop unknown fields. Therefore a result that would lose fields is stored here, its typed version gets a mark in
+//! `_meta`, and the original is restored in the body of the response. Most results lose no fields and are not stored.
+//! If a client requests an event again after the stored result has expired, it gets only the fields that the SDK knows.
 //!
 //! Results are stored as text, because as values they can take sixteen times as much memory. They are stored only for
 //! as long as the SDK may send them.

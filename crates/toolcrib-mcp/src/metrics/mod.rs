@@ -138,7 +138,7 @@ impl GatewayMetrics {
         }
     }
 
-    /// Counts a search that found (or loaded) this many tools.
+    /// Counts a search that found this many tools.
     pub(crate) fn searched(&self, found: usize) {
         self.counts.searches.inc();
         if found == 0 { &self.counts.misses } else { &self.counts.hits }.inc();

@@ -3,11 +3,11 @@
 //! The user signs in once, on the command line ([`Login`]). The gateway then uses the stored tokens ([`client_for`])
 //! and refreshes them automatically. The SDK implements the protocol: authorization code with PKCE, discovery by RFC
 //! 9728 and 8414, the `resource` of RFC 8707, the `iss` of RFC 9207. This module decides what the SDK leaves open:
-//! where tokens are stored, which addresses may be contacted, and that no token and no untrusted text reaches a log or
-//! an error.
+//! where tokens are stored, and which addresses may be contacted. It also ensures that no token reaches a log or an
+//! error, and no untrusted text that was not cleaned.
 //!
-//! Each upstream server has its own credentials, and they come only from this module. Nothing from a client's request
-//! is forwarded.
+//! Each upstream server has its own tokens, and they come only from this module. A client's own credentials are never
+//! forwarded to a server.
 
 mod allowed_addresses;
 mod error;

@@ -1,10 +1,10 @@
 //! The memory that one stdio client takes up. It consists of the client's requests in flight and the messages that the
 //! client has not read.
 //!
-//! A client that sends requests and does not read the answers would otherwise fill up the memory. A request in flight
-//! counts as a fixed share, because the size of its answer is not known. A message that waits to be written counts as
-//! its size. While the total is used up, no other request begins, except for a limited number of pings. Messages are
-//! always accepted, so the messages of requests that have already begun may exceed the total.
+//! A client that sends requests and does not read the answers would otherwise fill up the memory. For a request in
+//! flight a fixed amount is reserved, because the size of its answer is not known. For a message that waits to be
+//! written, its size is reserved. While the total is used up, no other request begins, except for a limited number of
+//! pings. Messages are always accepted, so the messages of requests that have already begun may exceed the total.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 64 << 20;
 const MAX_REQUESTS: usize = 256;
 /// Additional memory for pings and their answers when the total is used up, in bytes.
 const EXTRA_PING_BYTES: usize = 4 << 20;
-/// Memory that a ping in flight counts as, in bytes. A larger ping counts like any other request.
+/// Memory that is reserved for a ping in flight, in bytes. A larger ping is treated like any other request.
 pub(super) const PING_BYTES: usize = 16 << 10;
 /// Memory that a message takes in addition to its text, in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;

@@ -32,8 +32,8 @@ use crate::gateway::{
 use crate::json_memory::{self, takes_too_much_memory};
 use crate::raw_arguments::RawArguments;
 
-/// Maximum number of messages in one stream that wait for the client. The SDK keeps as many messages to send them
-/// again. `gateway::message_size` limits the size of each.
+/// Maximum number of messages in one stream that wait for the client. The SDK also stores the last messages of each
+/// stream, up to this number, so that it can send them again. `gateway::message_size` limits the size of each.
 const STREAM_MESSAGES: usize = 64;
 
 /// Interval of the comments that keep an idle event stream open.

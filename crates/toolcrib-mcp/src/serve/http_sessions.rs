@@ -2,11 +2,12 @@
 //! room for new ones.
 //!
 //! A session takes memory even if its client is silent, so a client that opens sessions and abandons them must not keep
-//! others out. When a limit is reached, an idle session is ended. If the client's own share is used up, it is one of
-//! that client's sessions, and otherwise a session of the client with the most sessions. Sessions that were never used
-//! after their handshake are ended first, then the session that has been idle for the longest time. A client whose
-//! session was ended gets status 404 and begins another session, as the protocol prescribes. Only if every session is
-//! busy is a new one refused.
+//! others out. When a new session would exceed a limit, an idle session is ended. If the limit is the one for each
+//! client, an idle session of the same client is ended. If it is the limit for all clients, an idle session of the
+//! client with the most sessions is ended. Sessions that were never used after their handshake are ended first, then
+//! the session that has been idle for the longest time. A client whose session was ended gets status 404 and begins
+//! another session, as the protocol prescribes. A new session is refused only if every session that could be ended is
+//! busy.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;

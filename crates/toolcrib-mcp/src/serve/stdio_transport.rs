@@ -234,8 +234,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdi
 
     /// This future may be dropped at any await and the function called again, without losing anything that was read.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // Lets the last request run first. If it can be answered at once, its answer is counted before another request
-        // begins.
+        // Lets the last request run first. If it can be answered at once, its answer is added to the backlog before
+        // another request begins.
         if std::mem::take(&mut self.has_just_returned) {
             tokio::task::yield_now().await;
         }

@@ -71,8 +71,8 @@ impl ClientView {
     pub(super) fn build(snapshot: &Snapshot, crib: &Arc<Crib>, profile: Option<&Profile>) -> Self {
         let catalog = snapshot.crib.catalog();
         let Visibility { tools: scope, servers } = Visibility::of_profile(snapshot, profile);
-        // Only visible servers count, because clients must not learn about other servers, not even from the length of
-        // their list.
+        // Servers that the clients cannot see are ignored, because clients must not learn about them, not even from the
+        // length of the tool list.
         let is_complete = snapshot.have_all_answered(|name| servers.contains(name));
         // Whether deferring is worthwhile is known only when all servers have answered. Until then, tools are
         // deferred.

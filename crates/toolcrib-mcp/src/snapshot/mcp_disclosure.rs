@@ -22,7 +22,8 @@ pub(super) fn settings(config: &GatewayConfig) -> Settings {
     settings.listing.placement = ListingPlacement::Fresh;
     settings.listing.chars = settings.listing.chars.min(config.gateway.description_chars);
     // One connection may carry many conversations, and a tool that one of them has seen may be new to another, so known
-    // tools are not ranked last. Only a session with a list of its own remembers that it deferred tools.
+    // tools are not ranked last. `sticky` requires that sessions have lists of their own, because only such a session
+    // remembers that it deferred tools.
     settings.search.known_last = false;
     settings.activation.sticky &= has_session_lists(&settings);
     settings
@@ -53,8 +54,8 @@ pub(super) fn instruction(crib: &Crib) -> String {
             " If the names of added tools have a prefix in your tool list, call them with it.",
         );
     } else if matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Terse) {
-        // These tools are listed from the start. The client adds a prefix to their names in its list, but a search
-        // returns the names without it.
+        // With these disclosures, deferred tools are in the tool list from the start. The client adds a prefix to their
+        // names in its list, but a search returns the names without it.
         instruction
             .push_str(" If the names of tools have a prefix in your tool list, call them with it.");
     }

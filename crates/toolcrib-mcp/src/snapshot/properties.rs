@@ -40,7 +40,7 @@ struct ServerSpec {
     tools: Vec<&'static str>,
     prompts: Vec<&'static str>,
     resources: Vec<&'static str>,
-    /// Whether the server has an empty prefix.
+    /// Whether the server has an empty prefix, provided that it has no tools.
     is_unprefixed: bool,
     connecting: bool,
 }
@@ -82,8 +82,9 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
         env: BTreeMap::new(),
         cwd: None,
     });
-    // Tools with the same unprefixed name are renamed for all profiles, even if a profile includes only one of them. To
-    // avoid this, only servers without tools get an empty prefix here.
+    // Several servers may have an empty prefix here. If they had tools of the same name, the tools would be renamed for
+    // all profiles, even for a profile that includes only one of the servers. So only servers without tools get an
+    // empty prefix.
     config.prefix = (spec.is_unprefixed && spec.tools.is_empty()).then(String::new);
     let tool = |own: &&&str| json!({"name": own, "description": format!("To {own} things."), "inputSchema": {"type": "object"}});
     let tools: Vec<Value> =

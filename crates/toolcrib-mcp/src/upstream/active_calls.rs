@@ -26,8 +26,9 @@ pub(crate) const CLIENT_QUEUE: usize = 16;
 pub(crate) struct CallingClient {
     /// Identifies the client. All calls of one client have the same value.
     pub(crate) client: u64,
-    /// Identifies all clients with the same name in the same profile. In the modern protocol each request counts as a
-    /// client of its own, so an abandoned call is attributed to the group.
+    /// In the newer protocol, identifies all clients with the same name in the same profile. There each request counts
+    /// as a client of its own, so an abandoned call is attributed to this group. In the older protocol, this is the
+    /// same as `client`.
     pub(crate) client_group: u64,
     /// Delivers the server's messages to the call.
     pub(crate) messages: mpsc::Sender<ServerMessage>,
@@ -42,7 +43,7 @@ pub(crate) struct RawRequest {
     pub(crate) params: Option<Value>,
 }
 
-/// A message from a server to the client whose call it works on.
+/// A message from a server to a client, about one of the client's calls or about none.
 #[derive(Debug)]
 pub(crate) enum ServerMessage {
     /// A question, and where to send the answer.

@@ -1,4 +1,5 @@
-//! Listens for changes that a modern server announces. Legacy servers announce changes without a subscription.
+//! Listens for changes that a server of the newer protocol announces. Servers of the older protocol announce changes
+//! without a subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::connection_handle::ConnectionHandle;
 /// How long to wait before listening again after the server ended the stream.
 const LISTEN_AGAIN: Duration = Duration::from_mins(1);
 
-/// A task that reads a `subscriptions/listen` stream of a modern server. For a legacy server there is no task. Dropping
-/// this value stops the task.
+/// A task that reads a `subscriptions/listen` stream of a server of the newer protocol. For a server of the older
+/// protocol there is no task. Dropping this value stops the task.
 pub(super) struct ChangeListener(Option<JoinHandle<()>>);
 
 impl ChangeListener {

@@ -1,4 +1,4 @@
-//! Connects to a server over stdio or HTTP, in the modern or the legacy protocol.
+//! Connects to a server over stdio or HTTP, in the older or the newer protocol.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -110,9 +110,9 @@ async fn connect_expanded(
             let mode = upstream.lifecycle();
             let probes = mode != ClientLifecycleMode::Initialize;
             let connected = connect_child(upstream, launch, resource_updates, mode, secrets).await;
-            // Some legacy servers exit on a request they do not know, so the attempt after a failed probe uses the
-            // legacy handshake. If that fails as well, the next attempt probes again.
-            upstream.set_probe_modern(connected.is_ok() == probes);
+            // Some servers of the older protocol exit on a request they do not know, so the attempt after a failed
+            // probe uses the handshake of the older protocol. If that fails as well, the next attempt probes again.
+            upstream.set_tries_newer_protocol(connected.is_ok() == probes);
             connected
         }
         Transport::Http { url, headers, oauth } => {
@@ -121,8 +121,8 @@ async fn connect_expanded(
     }
 }
 
-/// Tries the modern protocol first, and the legacy protocol if the server does not support the modern one.
-pub(super) fn modern_then_legacy() -> ClientLifecycleMode {
+/// Tries the newer protocol first, and the older protocol if the server does not support the newer one.
+pub(super) fn newer_then_older() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -201,7 +201,7 @@ async fn connect_remote(
     };
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let tap_and_requests = (Arc::clone(&tap), accepted);
-    match start_service(upstream, transport, tap_and_requests, modern_then_legacy()).await {
+    match start_service(upstream, transport, tap_and_requests, newer_then_older()).await {
         Ok((service, handle)) => {
             Ok(Connection { handle, service, process: None, secrets: secrets.clone() })
         }

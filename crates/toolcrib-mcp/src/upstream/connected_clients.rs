@@ -1,4 +1,4 @@
-//! The connected legacy clients, for questions that belong to no call.
+//! The connected clients of the older protocol, for questions that belong to no call.
 //!
 //! A server may request its client's roots as soon as it starts. If only one connected client can see the server, that
 //! client is asked. If several clients can see it, none of them is asked.

@@ -41,7 +41,7 @@ pub(crate) enum RequestEvent {
 }
 
 impl ConnectionHandle {
-    /// Whether the server uses the modern protocol, which has no handshake.
+    /// Whether the server uses the newer protocol, which has no handshake.
     pub(crate) fn uses_newer_protocol(&self) -> bool {
         !self.server_info.protocol_version.has_initialize()
     }

@@ -2,7 +2,7 @@
 //!
 //! The first request that has to wait sets the deadline, and no later request waits beyond it. So a server that hangs
 //! delays its clients once, and not on each of their requests. Rejected: limiting the wait of each session, because the
-//! modern protocol has no sessions and cannot tell a client's first list from its second.
+//! newer protocol has no sessions, so a client's first list request cannot be told from its second.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -14,8 +14,9 @@ pub(super) async fn check(
     connection: &ConnectionHandle,
     timeout: Duration,
 ) -> Result<(), UpstreamError> {
-    // The modern protocol has no ping. `server/discover` cannot be used, because the SDK answers it from its cache, and
-    // blocks other messages while it sends it. So one page of the tool list is requested.
+    // The newer protocol has no ping. `server/discover` cannot be used: the SDK's own method for it may answer from a
+    // cache, and over HTTP the SDK sends nothing else while such a request is in progress. So one page of the tool list
+    // is requested.
     let request = if connection.uses_newer_protocol() {
         let list: ListToolsRequest = RequestOptionalParam::default();
         ClientRequest::ListToolsRequest(list)

@@ -1,8 +1,8 @@
 //! The HTTP transport to a server (Streamable HTTP), with every message inspected by the tap.
 //!
-//! The SDK implements the protocol, with sessions, resumption and both eras. This client sends the requests. It differs
-//! from the SDK's own client in three ways. Results are taken before they are parsed into types. Bodies have a size
-//! limit, as events do. Redirects are not followed, because they would send the token elsewhere.
+//! The SDK implements the older and the newer protocol, with sessions and resumption. This client sends the requests.
+//! It differs from the SDK's own client in three ways. Results are taken before they are parsed into types. Bodies have
+//! a size limit, as events do. Redirects are not followed, because they would send the token elsewhere.
 
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -93,8 +93,8 @@ impl TappedHttp {
         }
     }
 
-    /// The events that the SDK should see. If an event is a request of the server, it waits for an answer permit, and
-    /// so do the events after it on the same stream.
+    /// The events that the SDK should see. If an event is a request of the server, it waits for an answer permit. Until
+    /// it has one, the events after it on the same stream are not read.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let limit = self.limit;
@@ -233,8 +233,8 @@ fn error_response(
 ) -> Result<StreamableHttpPostResponse, Error> {
     let message = serde_json::from_slice::<ServerJsonRpcMessage>(body).ok();
     let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    // A legacy server may reject the probe with any error, and the error may lack the probe's id. So the error gets
-    // that id here.
+    // A server of the older protocol may reject the probe with any error, and the error may lack the probe's id. So the
+    // error gets that id here.
     if let JsonRpcMessage::Request(request) = sent
         && matches!(request.request, ClientRequest::DiscoverRequest(_))
         && !has_session

@@ -10,7 +10,8 @@ use super::Upstream;
 const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Sends the requested log level to a legacy server. In the modern protocol each request carries the level.
+    /// Sends the requested log level to a server of the older protocol. In the newer protocol each request carries the
+    /// level.
     pub(crate) async fn send_log_level(&self) {
         let level = *self.shared.log_level.lock();
         let (Some(level), Some(connection)) = (level, self.connection()) else { return };

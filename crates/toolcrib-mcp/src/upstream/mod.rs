@@ -91,7 +91,7 @@ pub(crate) struct SharedState {
     pub(crate) view_changed: Notify,
     pub(crate) environment: HostEnvironment,
     pub(crate) clients: Arc<ConnectedClients>,
-    /// The most verbose log level that a client of the legacy protocol has set.
+    /// The most verbose log level that a client of the older protocol has set.
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
     pub(crate) metrics: Arc<GatewayMetrics>,
     /// Sends the server's name and the resource's URI for every updated resource.
@@ -115,7 +115,7 @@ pub(crate) struct Upstream {
     unconfirmed_resources: Mutex<BTreeSet<String>>,
     /// Held while a subscription changes, so that only one changes at a time.
     subscription_lock: tokio::sync::Mutex<()>,
-    /// Notified when the watched resources of a modern server have changed.
+    /// Notified when the watched resources of a server of the newer protocol have changed.
     resources_changed: Notify,
     /// Held while the server is notified that roots changed.
     roots_sending: tokio::sync::Mutex<()>,
@@ -128,8 +128,8 @@ pub(crate) struct Upstream {
     max_concurrent_calls: usize,
     /// How many calls wait for this server.
     queued_calls: AtomicUsize,
-    /// Whether the next connection tries the modern protocol first.
-    probe_modern: AtomicBool,
+    /// Whether the next connection tries the newer protocol first.
+    tries_newer_protocol: AtomicBool,
     /// Notified when the connection should be checked.
     health_check: Notify,
     /// Whether a call timed out or found the connection broken since the last successful check.
@@ -165,7 +165,7 @@ impl Upstream {
             call_permits: Arc::new(Semaphore::new(max_concurrent_calls)),
             max_concurrent_calls,
             queued_calls: AtomicUsize::new(0),
-            probe_modern: AtomicBool::new(true),
+            tries_newer_protocol: AtomicBool::new(true),
             health_check: Notify::new(),
             reported_broken: AtomicBool::new(false),
             first_answer_deadlines: FirstAnswerDeadlines::default(),
@@ -232,15 +232,15 @@ impl Upstream {
 
     /// Which protocol the next connection tries first.
     fn lifecycle(&self) -> ClientLifecycleMode {
-        if self.probe_modern.load(Ordering::Relaxed) {
-            connect::modern_then_legacy()
+        if self.tries_newer_protocol.load(Ordering::Relaxed) {
+            connect::newer_then_older()
         } else {
             ClientLifecycleMode::Initialize
         }
     }
 
-    fn set_probe_modern(&self, probe: bool) {
-        self.probe_modern.store(probe, Ordering::Relaxed);
+    fn set_tries_newer_protocol(&self, probe: bool) {
+        self.tries_newer_protocol.store(probe, Ordering::Relaxed);
     }
 
     /// Maximum number of concurrent calls to this server.

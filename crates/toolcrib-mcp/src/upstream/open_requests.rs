@@ -29,7 +29,7 @@ pub(super) struct OpenRequests {
     by_token: HashMap<ProgressToken, RequestId>,
     /// The ids of requests that were cancelled before they were sent.
     cancelled_early: HashSet<RequestId>,
-    /// The number of legacy handshakes that were begun on this connection.
+    /// The number of handshakes of the older protocol that were begun on this connection.
     handshakes: u32,
     /// The ids of handshakes and subscriptions, which the SDK sends itself and whose results it needs.
     sdk_requests: VecDeque<RequestId>,
@@ -82,7 +82,8 @@ pub(super) enum AnswerDestination {
 }
 
 impl OpenRequests {
-    /// Records that a legacy handshake begins. Returns whether there was an earlier handshake on this connection.
+    /// Records that a handshake of the older protocol begins. Returns whether there was an earlier handshake on this
+    /// connection.
     pub(super) fn begin_handshake(&mut self, id: &RequestId) -> bool {
         // Before a handshake, the SDK's probe was answered or cancelled. It is removed here, because the SDK would
         // mistake a late answer to the probe for the answer to the handshake.
@@ -144,7 +145,7 @@ impl OpenRequests {
         }
     }
 
-    /// The request to which a stream belongs that is resumed from this event.
+    /// The request whose stream is resumed from this event.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         let is_resumed = |request: &OpenRequest| request.last_event.as_deref() == Some(event);
         self.by_id.iter().find(|(_, request)| is_resumed(request)).map(|(id, _)| id.clone())

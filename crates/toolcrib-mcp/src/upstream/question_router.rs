@@ -46,7 +46,7 @@ impl QuestionRouter {
         let sent = client.messages.send(ServerMessage::Question(request, answer)).await;
         sent.map_err(|_| error("the client has disconnected"))?;
         let answer = answered.await.map_err(|_| error("the client has disconnected"))?;
-        // Until now the question was in memory on the client's side, so its memory is released only here.
+        // The question stays in memory until the client has answered it, so its memory is released only here.
         drop(charge);
         answer
     }

@@ -32,8 +32,8 @@ impl Upstream {
         self.watched_resources.lock().extend(watched);
     }
 
-    /// Subscribes to a resource or unsubscribes from it. `wanted` is evaluated only when the lock is held, because
-    /// subscribe and unsubscribe may race. This future may be dropped at any await.
+    /// Subscribes to a resource if `wanted` returns true, and otherwise unsubscribes from it. `wanted` is called only
+    /// when the lock is held, because subscribe and unsubscribe may race. This future may be dropped at any await.
     pub(crate) async fn sync_subscription(
         &self,
         uri: &str,
@@ -70,7 +70,7 @@ impl Upstream {
     }
 }
 
-/// Sends a subscribe or unsubscribe request to a legacy server.
+/// Sends a subscribe or unsubscribe request to a server of the older protocol.
 pub(super) async fn subscribe(
     connection: &ConnectionHandle,
     uri: &str,

@@ -5,7 +5,7 @@ use rmcp::model::{ClientNotification, RootsListChangedNotification};
 use super::Upstream;
 
 impl Upstream {
-    /// Notifies a legacy server that its client's roots changed.
+    /// Notifies a server of the older protocol that its client's roots changed.
     ///
     /// A client may keep changing its roots while the server does not read, so at most one notification waits while
     /// another is being sent. The waiting notification covers all changes up to the time when it is sent.

@@ -99,8 +99,8 @@ impl ServerLists {
         let mut notes = Vec::new();
         let mut fetcher =
             ListFetcher { connection, limits, timeout, bytes_left: LISTS_BYTES, notes: &mut notes };
-        // A server that declares neither prompts nor resources may have tools even if it does not declare them. The
-        // other lists are optional.
+        // A server that declares neither prompts nor resources may have tools even if it does not declare them. An
+        // error for the tools is returned, but an error for one of the other lists only makes that list empty.
         let tools = if capabilities.tools.is_some()
             || (capabilities.prompts.is_none() && capabilities.resources.is_none())
         {

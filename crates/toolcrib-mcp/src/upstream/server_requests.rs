@@ -10,7 +10,7 @@
 //!   read, nor anything after it on the same stream, so the server cannot send more than it reads. A server that reads
 //!   no answer for `server_stall` seconds is disconnected.
 //!
-//! Rejected: a limit on pings. A server that reads the answers may send any number of them.
+//! There is no limit on the number of pings from a server that reads the answers.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;

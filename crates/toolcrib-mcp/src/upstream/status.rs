@@ -41,12 +41,12 @@ impl From<ServerPhase> for ServerState {
     }
 }
 
-/// Which of the two protocol eras a server uses.
+/// Whether a server uses the older or the newer protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolEra {
-    /// The era with a handshake: protocol version 2025-11-25 and earlier.
+    /// The older protocol, with a handshake: version 2025-11-25 and earlier.
     Older,
-    /// The era without a handshake: protocol version 2026-07-28 and later.
+    /// The newer protocol, without a handshake: version 2026-07-28 and later.
     Newer,
 }
 
@@ -61,7 +61,7 @@ pub struct ServerStatus {
     pub hint: Option<String>,
     /// Whether the last attempt failed because a login is required.
     pub needs_login: bool,
-    /// The protocol era that the server uses, once it is known.
+    /// Whether the server uses the older or the newer protocol, once this is known.
     pub era: Option<ProtocolEra>,
     /// The protocol version that the server uses.
     pub protocol_version: Option<String>,

@@ -152,7 +152,7 @@ impl<R, W> StdioTransport<R, W> {
             // A line without an id at its beginning can be matched to a request only if exactly one request is open.
             if unanswered.len() == 1 { unanswered.pop() } else { None }
         });
-        self.tap.warn_skipped(self.limit, "the server wrote a line over the limit");
+        self.tap.warn_skipped(self.limit, "the server wrote a message that exceeds a limit");
         let error = ErrorData::internal_error(problem, None);
         id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }
@@ -198,7 +198,7 @@ where
                 }
             }
             if !self.messages.is_empty() {
-                // A message is left because the server exceeded its limits, so the connection ends.
+                // The next message was not accepted because the server exceeded its limits, so the connection ends.
                 return None;
             }
             match self.input.read(&mut self.chunk).await {

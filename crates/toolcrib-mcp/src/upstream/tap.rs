@@ -148,7 +148,7 @@ impl Tap {
         self.open_requests().record_event_id(origin, event);
     }
 
-    /// The request to which a stream belongs that is resumed from this event.
+    /// The request whose stream is resumed from this event.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         self.open_requests().find_by_event(event)
     }
@@ -276,7 +276,7 @@ impl Tap {
                 let id = params.get("requestId").and_then(request_id).filter(is_short_id);
                 let Some(id) = id else { return Disposition::Consumed };
                 self.requests.cancel(&id);
-                // In the modern protocol a server ends a subscription this way.
+                // In the newer protocol a server ends a subscription this way.
                 if self.open_requests().is_sdk_request(&id) {
                     let params = json!({"requestId": id});
                     return Disposition::ForSdk(

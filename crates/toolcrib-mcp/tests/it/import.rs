@@ -1,7 +1,7 @@
 //! Tests of importing the config file of every MCP client: the servers and the warnings.
 //!
-//! Servers are compared with `==` instead of `assert_eq!`, because `Debug` hides secrets. So a failure shows the name
-//! of the server.
+//! `Debug` hides secrets, so the output of `assert_eq!` might not show a difference. Servers are compared with `==`
+//! instead, and a failure names the server.
 
 use std::path::Path;
 
@@ -300,7 +300,7 @@ fn hermes() {
     assert_eq!(imported.warnings, [format!("`old`: `transport` {problem}")]);
 }
 
-/// Only Toolcrib's own config may contain references to files. Otherwise, a project's config could send any of the
+/// `${file:PATH}` is a reference only in Toolcrib's own config. Otherwise, a project's config could send any of the
 /// user's files to its server.
 #[test]
 fn file_references_are_plain_text_in_other_clients_files() {
@@ -311,7 +311,7 @@ fn file_references_are_plain_text_in_other_clients_files() {
     let plain = "${file:/etc/passwd}";
     let others = ["${env:file:/etc/passwd}", "${A:-${file:/etc/passwd}}", "$${file:/etc/passwd}"];
     for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
-        // opencode is skipped, because its own files may contain `{file:PATH}`.
+        // opencode is skipped, because it supports `{file:PATH}`, which is contained in these texts.
         if client == ClientKind::Opencode {
             continue;
         }

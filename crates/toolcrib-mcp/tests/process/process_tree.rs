@@ -9,7 +9,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(limited).unwrap()
 }
 
-/// A server whose grace periods are as long as the deadline, so that a test fails before any signal is sent.
+/// A server whose grace periods are as long as the deadline. If it does not exit without a signal, the test fails.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     let mark_variable = [(MARK.into(), mark.into())];
     Launch {

@@ -143,7 +143,7 @@ pub(crate) fn a_killed_inner_warden_leaves_no_process() {
 
 /// The inner warden ends all processes when the outer one is killed.
 pub(crate) fn a_killed_outer_warden_leaves_no_process() {
-    // Makes this process, instead of init, adopt the inner warden, so that it can reap it.
+    // Makes this process, instead of init, adopt the inner warden, so that the test can reap the warden.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
     block_on(async {
         let (mut process, pids, mark) = spawn_tree(launch_sigkill_soon, IGNORES_SIGNALS).await;

@@ -59,7 +59,8 @@ pub(crate) fn body(
                 BodyPart::Pause(pause) => tokio::time::sleep(pause).await,
                 BodyPart::Stall => control.wait_for_release().await,
                 BodyPart::Cut => {
-                    // Before the connection closes, everything sent so far must be written, even on a busy machine.
+                    // Give the server time to write everything sent so far before the connection closes, even on a busy
+                    // machine.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     let cut = io::Error::new(io::ErrorKind::ConnectionAborted, "cut by the script");
                     return Some((Err(cut), (Vec::new().into_iter(), control, open_response)));

@@ -21,7 +21,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn without_faults_it_is_a_legacy_server() {
+fn without_faults_it_is_a_server_of_the_older_protocol() {
     let mut peer = start(&["--tools", "2"]);
     assert_eq!(peer.initialize()["result"]["protocolVersion"], "2025-11-25");
     assert_eq!(peer.ask("server/discover", json!({}))["error"]["code"], -32601);

@@ -9,7 +9,7 @@ fn start() -> Peer {
 }
 
 /// The metadata that every request of the stateless protocol contains.
-fn modern() -> Value {
+fn newer_protocol_meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
@@ -17,7 +17,7 @@ fn modern() -> Value {
 }
 
 #[test]
-fn a_legacy_client_is_asked_for_input_with_a_request() {
+fn a_client_of_the_older_protocol_is_asked_for_input_with_a_request() {
     let mut peer = start();
     assert_eq!(peer.initialize()["result"]["serverInfo"]["name"], "toolcrib-fixture");
     let params = json!({"name": "test_input_required_result_elicitation", "arguments": {}});
@@ -30,27 +30,30 @@ fn a_legacy_client_is_asked_for_input_with_a_request() {
 }
 
 #[test]
-fn a_modern_client_is_asked_for_input_with_a_result() {
+fn a_client_of_the_newer_protocol_is_asked_for_input_with_a_result() {
     let mut peer = start();
-    let discovered = peer.ask("server/discover", json!({"_meta": modern()}));
+    let discovered = peer.ask("server/discover", json!({"_meta": newer_protocol_meta()}));
     let supported = discovered["result"]["supportedVersions"].as_array().unwrap();
     assert!(supported.contains(&json!("2026-07-28")) && supported.contains(&json!("2025-11-25")));
     let name = "test_input_required_result_elicitation";
-    let input_required = peer.ask("tools/call", json!({"name": name, "_meta": modern()}));
+    let input_required =
+        peer.ask("tools/call", json!({"name": name, "_meta": newer_protocol_meta()}));
     assert_eq!(input_required["result"]["resultType"], "input_required");
     let form = json!({"user_name": {"action": "accept", "content": {"name": "Ada"}}});
-    let answer =
-        peer.ask("tools/call", json!({"name": name, "inputResponses": form, "_meta": modern()}));
+    let answer = peer.ask(
+        "tools/call",
+        json!({"name": name, "inputResponses": form, "_meta": newer_protocol_meta()}),
+    );
     assert_eq!(answer["result"]["content"][0]["text"], "Good day, Ada.");
 }
 
 #[test]
-fn a_modern_client_without_the_capability_is_not_asked() {
+fn a_client_of_the_newer_protocol_without_the_capability_is_not_asked() {
     let mut peer = start();
-    peer.ask("server/discover", json!({"_meta": modern()}));
+    peer.ask("server/discover", json!({"_meta": newer_protocol_meta()}));
     let refused = peer.ask(
         "tools/call",
-        json!({"name": "test_input_required_result_list_roots", "_meta": modern()}),
+        json!({"name": "test_input_required_result_list_roots", "_meta": newer_protocol_meta()}),
     );
     assert_eq!(
         (&refused["error"]["code"], &refused["error"]["data"]),

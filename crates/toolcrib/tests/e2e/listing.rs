@@ -187,7 +187,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
     for (option, name, era, in_full) in [
         ("true", "claude-code", Era::Older, true),
         ("true", "somebody", Era::Older, false),
-        // In the stateless protocol, the list must not depend on the client's name.
+        // In the newer protocol, the list must not depend on the client's name.
         ("true", "claude-code", Era::Newer, false),
         ("false", "claude-code", Era::Older, false),
     ] {

@@ -1,4 +1,5 @@
-//! Tests of presets through the gateway: what a real client receives under each preset, and what stateless clients get.
+//! Tests of presets through the gateway: what a real client receives under each preset, and what clients of the newer
+//! protocol get.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -88,7 +88,7 @@ fn a_client_over_http_cancels_or_ends_its_session() {
     );
 }
 
-/// In the stateless protocol, closing the stream of a request cancels the request.
+/// In the newer protocol, closing the stream of a request cancels the request.
 #[test]
 fn a_stateless_client_closes_its_stream() {
     let environment = environment("stream");

@@ -101,7 +101,7 @@ fn the_size_of_a_clients_introduction_is_limited() {
     let text = answer["error"]["message"].as_str().unwrap_or_default();
     assert!(text.contains("the maximum is 65536") && text.contains("send less in"), "{answer}");
 
-    // In the stateless protocol, a subscription stores its `_meta`, so the size of `_meta` is limited, too.
+    // In the newer protocol, a subscription stores its `_meta`, so the size of `_meta` is limited, too.
     let newer = gateway.peer(Era::Newer);
     let listen = |note: &str| {
         let params =

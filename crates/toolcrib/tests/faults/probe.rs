@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// The time after which a test fails. It is longer than anything here takes on a busy machine, so a test must never
-/// rely on reaching it.
+/// Maximum time that a test waits for anything; then it fails. Even on a busy machine, nothing that succeeds takes this
+/// long.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
 /// Interval between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

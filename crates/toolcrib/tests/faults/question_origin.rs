@@ -150,8 +150,8 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     );
 }
 
-/// There are other kinds of questions than requests. A client of the stateless protocol receives a question as a
-/// result, and a server of the session protocol may ask with an error.
+/// There are other kinds of questions than requests. A client of the newer protocol receives a question as a result,
+/// and a server of the older protocol may ask with an error.
 #[test]
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");
@@ -169,7 +169,7 @@ fn other_kinds_of_questions_name_the_server() {
     assert!(message.contains("is not an http or https address"), "{error}");
 }
 
-/// Here the server uses the stateless protocol.
+/// Here the server uses the newer protocol.
 #[test]
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");

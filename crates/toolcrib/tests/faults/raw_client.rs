@@ -95,7 +95,7 @@ impl RawClient {
         PendingRequest { id, received: Arc::clone(&self.received), socket }
     }
 
-    /// Adds the `_meta` that a stateless request needs.
+    /// Adds the `_meta` that a request of the newer protocol needs.
     fn complete(&self, mut params: Value) -> Value {
         if self.era == Era::Newer {
             let meta = &mut params["_meta"];

@@ -37,8 +37,8 @@ fn long_messages_are_truncated() {
     }
 }
 
-/// Responses with fields that the SDK does not know are kept separately. As parsed values they take sixteen times the
-/// memory of their text.
+/// Responses with fields that the SDK does not know are stored until the SDK has sent them. They must be stored as
+/// text, because as parsed values they can take sixteen times as much memory.
 #[test]
 fn responses_with_unknown_fields_take_bounded_memory() {
     const CALLS: usize = 16;

@@ -115,8 +115,8 @@ fn flood(socket: &mut TcpStream, server: &Server) -> Option<()> {
     Some(())
 }
 
-/// Configures the flooding server and a correct one. The limit on open requests is small, because over HTTP each
-/// response is sent with its own POST.
+/// Configures the flooding server and a correct one. The limit on open requests is small, because each response is sent
+/// in its own POST, and the test server may leave all of these open.
 fn environment(name: &str, address: &str) -> TestEnvironment {
     TestEnvironment::new(&format!("exhaust-http-{name}"))
         .with(&format!("[servers.wild]\nurl = 'http://{address}/mcp'\n"))

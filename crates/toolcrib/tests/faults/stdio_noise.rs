@@ -41,8 +41,8 @@ fn noise_around_every_response_is_ignored() {
     assert_eq!(crate::probe::count(&environment.log("loud"), "start"), 1, "it was never given up");
 }
 
-/// The SDK first probes for the stateless protocol, and gives up after 10 s. A server that starts slowly answers the
-/// probe later, after the handshake has been sent. That response must not be taken for the response to the handshake.
+/// The SDK first probes for the newer protocol, and gives up after 10 s. A server that starts slowly answers the probe
+/// later, after the handshake has been sent. That response must not be taken for the response to the handshake.
 #[test]
 fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     let environment = TestEnvironment::new("late-probe");

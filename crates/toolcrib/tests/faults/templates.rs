@@ -57,7 +57,8 @@ fn a_catch_all_template_captures_no_uris_of_others() {
     let peer = environment.stdio(Era::Older);
     until_true("evil", || peer.call("ready", json!({}))["content"] == json!([]));
     ready(&peer, &["good", "twin"]);
-    // Two servers claim these URIs: a server lists them, or they begin like its URIs or templates.
+    // Two servers claim each of these URIs. A server claims the URIs that it lists, and those that begin like one of
+    // its URIs or templates.
     for uri in ["note://1", "note://2", "NOTE://2", "box://9"] {
         let answer = read(&peer, uri);
         let error = answer["error"]["message"].as_str().unwrap_or_default();

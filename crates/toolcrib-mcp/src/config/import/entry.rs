@@ -170,8 +170,8 @@ impl ServerEntry<'_> {
         flag
     }
 
-    /// The reason why the entry disables its server, if it does. `disabled` and `enabled` mean the same in all clients.
-    /// A value that is neither true nor false also disables the server.
+    /// The reason why the entry disables its server, if it does. Each of the keys `disabled` and `enabled` has the same
+    /// meaning in all clients. A value that is neither true nor false also disables the server.
     fn disabled_reason(&mut self) -> Option<String> {
         for (key, off) in [("disabled", true), ("enabled", false)] {
             let Some(value) = self.value(key) else { continue };
@@ -331,8 +331,8 @@ fn is_toolcrib(transport: &Transport) -> bool {
     };
     match transport {
         Transport::Stdio { command, args, .. } => {
-            // `toolcrib` as an argument may be a folder that is passed to any server. Only if `mcp` follows is it our
-            // own command.
+            // An argument `toolcrib` may be the name of a folder that is passed to another server, so it counts as our
+            // own command only if `mcp` follows.
             let runs = |pair: &[Secret]| is_name(pair[0].expose()) && pair[1].expose() == "mcp";
             is_name(command) || args.windows(2).any(runs)
         }

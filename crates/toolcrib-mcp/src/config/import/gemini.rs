@@ -16,7 +16,7 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>())
     };
     let mcp = |key: &str| value.get("mcp").and_then(|mcp| mcp.get(key));
-    // The second key of each pair is the one that earlier versions of Gemini CLI used.
+    // `excludeMCPServers`, and `allowMCPServers` below, are the keys that earlier versions of Gemini CLI used.
     for (key, list) in
         [("mcp.excluded", mcp("excluded")), ("excludeMCPServers", value.get("excludeMCPServers"))]
     {

@@ -10,8 +10,8 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
     builder.add_servers("mcp_servers", value.get("mcp_servers"), &convert_references, server);
 }
 
-/// Converts `${env:NAME}` to `${NAME}`, which means the same in Hermes. After that, file references are escaped,
-/// because Hermes does not support them: `${env:file:PATH}` must not make us read a file.
+/// Converts `${env:NAME}` to `${NAME}`, which means the same in Hermes, and then escapes the references that Hermes
+/// does not support. In the other order, `${env:file:PATH}` would become `${file:PATH}`, and we would read that file.
 fn convert_references(text: &str) -> String {
     mcp_servers::variables_only(&text.replace("${env:", "${"))
 }
@@ -30,7 +30,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     if let Some(seconds) = entry.seconds("connect_timeout", 1.0, &check::START_TIMEOUT) {
         server.start_timeout = seconds;
     }
-    // In Hermes, `include` overrides `exclude`, and an empty `include` allows every tool.
+    // In Hermes, `exclude` applies only if `include` is missing or empty.
     match (names(entry, "include"), names(entry, "exclude")) {
         (Some(include), _) if !include.is_empty() => server.allow = include,
         (Some(_), Some(exclude)) => server.deny = exclude,

@@ -2,12 +2,12 @@
 //! size.
 //!
 //! A client knows only the gateway, so an unchanged question would seem to be the gateway's own. Therefore every
-//! elicitation begins with `[server "files"]`, and every sampling request has that label at the beginning of its
-//! system prompt. No server can forge such a label: `[server` becomes `(server` in its own text, and no line of it
-//! can begin with an opening bracket. A question that cannot be shown truthfully is rejected, and the server gets an
-//! error with the reason. In log messages, the server's name is in `logger`.
+//! elicitation begins with `[server "files"]`, and every sampling request has that label at the beginning of its system
+//! prompt. No server can forge such a label: `[server` becomes `(server` in its own text, and no line of it can begin
+//! with an opening bracket. A question that cannot be shown truthfully is rejected, and the server gets an error with
+//! the reason. In log messages, the server's name is in `logger`.
 //!
-//! Rejected: the name in `_meta` alone, which no client shows.
+//! It would not be enough to put the name into `_meta`, because no client shows `_meta`.
 
 mod form;
 mod link;
@@ -161,8 +161,8 @@ fn prepare_sampling(
     limits: &GatewayLimits,
 ) -> Result<(), QuestionError> {
     let fields = checked_fields(params, limits.sampling_bytes)?;
-    // `includeContext` may request the context of "this server". To a client, that is the gateway, so it would send the
-    // context of all servers.
+    // `includeContext` may request the context of "this server". To a client, "this server" is the gateway, so the
+    // client would send the context of all servers.
     fields.retain(|key, value| key != "includeContext" || *value == "none");
     clean_value(params);
     if let Some(messages) = params.get_mut("messages") {

@@ -1,4 +1,5 @@
-//! Expired tokens are refreshed once, and a login is required if the refresh is rejected.
+//! Tests of refreshing tokens: concurrent calls refresh a token only once, and a login is required if the refresh is
+//! rejected.
 
 use tokio::sync::watch;
 

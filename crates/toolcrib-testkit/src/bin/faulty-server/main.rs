@@ -1,6 +1,6 @@
 //! An MCP server with configurable faults, for tests of the gateway.
 //!
-//! It speaks the legacy protocol on stdio, without a library, so that it can also break rules that a library would
+//! It speaks the older protocol on stdio, without a library, so that it can also break rules that a library would
 //! enforce. Without arguments, it behaves correctly. Each argument adds a fault, and faults can be combined. All of
 //! these faults have been seen in real servers.
 

@@ -107,7 +107,7 @@ fn plain(name: &str, about: &str) -> Value {
     json!({"name": name, "description": about, "inputSchema": {"type": "object"}})
 }
 
-/// A tool as business applications have them. Each number gives a tool with a different description.
+/// A tool like those of business applications. Each number gives a tool with a different description.
 fn numbered(number: u64) -> Value {
     let verb = VERBS[number as usize % VERBS.len()];
     let noun = NOUNS[number as usize / VERBS.len() % NOUNS.len()];

@@ -1,8 +1,8 @@
 //! Lists that change, and the notifications of these changes.
 //!
 //! Some tools change a list by adding or removing one tool or prompt. The list must really change, because a gateway
-//! may compare lists before it forwards a notification. Legacy clients are notified without subscribing, modern clients
-//! only through a subscription.
+//! may compare lists before it forwards a notification. Clients of the older protocol are notified without subscribing,
+//! clients of the newer protocol only through a subscription.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -90,9 +90,9 @@ impl Changes {
     }
 }
 
-/// Notifies a legacy client until it disconnects, of every changed list and of updates to the resources that it has
-/// subscribed to.
-pub(crate) async fn notify_legacy_client(
+/// Notifies a client of the older protocol of every changed list, and of updates to the resources that it has subscribed
+/// to. Returns when the client disconnects.
+pub(crate) async fn notify_client_of_older_protocol(
     mut changes: Receiver<Change>,
     client: Peer<RoleServer>,
     watched: Arc<Mutex<BTreeSet<String>>>,
@@ -108,7 +108,7 @@ pub(crate) async fn notify_legacy_client(
     }
 }
 
-/// Notifies a modern client of the changes that it has subscribed to, until the subscription ends.
+/// Notifies a client of the newer protocol of the changes that it has subscribed to, until the subscription ends.
 pub(crate) async fn notify_subscriber(
     mut changes: Receiver<Change>,
     context: &SubscriptionContext,

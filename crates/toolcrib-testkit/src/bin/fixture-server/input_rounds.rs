@@ -1,8 +1,9 @@
-//! Asks the client for input during a request, in both protocol versions.
+//! Asks the client for input during a request, in the older and the newer protocol.
 //!
 //! Each tool is written once, as a pure function that takes the answers so far and returns the next questions or the
-//! result. A modern client gets the questions as an `input_required` result and repeats the request with the answers. A
-//! legacy client gets the questions as requests from the server, and then the function runs again with the answers.
+//! result. A client of the newer protocol gets the questions as an `input_required` result and repeats the request with
+//! the answers. A client of the older protocol gets the questions as requests from the server, and then the function
+//! runs again with the answers.
 
 use rmcp::model::{
     ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses,
@@ -12,7 +13,8 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 
-/// Maximum number of rounds for a legacy client. It equals rmcp's limit for modern clients.
+/// Maximum number of rounds for a client of the older protocol. It equals rmcp's limit for clients of the newer
+/// protocol.
 const ROUNDS: usize = 10;
 
 /// What the client has sent by the time of a round.
@@ -56,14 +58,15 @@ pub(crate) struct ClientInput {
     pub(crate) state: Option<String>,
 }
 
-/// Whether the request uses the modern protocol, which is stateless.
+/// Whether the request uses the newer protocol, which is stateless.
 pub(crate) fn uses_newer_protocol(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Runs `step` until it returns a result, or until a modern client must repeat the request with more input.
+/// Runs `step` until it returns a result, or until a client of the newer protocol must repeat the request with more
+/// input.
 pub(crate) async fn run_rounds<T>(
     context: &RequestContext<RoleServer>,
     arguments: &JsonObject,
@@ -118,7 +121,7 @@ fn require(capabilities: &ClientCapabilities, question: &InputRequest) -> Result
     if able { Ok(()) } else { Err(missing(capability)) }
 }
 
-/// The modern protocol's error for a capability that the client has not declared.
+/// The newer protocol's error for a capability that the client has not declared.
 pub(crate) fn missing(capability: &str) -> ErrorData {
     match serde_json::from_value::<ClientCapabilities>(json!({capability: {}})) {
         Ok(required) => ErrorData::missing_required_client_capability(required),

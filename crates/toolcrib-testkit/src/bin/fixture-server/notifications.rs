@@ -1,5 +1,5 @@
 //! Tools that do something before they return the result: report progress, log messages, or close the stream.
-#![expect(deprecated, reason = "log messages belong to the legacy revision")]
+#![expect(deprecated, reason = "log messages belong to the older protocol")]
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ async fn progress(context: &Context) -> Result<(), ErrorData> {
 
 async fn log(fixture: &Fixture, context: &Context, lines: &[&str]) -> Result<(), ErrorData> {
     let wanted = if uses_newer_protocol(context) {
-        // In the modern protocol, a client that sets no log level gets no log messages.
+        // In the newer protocol, a client that sets no log level gets no log messages.
         context.meta.log_level().is_some_and(passes)
     } else {
         fixture.level().is_none_or(passes)

@@ -1,8 +1,8 @@
 //! The request handler for rmcp.
 //!
-//! There is one [`Fixture`] per legacy session, or one per request in the stateless protocol. State that must outlive a
-//! [`Fixture`] is in [`Shared`].
-#![expect(deprecated, reason = "logging and resource subscriptions belong to the legacy revision")]
+//! There is one [`Fixture`] per session in the older protocol, and one per request in the newer protocol. State that
+//! must outlive a [`Fixture`] is in [`Shared`].
+#![expect(deprecated, reason = "logging and resource subscriptions belong to the older protocol")]
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use crate::{prompts, resources, tools};
 /// How long a list may be cached. Any value would do; tests check only that it reaches the client.
 const TTL_MS: u64 = 1_000;
 
-/// The state that all sessions and stateless requests share.
+/// The state that all sessions of the older protocol and all requests of the newer protocol share.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) changes: Changes,
@@ -40,12 +40,12 @@ impl Shared {
     }
 }
 
-/// The state of one legacy session, or of one stateless request.
+/// The state of one session of the older protocol, or of one request of the newer protocol.
 pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
-    /// The minimum log level that a legacy client has set. Until it sets one, all messages are sent.
+    /// The minimum log level that a client of the older protocol has set. Until it sets one, all messages are sent.
     level: Mutex<Option<LoggingLevel>>,
-    /// The resources that a legacy client is subscribed to.
+    /// The resources that a client of the older protocol is subscribed to.
     watched: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -181,7 +181,7 @@ impl ServerHandler for Fixture {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let changes = self.shared.changes.subscribe();
-        tokio::spawn(changes::notify_legacy_client(
+        tokio::spawn(changes::notify_client_of_older_protocol(
             changes,
             context.peer,
             Arc::clone(&self.watched),

@@ -18,7 +18,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     if options.bind_thinking { binding::check(request) } else { Ok(()) }
 }
 
-/// Checks a request that counts tokens. It must have no server tools, and its conversation is not checked.
+/// Checks a request to count tokens. It must have no server tools, and its conversation is not checked.
 pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Result<(), ApiError> {
     lacking(request, options)?;
     if list(&request["tools"]).iter().any(|tool| hosted(tool).is_some()) {

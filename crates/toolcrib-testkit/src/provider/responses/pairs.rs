@@ -94,7 +94,7 @@ impl<'a> Namespaces<'a> {
         namespaces
     }
 
-    /// Rejects a call without a namespace if its function exists only in another namespace than the default. Calls of
+    /// Rejects a call without a namespace if its function is not in the default namespace but in another one. Calls of
     /// functions that no longer exist are accepted.
     fn check(&self, item: &Value) -> Result<(), ApiError> {
         let name = item["name"].as_str().unwrap_or_default();

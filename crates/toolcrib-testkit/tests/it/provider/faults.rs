@@ -181,7 +181,7 @@ async fn a_conversation_continues_after_a_restart_and_ids_do_not_repeat() {
         let listen = provider.address();
         drop(provider);
         provider = loop {
-            // The port is still in use until the threads of the old provider have ended.
+            // The port stays in use until the threads of the old provider have ended.
             if let Ok(next) = Provider::start(Options { listen, ..Options::steps(steps.clone()) }) {
                 break next;
             }

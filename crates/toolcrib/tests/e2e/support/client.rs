@@ -42,7 +42,7 @@ pub(crate) struct Client {
     /// The ids of requests for roots. A server sends such a request at any time, not as part of a call. If the call
     /// during which the request arrived ends first, the request is cancelled, and that cancellation is ignored.
     asked_for_roots: Vec<Value>,
-    /// The result of `initialize`; empty in the stateless protocol.
+    /// The result of `initialize`; empty in the newer protocol.
     pub(crate) initialize_result: Value,
 }
 

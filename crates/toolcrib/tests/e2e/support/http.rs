@@ -81,7 +81,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Returns the headers of a stateless request, which repeat parts of its message.
+/// Returns the headers of a request of the newer protocol, which repeat parts of its message.
 fn standard(message: &Value) -> Vec<(&'static str, String)> {
     let params = &message["params"];
     let version = params["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();

@@ -104,8 +104,8 @@ fn attributed(mut exchange: Value, server: &str) -> Value {
     exchange
 }
 
-/// Returns the part of an exchange that is compared. Fields that only the stateless protocol has are removed, and so
-/// are messages that belong to no call.
+/// Returns the part of an exchange that is compared. Fields that only the newer protocol has are removed, and so are
+/// messages that belong to no call.
 fn plain(mut exchange: Exchange) -> Value {
     if let Some(result) = exchange.answer.get_mut("result").and_then(Value::as_object_mut) {
         for mark in ["resultType", "ttlMs", "cacheScope"] {

@@ -27,7 +27,7 @@ turns = []
 
 
 def ask():
-    """The parts of the answer, and the (last) response object."""
+    """Returns the parts of the answer, and the response object. If the answer is streamed, this is the last object of the stream."""
     request = {"model": "gemini-3-pro-preview", "contents": contents, "config": config}
     if not args.stream:
         response = client.models.generate_content(**request)

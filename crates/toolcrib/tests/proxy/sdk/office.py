@@ -1,6 +1,6 @@
 """Two hundred tools of an imaginary office, their results, and a conversation that needs some of them.
 
-The same on every run, so that the reports of all SDKs can be compared.
+They are the same on every run, so that the reports of all SDKs can be compared.
 """
 
 import argparse
