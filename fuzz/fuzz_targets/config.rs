@@ -47,7 +47,10 @@ fn serve(settings: Settings) {
     let turn = TurnContext::new(&scope).with_context_window(100_000);
     let mut conversation = Conversation::new();
     let shown = crib.disclose(&turn, &mut conversation);
-    assert!(shown.tools.iter().all(|shown| scope.contains(shown.id)), "shown out of scope");
+    assert!(
+        shown.tools.iter().all(|shown| scope.contains(shown.id)),
+        "a shown tool is not in scope"
+    );
     let asks = [
         SearchRequest::query("open an issue in the repository"),
         SearchRequest::query("select:ping, tree/insert-node, vault__rotate_key"),

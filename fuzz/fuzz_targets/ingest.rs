@@ -70,5 +70,5 @@ fn check_strings(value: &Value) {
 }
 
 fn check_clean(what: &str, text: &str) {
-    assert!(clean::is_clean(text), "{what} hides something: {text:?}");
+    assert!(clean::is_clean(text), "{what} has hidden characters: {text:?}");
 }

@@ -55,19 +55,26 @@ fn check(pair: &Pair, query: &str) {
     let reply = ask(whole, scope, query);
     check_reply(whole, scope, &reply);
     let text = reply.text(ReplyFormat::Json);
-    assert_eq!(text, ask(whole, scope, query).text(ReplyFormat::Json), "asked again");
+    assert_eq!(
+        text,
+        ask(whole, scope, query).text(ReplyFormat::Json),
+        "the same query has the same reply"
+    );
     let bare_scope = Scope::all(bare.catalog());
     let bare_text = ask(bare, &bare_scope, query).text(ReplyFormat::Json);
-    assert_eq!(text, bare_text, "with the hidden tools, and without them in another order");
+    assert_eq!(text, bare_text, "hidden tools or the order change the reply");
     check_score(whole, scope, query, &reply);
     check_fit(&reply);
 }
 
 /// Checks that there are no hits if nothing fits, and that every confidence is between 0 and 1.
 fn check_fit(reply: &Reply) {
-    assert!(reply.fit != Some(Fit::None) || reply.hits.is_empty(), "none fits, and some are given");
-    let sure = reply.hits.iter().filter_map(|hit| hit.confidence);
-    sure.for_each(|sure| assert!((0.0..=1.0).contains(&sure), "{sure}"));
+    assert!(
+        reply.fit != Some(Fit::None) || reply.hits.is_empty(),
+        "there are hits, although no tool fits"
+    );
+    let confidences = reply.hits.iter().filter_map(|hit| hit.confidence);
+    confidences.for_each(|value| assert!((0.0..=1.0).contains(&value), "{value}"));
 }
 
 fn ask(crib: &Crib, scope: &Scope, query: &str) -> Reply {

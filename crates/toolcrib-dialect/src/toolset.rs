@@ -130,7 +130,7 @@ impl Toolset {
             settings.own_names = OwnNames::alternative();
         }
         if matches!(plan.mode, Mode::Reference(_)) {
-            // An answer can load only this many tools, so a search must not return more of them as loaded.
+            // One answer can load at most `MAX_REFERENCES` tools, so a search must not return more hits than that.
             settings.search.max_limit = settings.search.max_limit.min(MAX_REFERENCES);
             settings.search.limit = settings.search.limit.min(MAX_REFERENCES);
         }
@@ -266,7 +266,8 @@ impl Toolset {
         made.as_deref().unwrap_or(&self.input)
     }
 
-    /// Returns the listing as a message for the beginning of the conversation, if the settings require this.
+    /// Returns the listing as a message for the beginning of the conversation, or `None` if it is not sent as a
+    /// message.
     pub(crate) fn announcement(&self) -> Option<&str> {
         self.announcement.as_deref()
     }
@@ -307,8 +308,8 @@ impl Toolset {
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// Whether loading a tool again can change which tools are sent in full. It can if the limits may not allow all of
-    /// the `loaded` tools, because the tools loaded last are kept.
+    /// Whether loading a tool again can change which tools are sent in full. It can if the limits may be too low for
+    /// this number of loaded tools, because then only those that were loaded last are sent in full.
     pub(crate) fn order_matters(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded
@@ -327,8 +328,8 @@ impl Toolset {
     fn write(&self, found: &[String]) -> String {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
-        // The engine writes stubs, and decides which found tools are sent in full. If `reveals` is off, there are none.
-        // Otherwise it sends as many of the last found tools as the limits allow.
+        // The engine writes the stubs, and decides which found tools are sent in full: none if `reveals` is off,
+        // otherwise as many of the last found tools as the limits allow. In the following cases, neither is needed.
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
         let found = unique_keeping_last(found.iter().filter(|name| self.is_deferred(name)));

@@ -102,7 +102,7 @@ pub(crate) fn upstream_history(
     let mut turn_records = records.turns.into_iter();
     let mut answers = records.previous.map(|record| record.answers).unwrap_or_default();
     let mut turn: Vec<Cow<'_, str>> = Vec::new();
-    // The upstream's ids of the calls in the current turn, and the client's version of this turn.
+    // The upstream's ids of the calls in the model's last turn so far, and the client's version of that turn.
     let (mut upstream_ids, mut client_turn): (Vec<Option<String>>, Option<&Segment>) =
         (Vec::new(), None);
     for segment in &request.segments {

@@ -21,11 +21,11 @@ pub struct EmbeddingModel {
     pub(crate) segmenter: Segmenter,
     /// The weight of each field.
     pub(crate) field_weights: [f32; EmbeddedField::ALL.len()],
-    /// For each piece, the factor from its int8 codes to floats in a query: the quantisation step of its row
+    /// For each piece, the factor that converts its int8 codes to floats in a query: the quantisation step of its row
     /// times the learned weight of the piece in queries.
     pub(crate) query_scales: Vec<f32>,
-    /// The same factor as `query_scales`, but for tools. The two differ: `please` has a low weight in both queries and
-    /// tools, `get` a low weight in queries and a higher one in tool names.
+    /// The same factor as `query_scales`, but for tools. The two differ: `get`, for example, has a low weight in
+    /// queries and a higher one in tools.
     pub(crate) tool_scales: Vec<f32>,
     /// The int8 codes, row by row; each byte is an i8.
     pub(crate) codes: Cow<'static, [u8]>,

@@ -9,7 +9,7 @@ pub struct Vector(Box<[f32]>);
 
 impl Vector {
     /// Scales `values` to length 1. Returns the zero vector if this is impossible: there are no values, all values are
-    /// zero, or the length is not a normal f32 (too small, too large or not a number).
+    /// zero, or the square of the length is not a normal f32 (too small, too large or not a number).
     pub fn normalised(mut values: Vec<f32>) -> Self {
         let square = dot_product(&values, &values);
         // A subnormal square has lost precision, so the length would be wrong.

@@ -1,5 +1,5 @@
-//! Decides whether a client's request is accepted: which endpoint it is for, which caller sends it, and whether that
-//! endpoint is open to the caller. All decisions that need only the head of a request are made here, once.
+//! Decides whether a client's request is accepted. For this, it determines the endpoint and the caller, and checks that
+//! the endpoint is open to the caller. All decisions that need only the head of a request are made here, once.
 
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};

@@ -25,7 +25,7 @@ impl CallerScope {
     }
 
     /// Whether a tool with these names is visible to the caller: at least one of them is allowed, and none is hidden. A
-    /// tool whose name no provider accepts is never visible to a limited caller.
+    /// tool with a name that is far too long for any provider is never visible to a limited caller.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
         if names.iter().any(|name| name.len() > MAX_NAME_BYTES) && self.is_narrow() {
             return false;

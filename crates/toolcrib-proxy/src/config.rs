@@ -25,7 +25,8 @@ pub struct ProxyConfig {
     pub rounds: usize,
     /// Time after which a turn gets no more hidden rounds, in seconds.
     pub deadline: u64,
-    /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged.
+    /// Maximum size of a request that is read, in bytes. A larger one is forwarded unchanged, or rejected if it must be
+    /// checked.
     pub request_bytes: usize,
     /// Maximum total size of the non-streamed responses that are read in one turn, in bytes.
     pub response_bytes: usize,

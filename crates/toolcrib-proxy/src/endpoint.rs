@@ -166,8 +166,8 @@ fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMa
     let bearer =
         header("authorization").and_then(|value| value.split_once(' ')).map(|(_, key)| key);
     let bears = |start: &str| bearer.is_some_and(|key| key.starts_with(start));
-    // Whether the last segment is `MODEL:VERB`, with one of Google's verbs. Names of OpenAI's fine-tuned models also
-    // contain colons, but start with `ft:`.
+    // Whether a segment has the form `MODEL:VERB`, as in Google's API. Names of OpenAI's fine-tuned models also contain
+    // colons, but start with `ft:`.
     let is_verb = |last: &str| last.matches(':').count() == 1 && !last.starts_with("ft:");
     let verb =
         |segments: &[&str]| segments.windows(2).any(|pair| pair[0] == "models" && is_verb(pair[1]));

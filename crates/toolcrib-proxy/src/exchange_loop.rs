@@ -142,8 +142,8 @@ impl ExchangeLoop {
     async fn next(&mut self) -> LoopOutput {
         loop {
             match self.exchange.next_action() {
-                // Futures of actions that happen once in a request are boxed. Otherwise they would take memory as long
-                // as the stream lasts.
+                // Futures of actions that happen once in a request are boxed. Otherwise the future of this loop would
+                // reserve memory for them as long as the stream lasts.
                 Some(Action::LoadRecords(keys)) => {
                     let found = Box::pin(self.log.proxy.load(&keys)).await;
                     self.exchange.records_loaded(found);
@@ -249,8 +249,8 @@ impl ExchangeLoop {
         }
     }
 
-    /// Returns a keep-alive for the client, or `None` if the exchange is past its deadline. From then on, the client's
-    /// own timeout applies.
+    /// Returns a keep-alive for the client. Returns `None` if the client cannot get one now, or if the exchange is past
+    /// its deadline, so that the client can time out.
     fn keep_alive(&self) -> Option<LoopOutput> {
         let bytes = if self.is_late() { &[] } else { self.exchange.keep_alive() };
         (!bytes.is_empty()).then(|| LoopOutput::Bytes(Bytes::from_static(bytes)))

@@ -1,4 +1,5 @@
-//! Requests that are forwarded to a provider without reading their body, and responses that are forwarded unchanged.
+//! Requests that are forwarded to a provider without looking for tools in their body, and responses that are forwarded
+//! unchanged.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ use crate::revocation::REVOKED_MESSAGE;
 use crate::revoked_stream::end_when_revoked;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_event};
 
-/// Forwards a request to a path whose bodies are not read.
+/// Forwards a request with its body unchanged. The body is read only if a caller with a limited scope counts tokens: it
+/// must not contain tools.
 pub(crate) async fn forward_other_path(
     proxy: &Arc<Proxy>,
     admitted: AdmittedRequest,
@@ -64,7 +66,7 @@ pub(crate) async fn forward_other_path(
     let mut log = ForwardLog::new(&admitted, upstream.host());
     let response = upstream_request.forward(parts.method.clone(), body.into_data_stream(), length);
     let response = caller.revocation().unless_revoked(response).await;
-    // The body has been sent, so its memory no longer counts.
+    // The body has been sent, so its memory is given back.
     drop(body_permit);
     match response {
         Some(Ok(response)) => {

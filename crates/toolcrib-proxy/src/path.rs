@@ -63,8 +63,8 @@ impl NormalizedPath {
         &self.0
     }
 
-    /// Whether the path is a spelling of `/`. Paths such as `/%20` and `/;a` count, because some servers drop spaces
-    /// and parameters.
+    /// Whether the path is a spelling of `/`. Paths such as `/%20` and `/;a` are treated as `/`, because some servers
+    /// drop spaces and parameters.
     pub fn is_root(&self) -> bool {
         self.segments().into_iter().all(|segment| {
             let name = segment.split(';').next().unwrap_or_default();

@@ -63,7 +63,7 @@ pub enum ProxyConfigError {
     /// Requests of other APIs cannot be translated to the API in `speaks` of a route.
     #[error("`speaks = \"{0}\"`: requests of no other API can be translated to it")]
     Speaks(Api),
-    /// Two callers cannot be distinguished.
+    /// Two callers have the same name or key, or a key is empty.
     #[error("the caller `{0}` has the name or key of another caller, or an empty key")]
     Callers(String),
     /// An entry of `paths` is invalid.

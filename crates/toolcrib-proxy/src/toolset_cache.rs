@@ -19,8 +19,8 @@ const MAX_BYTES: u64 = 48 << 20;
 #[derive(Debug)]
 pub(crate) struct ToolsetCache {
     toolsets: Cache<[u8; 32], Arc<Toolset>>,
-    /// One permit for each core. Requests that arrive together with the same new tools wait here until the first of
-    /// them has built the toolset, instead of each occupying a thread with a copy of the tools.
+    /// One permit for each core. If many requests arrive together with the same new tools, most of them wait here until
+    /// the toolset is built, instead of each occupying a thread with a copy of the tools.
     building: Semaphore,
 }
 

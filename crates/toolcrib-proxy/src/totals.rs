@@ -93,8 +93,8 @@ impl RunningTotals {
         let caller = entry.caller.map(str::to_owned);
         let mut key = (caller, printable_name(entry.model), printable_name(entry.client));
         if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            // The table is full, so the entry is added to a row named "other". Each caller keeps such a row of its own,
-            // because the config limits the number of callers.
+            // The table is full, so the entry is added to a row for other models and clients. Each caller may have such
+            // a row of its own, because there are only as many callers as the config lists.
             let client = key.0.as_ref().map_or_else(|| "other".into(), |_| key.2);
             key = (key.0, "other".into(), client);
         }

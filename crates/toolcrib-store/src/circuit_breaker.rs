@@ -14,7 +14,7 @@ pub(crate) struct CircuitBreaker {
 
 #[derive(Debug)]
 struct BreakerState {
-    /// When the next attempt is admitted; `None` while there is no failure.
+    /// When the next attempt is admitted; `None` if there was no failure since the last success.
     retry_at: Option<Instant>,
     /// Number of failures so far.
     failures: u64,

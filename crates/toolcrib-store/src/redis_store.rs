@@ -147,8 +147,8 @@ impl SharedConnection {
         }
     }
 
-    /// Sends the commands in one round trip, within the two timeouts. Returns one response for each command, which
-    /// may be an error.
+    /// Sends the commands in one round trip, within the timeouts for connecting and for the response. Returns one
+    /// response for each command, which may be an error.
     async fn send<T: FromRedisValue>(
         &self,
         mut pipeline: Pipeline,

@@ -28,7 +28,7 @@ impl<'a> Fields<'a> {
         serde_json::from_str(text).ok()
     }
 
-    /// The text of the value of `key`. If the key is repeated, its last value counts, as in JSON parsers that build a
+    /// The text of the value of `key`. If the key is repeated, the last value is used, as in JSON parsers that build a
     /// map.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())

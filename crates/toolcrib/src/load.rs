@@ -57,7 +57,7 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
         };
         let mut ingested = read(None)?;
         // A `tools/list` result comes from one server, and its file is named after that server, so the name of the file
-        // is used as a label. The tools of a model request belong to no server.
+        // becomes the name of the server. The tools of a model request belong to no server.
         let listed = |format| ingested.tools.iter().filter(|tool| tool.format() == format).count();
         // Tools without a schema are counted as `Own`, because their format cannot be determined.
         if listed(DefinitionFormat::Mcp) > 0

@@ -116,14 +116,17 @@ fn a_resumed_conversation_keeps_deferring() {
         show(&mut Chat { conversation: Conversation::with_ledger(ledger), ..Chat::new(&few) })
     };
     let calls = Ledger::from_transcript([TranscriptEntry::Call("github__create_issue")], 8);
-    assert!(resumed(calls).passes_through(), "calls alone are no deferral");
+    assert!(
+        resumed(calls).passes_through(),
+        "a transcript with only calls does not activate deferral"
+    );
     let all = crib_with(&sixteen_tools(), "[activation]\n");
     let mut chat = Chat::new(&all);
     show(&mut chat);
-    let travelled = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();
+    let imported = Ledger::import(&chat.conversation.ledger().export(), 8).unwrap();
     assert_eq!(
-        resumed(travelled).decision.reason,
+        resumed(imported).decision.reason,
         ActivationReason::Sticky,
-        "nothing loaded, and still deferring"
+        "the conversation still defers, although no tool was loaded"
     );
 }

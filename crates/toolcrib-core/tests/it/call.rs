@@ -93,7 +93,10 @@ fn an_invalid_call_is_refused_with_the_faults_and_once_with_the_schema() {
         [ArgumentFault { path: "/to".into(), problem: r#"["a"] is not of type "string""#.into() }]
     );
     assert_eq!(first.input_schema.unwrap().get(), office()[5]["input_schema"].to_string());
-    assert!(chat.conversation.ledger().has_name("mail__send"), "shown is revealed");
+    assert!(
+        chat.conversation.ledger().has_name("mail__send"),
+        "a tool whose schema was sent counts as revealed"
+    );
     let second = chat.refused("mail__send", r#"{"to":"a"}"#);
     assert!(second.input_schema.is_none());
     assert_eq!(second.signature.as_deref(), Some("{to: string; subject: string; body?: string}"));
@@ -125,7 +128,7 @@ fn repeating_the_same_mistake_changes_the_refusal() {
     assert!(hints[2].starts_with("this exact call has failed 3 times"), "{}", hints[2]);
     assert!(
         chat.refused("mail__send", "{}").input_schema.is_some(),
-        "the schema may no longer be in the context"
+        "the schema is sent again after several failures"
     );
 }
 
@@ -164,7 +167,7 @@ fn an_ambiguous_name_is_refused_with_the_candidates() {
     assert_eq!(
         mail.runs("search_messages", r#"{"query":"x"}"#).0,
         "mail__search_messages",
-        "in scope there is one"
+        "only one tool with this name is in scope"
     );
 }
 

@@ -65,8 +65,9 @@ fn a_tool_with_all_the_words_fits_strongly_and_one_with_some_weakly() {
     assert_eq!(fit("merge a pull request"), Some(Fit::Strong));
     assert_eq!(fit("post holiday photos from yesterday's beach party"), Some(Fit::Weak));
     assert_eq!(fit(UNSERVABLE), Some(Fit::None));
-    let sure = Chat::new(&by_words()).search("post holiday photos").hits[0].confidence.unwrap();
-    assert_eq!(format!("{sure}").len(), "0.75".len(), "rounded to hundredths: {sure}");
+    let confidence =
+        Chat::new(&by_words()).search("post holiday photos").hits[0].confidence.unwrap();
+    assert_eq!(format!("{confidence}").len(), "0.75".len(), "rounded to hundredths: {confidence}");
     assert_eq!(fit("xylophone"), Some(Fit::None), "no tool has this word");
 }
 
@@ -108,7 +109,7 @@ fn selected_names_that_exist_are_a_strong_fit_and_missing_ones_are_none() {
     assert_eq!(fit("select:mail__send"), Some(Fit::Strong));
     assert_eq!(fit("select:mail__send,nope"), Some(Fit::Strong));
     assert_eq!(fit("select:nope"), Some(Fit::None));
-    assert_eq!(fit("select:search_messages"), Some(Fit::None), "two are called so");
+    assert_eq!(fit("select:search_messages"), Some(Fit::None), "two tools have this name");
 }
 
 #[test]

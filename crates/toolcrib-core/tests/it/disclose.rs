@@ -63,7 +63,7 @@ fn reveal_stubs_every_schema_and_restores_loaded_ones() {
     );
     chat.search("select:github__create_issue");
     let second = parsed(&show(&mut chat));
-    assert_eq!(second[0], office()[0], "its own definition, in its own place");
+    assert_eq!(second[0], office()[0], "a loaded tool has its full definition at its old position");
     assert_eq!(second[1..], first[1..]);
 }
 
@@ -112,7 +112,7 @@ fn append_adds_found_tools_at_the_end_in_order_of_discovery() {
     );
     assert!(
         last.own_tools[0].description.contains("slack__post_message"),
-        "a loaded tool keeps its line"
+        "a loaded tool keeps its line in the listing"
     );
 }
 

@@ -171,6 +171,6 @@ fn the_table_of_behaviours_matches_the_preset_pages() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root().join("docs/behaviours.md"), &expected).unwrap();
     } else {
-        assert!(page == expected, "docs/behaviours.md is not what the pages say: UPDATE_DOCS=1");
+        assert!(page == expected, "docs/behaviours.md is outdated: set UPDATE_DOCS=1");
     }
 }

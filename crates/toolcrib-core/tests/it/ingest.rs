@@ -265,7 +265,11 @@ fn two_servers_keep_tools_with_the_same_name_in_either_order() {
         "catalog: `search`: several servers use this name: now `github__search`"
     );
     let declared: Vec<_> = catalog.tools().iter().map(|tool| tool.declared_name()).collect();
-    assert_eq!(declared, ["search", "search", "post"], "what their servers call them");
+    assert_eq!(
+        declared,
+        ["search", "search", "post"],
+        "the declared names are the servers' own names"
+    );
 }
 
 #[test]

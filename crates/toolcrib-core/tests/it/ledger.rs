@@ -20,7 +20,7 @@ fn the_oldest_reveal_is_dropped_first() {
         ledger.reveal(tool);
     }
     ledger.reveal(&catalog.tools()[2]);
-    assert_eq!(names(&ledger), ["t1", "t2", "t3"], "a tool keeps its place");
+    assert_eq!(names(&ledger), ["t1", "t2", "t3"], "revealing a tool again does not move it");
     let mut none = Ledger::new(0);
     none.reveal(&catalog.tools()[0]);
     assert!(none.is_empty());
@@ -113,7 +113,7 @@ fn conversations_are_limited_and_the_least_recently_used_is_dropped() {
     ledger.reveal(&catalog.tools()[0]);
     all.put("a", Conversation::with_ledger(ledger));
     all.get("b");
-    assert_eq!(all.get("a").ledger().len(), 1, "`a` is used again");
+    assert_eq!(all.get("a").ledger().len(), 1, "the ledger of `a` is kept");
     all.get("c");
     assert_eq!(all.len(), 2);
     assert_eq!(all.get("a").ledger().len(), 1, "`b` was evicted, not `a`");

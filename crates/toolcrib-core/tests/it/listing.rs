@@ -74,15 +74,15 @@ fn each_step_stays_within_the_budget_and_reports_its_size() {
         let listing = fit(&catalog, 10_000, 4 * tokens, None);
         assert!(listing.text.chars().count() <= 4 * tokens);
     }
-    let of_share = |settings: &ListingSettings| {
+    let form_for = |settings: &ListingSettings| {
         Listing::fit(&catalog, catalog.ids(), settings, Some(1_200), &FourCharsPerToken)
             .unwrap()
             .form
     };
     let mut settings = ListingSettings::default();
-    assert_eq!(of_share(&settings), ListingForm::Names, "five percent of the context is 60 tokens");
+    assert_eq!(form_for(&settings), ListingForm::Names, "five percent of the context is 60 tokens");
     settings.tokens = Some(1_000);
-    assert_eq!(of_share(&settings), ListingForm::Full, "a size that is set counts");
+    assert_eq!(form_for(&settings), ListingForm::Full, "a configured size replaces the share");
 }
 
 #[test]

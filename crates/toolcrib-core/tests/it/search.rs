@@ -39,7 +39,7 @@ fn a_pasted_name_in_any_spelling_beats_every_description() {
     assert_eq!(
         names(&Chat::new(&crib).search("`github__create_issue`")),
         ["github__create_issue"],
-        "and it alone"
+        "only this tool is returned"
     );
 }
 
@@ -156,7 +156,7 @@ fn the_hits_of_several_queries_are_interleaved_without_duplicates() {
         vec!["create issue".to_owned(), "send email".to_owned(), "select:mail__send".to_owned()];
     let reply = Chat::new(&crib).ask(&SearchRequest::queries(queries).with_limit(2));
     let got = names(&reply);
-    assert_eq!(got[0], "mail__send", "what was asked by name comes first");
+    assert_eq!(got[0], "mail__send", "a tool selected by name comes first");
     assert_eq!(got[1], "github__create_issue");
     assert_eq!(got.iter().filter(|name| **name == "mail__send").count(), 1);
 }

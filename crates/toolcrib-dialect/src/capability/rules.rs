@@ -60,8 +60,8 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// Returns the capability according to the built-in rules. `is_configured` is true if the configuration names the model;
-/// on Azure, a model is otherwise unknown.
+/// Returns the capability according to the built-in rules. `is_configured` is true if the configuration names the
+/// model. On Azure, the model is otherwise unknown.
 pub(super) fn built_in(api: Api, host: &str, model: &ModelId, is_configured: bool) -> Capability {
     let host = KnownHost::from_name(host);
     match api {

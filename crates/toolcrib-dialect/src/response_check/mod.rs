@@ -91,8 +91,8 @@ impl ResponseCheck {
         }
     }
 
-    /// Checks the end of a stream, and returns the bytes after the last complete event. Some servers omit the blank
-    /// line after the last event.
+    /// Checks the end of a stream, and returns the bytes after the last complete event. They may be an event too,
+    /// because some servers omit the blank line after the last event.
     pub(crate) fn rest(&mut self) -> Result<Bytes, WithheldReason> {
         let rest = self.decoder.take_rest();
         self.event(&Event::from_bytes(rest.clone()))?;

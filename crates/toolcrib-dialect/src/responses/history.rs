@@ -51,7 +51,7 @@ fn deferred_call<'a>(
     Some((item, name))
 }
 
-/// Inserts hidden answers directly after the turn's calls, before the client's next items.
+/// Returns the items after a turn's calls: the hidden answers, then the client's own items.
 pub(super) fn insert_hidden_answers<'a>(
     turn: &[Cow<'_, str>],
     entries: Vec<&'a str>,
@@ -148,8 +148,9 @@ fn call_type(turn: &[Cow<'_, str>], answer: &HiddenAnswer, toolset: &Toolset) ->
     }
 }
 
-/// Removes reasoning items from a stored turn if the client removed them, because the API rejects the reasoning of
-/// another model. Item ids are removed too, because they tie a reasoning item to the item after it.
+/// Removes reasoning items from a stored turn if the client removed them. Clients do so when they switch to another
+/// model, because the API rejects the reasoning of a different model. Item ids are removed too, because they tie a
+/// reasoning item to the item after it.
 pub(super) fn adapt_to_echo(stored: Vec<String>, echoed: &[&str]) -> Vec<String> {
     let is_reasoning = |text: &str| Item::read(text).is_some_and(|item| item.kind == "reasoning");
     let is_reference =

@@ -37,7 +37,7 @@ impl<'a> Item<'a> {
         let model = match self.kind.as_str() {
             "message" => self.fields.string("role").as_deref() == Some("assistant"),
             "tool_search_output" => self.call_id().is_none(),
-            // Clients refer only to items that they received, so these belong to the model.
+            // An item reference belongs to the model, because clients refer only to items that they received.
             "item_reference"
             | "reasoning"
             | "compaction"

@@ -64,8 +64,8 @@ impl ResponsesStreamMerger {
         response.map(restore).unwrap_or_default()
     }
 
-    /// Processes the end of a round. The event is held back. But if the round failed, it is written at once, because no
-    /// round follows a failed one.
+    /// Processes the end of a round. The event is held back until the turn ends, unless the round failed: no round
+    /// follows a failed one, so its event is written at once.
     pub(super) fn on_response_end(
         &mut self,
         kind: &str,

@@ -178,7 +178,7 @@ impl ResponsesStreamMerger {
     }
 
     /// Processes waiting events in order, until a held item blocks them. This is a loop instead of a recursive call,
-    /// because a server may end a thousand items in reverse order.
+    /// because a server may end a thousand items in reverse order, and recursion would then be a thousand levels deep.
     pub(super) fn process_waiting(&mut self, router: &mut CallRouter, out: &mut Vec<u8>) {
         let mut at = 0;
         while let Some((index, _)) = self.round.waiting.get(at) {
@@ -225,8 +225,8 @@ impl ResponsesStreamMerger {
                 self.on_item_done(index, raw, Some(upstream), router, out);
             }
             _ => {
-                // The server omitted the start of the item. If this event contains arguments, they may belong to a call
-                // that must be held.
+                // If the server omitted the start of the item, the item is added here. It is held if this event
+                // contains arguments, because they may belong to a call that must be held.
                 let is_forwarded = !kind.starts_with("response.function_call_arguments");
                 let client_index = match item {
                     Some(item) => item.client_index,
@@ -294,8 +294,8 @@ impl ResponsesStreamMerger {
         };
         let ItemDecision { entry, client } =
             decide_item(raw, client_index.is_some(), &self.echo, router);
-        // If the client gets the item as it arrives, this copy is only for the record. But if events are renumbered,
-        // the last event must repeat the item, so it has to be kept.
+        // If the client gets the item as it arrives, this copy is only for the record, and is skipped if it is too
+        // large. But if events are renumbered, the last event must repeat the item, so the copy is required.
         let size = raw.len() + entry.as_ref().map_or(0, String::len);
         let is_recorded = if client_index.is_some() && !self.writer.is_renumbering() {
             router.budget.copy(size)

@@ -4,7 +4,7 @@
 //! that refer to tools or define them. Tools outside the scope are removed from these, and so is an entry that has no
 //! tools left. Calls and results are the caller's own text and are kept.
 //!
-//! Entries and blocks that load tools are accepted only in the positions and forms of the API's reference.
+//! Entries and blocks that load tools are accepted only in the positions and forms that the API documents.
 
 use toolcrib_text::json::Fields;
 

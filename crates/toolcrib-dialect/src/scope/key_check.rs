@@ -181,8 +181,8 @@ fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, Scop
     let position = match frame.position {
         Position::Free => return Ok(Position::Free),
         Position::Named => return Ok(Position::Part),
-        // The position requires a list, but the value is an object. Later steps reject this, so its keys are checked as
-        // if it were an element of the list.
+        // The position requires a list, but the value is an object. Later steps reject this. Here, its keys are checked
+        // as if it were an element of the list.
         Position::Tools { inner } => Position::Tool { inner },
         Position::History => Position::Entry,
         position => position,
@@ -232,8 +232,8 @@ fn value_of(api: Api, frame: &mut Frame<'_>, key: &str) -> Result<Position, Scop
     })
 }
 
-/// Returns what the value of a key that can contain tools is. Returns `None` if the API has no such key in this
-/// position.
+/// Returns what the value of a key contains, for a key that can contain tools. Returns `None` if the API has no such
+/// key in this position.
 fn tools_value_of(api: Api, position: Position, key: &str) -> Option<Position> {
     match (api, position, key) {
         (_, Position::Body, "tools") | (Api::Chat, Position::Body, "functions") => {

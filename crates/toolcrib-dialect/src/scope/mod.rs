@@ -49,7 +49,7 @@ const STORED_FIELDS: [&str; 5] =
 /// Changes to the top level of a body.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct BodyChanges {
-    /// The fields with lists of tools that change, with their new values.
+    /// Fields whose lists of tools change, with the new lists.
     pub(crate) tools: Vec<(&'static str, String)>,
     /// Other fields that change, with their new values. `None` removes the field.
     pub(crate) others: Vec<(&'static str, Option<String>)>,

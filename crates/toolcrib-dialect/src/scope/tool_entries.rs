@@ -7,8 +7,8 @@
 //! | a tool that the provider runs, such as `web_search` | its type, with and without a date, and its name if it has one |
 //! | a hosted MCP server | the tools that it is limited to; without such a list it is removed |
 //!
-//! A group with no tools left is removed. If an entry cannot be matched, the entire body is rejected, because another
-//! program might be able to read the entry.
+//! A group with no tools left is removed. If an entry cannot be matched, the entire body is rejected, because the
+//! upstream might be able to read the entry.
 
 use toolcrib_text::json::{self, Fields};
 

@@ -8,7 +8,7 @@ const MAX_KEY_CHARS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScopeViolation {
-    /// The body cannot be read here, but another program might be able to read it and find tools.
+    /// The body cannot be read here, but the upstream might be able to read it and find tools.
     #[error("the body is not a JSON object in UTF-8")]
     NotAnObject,
     /// A key occurs twice, and programs disagree on which occurrence counts.

@@ -196,7 +196,8 @@ impl ChunkAssembler {
         call.id = call.id.take().or(id);
         let Some(function) = lenient::object(piece, "function") else { return };
         let name = lenient::text(&function, "name").unwrap_or_default();
-        // A name may arrive in pieces, and some servers repeat the complete name with every piece of the arguments.
+        // A name may arrive in pieces, which are joined. But some servers repeat the complete name with every piece of
+        // the arguments, so a repeated name is ignored.
         if name != call.name {
             self.budget.hold(name.len());
             call.name.push_str(&name);

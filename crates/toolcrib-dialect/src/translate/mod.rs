@@ -225,7 +225,7 @@ impl Adapter {
                 let steps = self.assembler.add_chunk(&data);
                 self.write(steps, out);
             }
-            // In every API, a comment keeps the connection alive. Its text is dropped.
+            // In the APIs of both kinds of clients, a comment keeps the connection alive. Its text is dropped.
             None if event.raw().starts_with(b":") => out.extend_from_slice(b":\n\n"),
             None => {}
         }

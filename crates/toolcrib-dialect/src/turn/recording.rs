@@ -21,8 +21,9 @@ impl Turn {
             || !hidden.is_empty()
             || !self.reloaded.is_empty()
             || loaded != self.loaded_before;
-        // A client that continues from a stored response does not send the turns before it. So each record repeats what
-        // is known about those turns.
+        // A client that continues from a stored response does not send the turns before it, so each record repeats what
+        // is known about them. Therefore this turn is recorded even if nothing differs, as long as there is a previous
+        // record or an announcement to repeat.
         let announced = self.toolset.announcement().map(announcement_hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.has_previous_record && !announces {

@@ -99,7 +99,7 @@ impl TestConversation {
             let sent = turn.request();
             self.sent.push(serde_json::from_str(&sent).unwrap());
             self.sent_bodies.push(sent);
-            let response = responses.next().expect("another response of the upstream");
+            let response = responses.next().expect("the test has no further response for the turn");
             let next = if stream {
                 // The response is fed in pieces of an odd size, so that events are split anywhere.
                 response.as_bytes().chunks(7).for_each(|piece| turn.bytes(piece, &mut out));

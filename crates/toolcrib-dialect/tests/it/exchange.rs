@@ -94,7 +94,7 @@ fn play_at(
             played.actions.push(name);
         }
         match action {
-            None => match rest.take().expect("a response to read") {
+            None => match rest.take().expect("there is no response to read") {
                 UpstreamAnswer::Events(text) => {
                     text.as_bytes().chunks(50).for_each(|piece| {
                         exchange.response_bytes(Bytes::copy_from_slice(piece));

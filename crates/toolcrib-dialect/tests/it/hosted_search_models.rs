@@ -31,7 +31,7 @@ fn openai_models_with_hosted_search_match_everruns() {
     for model in ["gpt-4.1", "gpt-5", "gpt-5.2", "gpt-5.3-codex", "o3", "o4-mini"] {
         assert_eq!(openai(model), HostedSupport::None, "{model}");
     }
-    assert_eq!(openai("gpt-5.4-nano"), HostedSupport::None, "everruns lists one");
+    assert_eq!(openai("gpt-5.4-nano"), HostedSupport::None, "only everruns lists this model");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn anthropic_models_with_hosted_search_match_everruns() {
     for model in ["claude-3-5-haiku", "claude-3-7-sonnet", "unknown-model"] {
         assert_eq!(anthropic(model), HostedSupport::None, "{model}");
     }
-    assert_eq!(anthropic("claude-opus-4"), HostedSupport::None, "everruns lists one");
+    assert_eq!(anthropic("claude-opus-4"), HostedSupport::None, "only everruns lists this model");
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn the_listing_respects_the_configured_size() {
         let described = sent["tools"][0]["function"]["description"].as_str().unwrap().to_owned();
         (0..40).filter(|at| described.contains(&format!("{}: ", name(*at)))).count()
     };
-    assert_eq!(list(""), 0, "there is no room for sentences");
+    assert_eq!(list(""), 0, "the listing has no room for descriptions");
     let wide = "[listing]\ntokens = 4000\n[activation]\nonly_if_saving = false";
     assert_eq!(list(wide), 40);
 }

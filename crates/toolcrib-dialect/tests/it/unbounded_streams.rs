@@ -203,7 +203,7 @@ fn streams_over_a_limit() -> Vec<(&'static str, UpstreamStream, LimitExceeded)> 
 fn held_data_is_bounded_and_the_client_gets_the_reason() {
     for (what, stream, exceeded) in streams_over_a_limit() {
         let (out, done, records) = play(&stream, 100_000);
-        let done = done.unwrap_or_else(|| panic!("{what}: no end"));
+        let done = done.unwrap_or_else(|| panic!("{what}: the turn did not end"));
         assert_eq!((done.ending, done.status), (Ending::LimitExceeded(exceeded), 502), "{what}");
         assert!(records.is_empty(), "{what}");
         let last = out.trim_end().rsplit("data: ").next().unwrap();

@@ -60,7 +60,7 @@ fn the_first_block_names_every_key() {
         "[http]\nnope = 1",
     ] {
         for key in known_keys(broken).iter().filter(|key| *key != "limits") {
-            assert!(shown.contains(key), "{key} of {broken}");
+            assert!(shown.contains(key), "`{key}` is missing in the page: {broken}");
         }
     }
 }

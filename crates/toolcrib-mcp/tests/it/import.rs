@@ -330,7 +330,7 @@ fn file_references_are_plain_text_in_other_clients_files() {
             let program = expanded("a");
             if text == plain {
                 let Transport::Stdio { command, args, .. } = program.unwrap().transport else {
-                    panic!("{client}: no program");
+                    panic!("{client}: `a` is not a stdio server");
                 };
                 assert_eq!((&*command, args[0].expose()), (plain, plain), "{client}");
             }

@@ -63,7 +63,7 @@ pub(crate) fn marked(mark: &str) -> Vec<u32> {
 pub(crate) fn until(condition: impl Fn() -> bool) -> Duration {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < DEADLINE, "not within {DEADLINE:?}");
+        assert!(start.elapsed() < DEADLINE, "the condition did not hold within {DEADLINE:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     start.elapsed()

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use toolcrib_dialect::fold_key;
 
-/// Maximum number of characters that are kept of a string. Ids of this length are never recorded, so a truncated id is
-/// rejected as well.
+/// Maximum number of characters that are kept of a string. Ids of this length are never recorded, so a reference with a
+/// truncated id is rejected.
 const MAX_TEXT_CHARS: usize = 512;
 /// Keys whose values are JSON schemas. They are not searched, because examples in a schema may have any key.
 const SCHEMA_KEYS: [&str; 3] = ["parameters", "input_schema", "output_schema"];

@@ -91,7 +91,7 @@ async fn a_stream_reports_its_summary_in_trailers() {
             assert!(trailers.lines().any(|said| said == line), "{case:?} {line}: {trailers:?}");
         }
         let answer = raw(&setup, case, "connection: close").await;
-        assert!(answer.ends_with("\r\n0\r\n\r\n"), "{case:?}: no trailers were requested");
+        assert!(answer.ends_with("\r\n0\r\n\r\n"), "{case:?}: trailers are sent only on request");
     }
 }
 
@@ -143,7 +143,9 @@ fn check_metrics(setup: &TestSetup, case: ClientCase, stats: &Value) {
     let value = |name: &str, mode: &str| {
         let start = format!("toolcrib_proxy_{name}_total{{api=\"{api}\",mode=\"{mode}\"}} ");
         let line = text.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("{start} in {text}")).parse::<u64>().unwrap()
+        line.unwrap_or_else(|| panic!("no line starts with `{start}`: {text}"))
+            .parse::<u64>()
+            .unwrap()
     };
     let rows = stats["rows"].as_array().unwrap();
     let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();

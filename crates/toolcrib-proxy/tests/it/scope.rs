@@ -104,8 +104,8 @@ async fn a_body_that_cannot_be_read_is_rejected_for_a_limited_caller() {
     assert_eq!(setup.provider.requests().len(), 0);
 }
 
-/// Runs one turn with a hidden round and returns the resulting history. If `again` is a history, sends only the request
-/// that follows that turn.
+/// Without `again`, runs one turn with a hidden round and returns the client's history after it. If `again` is such a
+/// history, sends it in the next request.
 async fn turn(
     setup: &TestSetup,
     case: ClientCase,
@@ -157,7 +157,8 @@ async fn a_limited_caller_cannot_bypass_its_scope() {
         ("/v1/messages/batches", "{}", 403),
         ("/v1beta/openai/chat/completions", "{}", 403),
         ("/v1beta/cachedContents", "{}", 403),
-        // The bodies of requests to other paths are not read, so only listed paths are open.
+        // The proxy cannot check bodies of APIs that it does not read, so their paths are closed unless the config
+        // opens them.
         ("/v1/embeddings", "{}", 403),
         ("/v1/threads/runs", "{}", 403),
         ("/v1/chat/completions", "\u{feff}{\"tools\":[{\"name\":\"secret\"}]}", 400),

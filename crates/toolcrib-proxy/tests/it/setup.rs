@@ -15,7 +15,7 @@ use toolcrib_testkit::provider::{Options, Provider};
 use crate::client_requests::ClientCase;
 use crate::client_responses::ClientView;
 
-/// Longer than any step of a test takes on a busy machine. A step that takes longer hangs, so the test fails.
+/// Longer than any step of a test takes on a busy machine. A step that takes longer has hung, so the test fails.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A provider, and a proxy in front of it.

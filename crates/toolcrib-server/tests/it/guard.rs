@@ -313,7 +313,10 @@ fn replacing_a_token_revokes_its_credential() {
         guard.check(&Method::POST, &Uri::from_static("/mcp"), &headers(&rows))
     };
     let credential = check(TOKEN).unwrap().unwrap();
-    assert!(!control.replace(Access::Bearer(TOKEN.into())), "it is the same token");
+    assert!(
+        !control.replace(Access::Bearer(TOKEN.into())),
+        "replacing a token by itself changes nothing"
+    );
     assert!(!credential.is_revoked());
     let other = TOKEN.replace('0', "f");
     assert!(control.replace(Access::Bearer(other.as_str().into())));
@@ -375,7 +378,9 @@ fn a_token_is_required_off_loopback_or_if_configured() {
         "no token is generated if none is required"
     );
     for address in ["0.0.0.0", "::", "192.168.1.2", "::ffff:10.0.0.1"] {
-        let Ok(Access::Bearer(token)) = decide(address, None) else { panic!("{address} is open") };
+        let Ok(Access::Bearer(token)) = decide(address, None) else {
+            panic!("{address} requires no token");
+        };
         assert!(token.matches(access::load_or_create(&state).unwrap().expose()));
     }
     for weak in ["", "secret-api-key", "0123456789 abcdef0123"] {

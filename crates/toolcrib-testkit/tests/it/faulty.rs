@@ -220,7 +220,10 @@ fn one_grandchild_is_in_the_process_group_and_one_is_not() {
     // `setsid` needs a moment to create its session.
     let (begin, own) = (Instant::now(), pids["session"].to_string());
     while group_and_session(&pids["session"]).1 != own {
-        assert!(begin.elapsed() < Duration::from_mins(2), "it has no session of its own");
+        assert!(
+            begin.elapsed() < Duration::from_mins(2),
+            "the grandchild has no session of its own"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(group_and_session(&pids["group"]), group_and_session(&pids["own"]));

@@ -163,8 +163,8 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
 /// Finds the ends of terminal escapes.
 struct Escapes<'a> {
     text: &'a str,
-    /// No string command that begins before this position has an end. So text with many such commands is scanned only
-    /// once.
+    /// From the current command up to this position, the text is known to contain no end of a string command. So text
+    /// with many unclosed commands is scanned only once.
     unclosed_until: usize,
 }
 

@@ -112,14 +112,14 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
         client.finish(id).to_string().contains("connecting").then_some(())
     });
     client.wait_for_message(CHANGED);
-    assert_eq!(client.messages(CHANGED), 0, "one notification for the found tools");
+    assert_eq!(client.messages(CHANGED), 0, "only one notification for the found tools");
     fs::write(&ready, "").unwrap();
     client.wait_for_message(CHANGED);
     let listed = list(&mut client);
     assert!(listed[1]["description"].as_str().unwrap().contains("more__echo"), "{listed:?}");
     find(&mut client, "many__tool_9");
     client.wait_for_message(CHANGED);
-    assert_eq!(client.messages(CHANGED), 0, "one notification for the found tools");
+    assert_eq!(client.messages(CHANGED), 0, "only one notification for the found tools");
 }
 
 /// A changed schema changes the full list, although the short list does not show it. Finding a tool does not change the
@@ -145,7 +145,7 @@ fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     wait_until_ready(&mut client);
     assert_eq!(names(&list(&mut client)), ["plant__gauge", "plant__meter"]);
     find(&mut client, "plant__gauge");
-    assert_eq!(client.messages(CHANGED), 0, "it is in the list already");
+    assert_eq!(client.messages(CHANGED), 0, "a tool in the list is not announced");
     define("after");
     client.wait_for_message(CHANGED);
     let listed = Value::from(list(&mut client)).to_string();

@@ -103,7 +103,7 @@ fn every_kind_of_content_arrives_unchanged_over_http_without_a_session() {
     arrives_unchanged(CONNECTIONS[3]);
 }
 
-/// Renames the entries of a server's list as clients of the gateway see them.
+/// Adds `before` to the name or URI of each entry of a server's list, as the gateway does.
 fn renamed(mut exchange: Value, list: &str, key: &str, before: &str) -> Value {
     for entry in exchange["answer"]["result"][list].as_array_mut().unwrap() {
         entry[key] = format!("{before}{}", entry[key].as_str().unwrap()).into();

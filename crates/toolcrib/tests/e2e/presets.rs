@@ -58,10 +58,14 @@ fn golden(preset: &str) -> Value {
     if found != expected {
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         assert_same(&value(&found), &value(&expected), preset);
-        panic!("{preset}: the same values in another order");
+        panic!("{preset}: only the order of the values differs");
     }
     let is_default = preset == "default";
-    assert_eq!(client_report(None) == found, is_default, "{preset}: the same without the preset");
+    assert_eq!(
+        client_report(None) == found,
+        is_default,
+        "{preset}: only `default` is the same as no preset"
+    );
     serde_json::from_str(&found).unwrap()
 }
 
@@ -186,7 +190,7 @@ fn sessions_that_found_the_same_tools_have_the_same_list() {
         find(first, "many__tool_9");
         let found = bytes(first);
         assert_ne!(found, bare, "{preset}");
-        assert_eq!(bytes(second), bare, "{preset}: another session's finds");
+        assert_eq!(bytes(second), bare, "{preset}: sessions do not share found tools");
         find(second, "many__tool_3");
         find(second, "many__tool_9");
         assert_eq!(bytes(second), found, "{preset}");

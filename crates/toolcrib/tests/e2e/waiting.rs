@@ -101,10 +101,14 @@ fn only_one_list_waits_for_a_server_that_hangs() {
             None => fs::read_to_string(home.path().join("stderr")).unwrap(),
         };
         reload(&home, log, &config("600"));
-        assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}: the same client again");
+        assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}: the second list does not wait");
         if let Some(gateway) = &gateway {
             let mut other = Client::at(&gateway.url, connection.1);
-            assert_eq!(names(&other.tools()), BRIDGE, "{connection:?}: another client");
+            assert_eq!(
+                names(&other.tools()),
+                BRIDGE,
+                "{connection:?}: another client does not wait"
+            );
         }
     }
 }

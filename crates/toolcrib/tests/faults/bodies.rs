@@ -56,18 +56,21 @@ fn bodies_in_flight_are_limited_in_total() {
             assert!(text.contains(message), "{text}");
             true
         }
-        Some((503, false, text)) => panic!("without `Retry-After`: {text}"),
+        Some((503, false, text)) => panic!("the response has no `Retry-After`: {text}"),
         // The request was accepted, or the connection was closed before the body was sent completely.
         _ => false,
     };
-    assert!(!is_refused("/v1/messages") && !is_refused("/mcp"), "one of them fits");
+    assert!(
+        !is_refused("/v1/messages") && !is_refused("/mcp"),
+        "a single body fits into the limit"
+    );
 
     // An incomplete body counts towards the limit, and so does the body of a request that waits for its provider.
     let waiting = "/v1/chat/completions";
     for (length, sent) in [(700_000, 600_000), (600_000, 600_000)] {
         let mut holder = begin(&gateway.address, waiting, length, sent);
         for path in ["/v1/messages", "/mcp"] {
-            until_true("the total is used up", || {
+            until_true("a request over the total is refused", || {
                 if has_answer(&holder) {
                     // The holder was refused, because the body of the previous request still counted. It is sent again.
                     holder = begin(&gateway.address, waiting, length, sent);
@@ -76,7 +79,7 @@ fn bodies_in_flight_are_limited_in_total() {
             });
         }
         drop(holder);
-        until_true("there is room again", || {
+        until_true("requests are accepted again", || {
             ask("/v1/messages").is_some_and(|(status, ..)| status != 503)
         });
     }

@@ -26,12 +26,16 @@ fn disconnect_during_call(
     let log = environment.log("deaf");
     let (calls, cancelled) = (count(&log, "call hang"), count(&log, "cancelled"));
     let call = peer.begin("deaf__hang", json!({}));
-    until_true("the call is at the server", || count(&log, "call hang") > calls);
+    until_true("the server receives the call", || count(&log, "call hang") > calls);
     let began = Instant::now();
     disconnect(peer, &call);
     until_true(what, || count(&log, "cancelled") > cancelled);
     print_duration(what, began.elapsed());
-    assert_eq!(count(&log, "cancelled"), cancelled + 1, "it receives one cancellation");
+    assert_eq!(
+        count(&log, "cancelled"),
+        cancelled + 1,
+        "the server receives only one cancellation"
+    );
 }
 
 #[test]

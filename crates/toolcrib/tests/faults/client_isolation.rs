@@ -49,25 +49,31 @@ fn log_messages_and_questions_reach_only_the_caller() {
         assert_eq!(peer.ask("logging/setLevel", json!({"level": "debug"})), json!({}));
     }
     // Only one call is running, so the messages belong to it.
-    until_true("a line of the log", || {
+    until_true("the client receives a log message", || {
         one.call("loud__echo", json!({}));
         methods(&one).contains(&"notifications/message".to_owned())
     });
     assert_eq!(methods(&two), [""; 0]);
     // Only the client whose call is running is asked.
     let call = one.begin("loud__elicit", json!({}));
-    let question = one.wait_for_message("elicitation/create").expect("it is asked");
+    let question = one.wait_for_message("elicitation/create").expect("the first client is asked");
     one.reply(&question["id"], &json!({"action": "accept", "content": {"word": "mine"}}));
     let answer = call.end();
     assert_eq!(answer["structuredContent"]["result"]["content"]["word"], "mine", "{answer}");
     // Calls of both clients are running, so the gateway cannot tell whose question it is, and asks neither of them.
     two.begin("loud__hang", json!({}));
-    until_true("the other's call", || count(&environment.log("loud"), "call hang") == 1);
+    until_true("the server receives the other client's call", || {
+        count(&environment.log("loud"), "call hang") == 1
+    });
     let answer = one.call("loud__elicit", json!({}));
     let error = &answer["structuredContent"]["error"]["message"];
     assert!(error.as_str().unwrap_or_default().contains("several clients"), "{answer}");
     let asked = methods(&one).iter().filter(|method| *method == "elicitation/create").count();
-    assert_eq!((asked, methods(&two)), (1, Vec::new()), "it was asked once, the other never");
+    assert_eq!(
+        (asked, methods(&two)),
+        (1, Vec::new()),
+        "only the first client is asked, and only once"
+    );
 }
 
 /// If a client has no GET stream open, it receives the log messages of a call on the stream of the call, all of them
@@ -79,7 +85,7 @@ fn log_messages_are_sent_on_the_stream_of_their_call() {
     let peer = gateway.peer(Era::Older);
     assert_eq!(peer.ask("logging/setLevel", json!({"level": "info"})), json!({}));
     let call = || peer.call("fixture__test_tool_with_logging", json!({}));
-    until_true("a call", || call()["content"][0]["text"] == "It is done.");
+    until_true("the call succeeds", || call()["content"][0]["text"] == "It is done.");
     let before = peer.messages_so_far().len();
     call();
     let messages = peer.messages_so_far().split_off(before);
@@ -100,9 +106,9 @@ fn a_question_from_a_cancelled_call_reaches_no_client() {
     two.listen();
     let asked = one.begin("deaf__elicit", json!({}));
     let log = environment.log("deaf");
-    until_true("the call", || count(&log, "call elicit") == 1);
+    until_true("the server receives the call", || count(&log, "call elicit") == 1);
     one.notify("notifications/cancelled", json!({"requestId": asked.id}));
-    until_true("it is told to stop", || count(&log, "cancelled") == 1);
+    until_true("the server receives the cancellation", || count(&log, "cancelled") == 1);
     // This call starts later and is just as slow as the cancelled one. So when it is answered, the server has already
     // sent the question of the cancelled call.
     assert_eq!(two.call("deaf__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
@@ -135,12 +141,12 @@ fn only_the_caller_can_continue_a_call_that_waits_for_input() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let refused = answer(&one, "shy__sample");
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
-    assert_eq!(count(&environment.log("shy"), "call elicit"), 1, "nothing is run again");
+    assert_eq!(count(&environment.log("shy"), "call elicit"), 1, "the refused calls are not run");
     assert_eq!(count(&environment.log("shy"), "call sample"), 0);
     let done = answer(&one, "shy__elicit");
     assert_eq!(done["structuredContent"]["result"]["content"]["word"], "stolen", "{done}");
     let again = answer(&one, "shy__elicit");
-    assert_eq!(again["error"]["code"], -32602, "good once: {again}");
+    assert_eq!(again["error"]["code"], -32602, "a call can be continued only once: {again}");
     assert_eq!(count(&environment.log("shy"), "call elicit"), 1);
 }
 

@@ -172,16 +172,20 @@ fn completions_are_queued_and_end_with_their_client() {
         let mut all: Vec<_> = (0..6).map(begin).collect();
         let answers =
             |all: &[PendingRequest]| all.iter().filter_map(|one| one.answer(NO_WAIT)).count();
-        until_true("one of six is refused", || answers(&all) == 1);
+        until_true("one of six requests is refused", || answers(&all) == 1);
         let refused = all.iter().position(|one| one.answer(NO_WAIT).is_some()).unwrap();
         let error = all.remove(refused).end();
         assert!(error.to_string().contains("3 calls are already waiting for `one`"), "{error}");
-        until_true("two at the server", || count(&log, "hang completion/complete") == before + 2);
+        until_true("the server receives two requests", || {
+            count(&log, "hang completion/complete") == before + 2
+        });
         match era {
             Era::Older => assert!((200..300).contains(&peer.delete())),
             Era::Newer => all.iter().for_each(PendingRequest::close_connection),
         }
-        until_true("the server is told", || count(&log, "cancelled") >= cancelled_before + 2);
+        until_true("the server receives two cancellations", || {
+            count(&log, "cancelled") >= cancelled_before + 2
+        });
     }
 }
 
@@ -200,18 +204,20 @@ fn subscriptions_are_queued_and_end_with_their_client() {
     ready(&peer);
     let subscribe = |uri: &str| peer.start("resources/subscribe", json!({"uri": uri}));
     let first = subscribe("one+note://1");
-    until_true("it is at the server", || count(&log, "hang resources/subscribe") == 1);
+    until_true("the server has the first request", || count(&log, "hang resources/subscribe") == 1);
     let mut more = vec![subscribe("one+note://1"), subscribe("one+note://2")];
     let answered =
         |more: &[PendingRequest]| more.iter().position(|one| one.answer(NO_WAIT).is_some());
-    until_true("one is refused", || answered(&more).is_some());
+    until_true("one request is refused", || answered(&more).is_some());
     let error = more.remove(answered(&more).unwrap()).end();
     assert!(error.to_string().contains("2 calls are already waiting for `one`"), "{error}");
     peer.notify("notifications/cancelled", json!({"requestId": first.id}));
-    until_true("the server is told", || count(&log, "cancelled") == 1);
-    until_true("the next is at the server", || count(&log, "hang resources/subscribe") == 2);
+    until_true("the server receives the cancellation", || count(&log, "cancelled") == 1);
+    until_true("the server receives the next request", || {
+        count(&log, "hang resources/subscribe") == 2
+    });
     peer.notify("notifications/cancelled", json!({"requestId": more[0].id}));
-    until_true("the server is told", || count(&log, "cancelled") == 2);
+    until_true("the server receives the cancellation", || count(&log, "cancelled") == 2);
     ready(&peer);
 }
 
@@ -230,21 +236,25 @@ fn a_cancelled_subscription_does_not_end_others() {
     let gateway = environment.serve();
     let (peer, other) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
     ready(&peer);
-    let at_server = |number: usize| {
-        until_true("it is at the server", || count(&log, "hang resources/subscribe") == number);
+    let wait_for_server = |number: usize| {
+        until_true("the server receives the request", || {
+            count(&log, "hang resources/subscribe") == number
+        });
     };
     for (second, uri, before) in [(&other, "one+note://1", 0), (&peer, "one+note://2", 2)] {
         let subscribe = |peer: &RawClient| peer.start("resources/subscribe", json!({"uri": uri}));
         let first = subscribe(&peer);
-        at_server(before + 1);
+        wait_for_server(before + 1);
         let waits = subscribe(second);
         // The gateway reads messages in order. So when this call is answered, the gateway has read the subscription.
         ready(second);
         peer.notify("notifications/cancelled", json!({"requestId": first.id}));
-        at_server(before + 2);
-        assert!(waits.answer(NO_WAIT).is_none(), "the server has not answered");
+        wait_for_server(before + 2);
+        assert!(waits.answer(NO_WAIT).is_none(), "the waiting request is not answered yet");
         second.notify("notifications/cancelled", json!({"requestId": waits.id}));
-        until_true("the server is told", || count(&log, "cancelled") == before + 2);
+        until_true("the server receives the cancellation", || {
+            count(&log, "cancelled") == before + 2
+        });
     }
 }
 
@@ -263,12 +273,14 @@ fn a_cancelled_unsubscription_is_sent_again() {
     let uri = json!({"uri": "one+note://1"});
     assert_eq!(peer.ask("resources/subscribe", uri.clone()), json!({}));
     let first = peer.start("resources/unsubscribe", uri);
-    let at_server = |number: usize| {
-        until_true("it is at the server", || count(&log, "hang resources/unsubscribe") == number);
+    let wait_for_server = |number: usize| {
+        until_true("the server receives the request", || {
+            count(&log, "hang resources/unsubscribe") == number
+        });
     };
-    at_server(1);
+    wait_for_server(1);
     peer.notify("notifications/cancelled", json!({"requestId": first.id}));
-    at_server(2);
+    wait_for_server(2);
 }
 
 /// A client reports endless changes of its roots, and the server does not read. At most one notification may wait for
@@ -308,7 +320,9 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
         until_true("an answer", echo);
     }
     let call = peer.begin("deaf__hang", json!({"pad": pad}));
-    until_true("it is at the server", || count(&environment.log("deaf"), "call hang") == 1);
+    until_true("the server receives the call", || {
+        count(&environment.log("deaf"), "call hang") == 1
+    });
     call.socket.as_ref().unwrap().shutdown(Shutdown::Both).unwrap();
     // Returns no status if the connection was closed before the body was sent completely.
     let status = || {
@@ -323,10 +337,15 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     // The requests must still be refused after the gateway has noticed that the client disconnected.
     for _ in 0..50 {
         let status = status();
-        assert!(status.is_none_or(|status| status == 503), "{status:?}: the call goes on");
+        assert!(
+            status.is_none_or(|status| status == 503),
+            "{status:?}: the running call's body still counts"
+        );
     }
     assert!((200..300).contains(&peer.delete()));
-    until_true("the call has ended", || status().is_some_and(|status| status != 503));
+    until_true("requests are accepted after the call has ended", || {
+        status().is_some_and(|status| status != 503)
+    });
 }
 
 /// A session counts towards the limit of sessions even if its id is used under the path of another profile.

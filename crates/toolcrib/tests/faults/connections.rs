@@ -28,7 +28,7 @@ fn until_closed(mut socket: TcpStream) -> String {
     match socket.read_to_end(&mut answer) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
-        Err(error) => panic!("it stays open: {error}"),
+        Err(error) => panic!("the connection stays open: {error}"),
     }
     String::from_utf8(answer).unwrap()
 }
@@ -70,7 +70,7 @@ fn idle_connections_do_not_block_new_ones() {
     peer.ready("one__echo");
     peer.listen();
     let call = peer.begin("one__hang", json!({}));
-    until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
+    until_true("the server receives the call", || count(&environment.log("one"), "call hang") == 1);
     let mut sockets = Vec::new();
     for sent in ["", HALF_HEAD] {
         sockets.extend((0..250).map(|_| connection(&gateway.address, sent)));
@@ -88,7 +88,7 @@ fn idle_connections_do_not_block_new_ones() {
     assert_eq!(
         environment.stderr().matches("the limit on connections is reached").count(),
         1,
-        "one line a minute"
+        "one line per minute is logged"
     );
 }
 
@@ -110,9 +110,9 @@ fn busy_connections_leave_room_for_the_health_check() {
     for _ in 0..40 {
         assert_eq!(health(&gateway), 200);
     }
-    assert!(busy.iter().all(is_open), "none of them was cut");
+    assert!(busy.iter().all(is_open), "no busy connection is closed");
     drop(busy);
-    until_true("there is room again", || {
+    until_true("requests are accepted again", || {
         http::ask(&gateway.address, &list).is_ok_and(|(status, _)| status == 200)
     });
     peer.ready("one__echo");
@@ -127,7 +127,7 @@ fn connections_without_progress_are_closed() {
     let peer = gateway.peer(Era::Older);
     peer.ready("one__echo");
     let call = peer.begin("one__hang", json!({}));
-    until_true("the call is at the server", || count(&environment.log("one"), "call hang") == 1);
+    until_true("the server receives the call", || count(&environment.log("one"), "call hang") == 1);
     assert_eq!(until_closed(connection(&gateway.address, "")), "");
     assert_eq!(until_closed(connection(&gateway.address, HALF_HEAD)), "");
     // A connection that sends one request and then nothing is closed.

@@ -37,11 +37,11 @@ fn a_server_is_killed_during_50_calls() {
         .faulty("other", &[]);
     let peer = Arc::new(environment.stdio(Era::Older));
     let works = |tool: &str| peer.call(tool, json!({}))["structuredContent"] == json!({});
-    until_true("both up", || works("mortal__echo") && works("other__echo"));
+    until_true("both servers answer", || works("mortal__echo") && works("other__echo"));
 
     let calls: Vec<_> = (0..50).map(|_| peer.begin("mortal__hang", json!({}))).collect();
     let log = environment.log("mortal");
-    until_true("50 calls at the server", || count(&log, "call hang") == 50);
+    until_true("the server receives 50 calls", || count(&log, "call hang") == 50);
     let stop = Arc::new(AtomicBool::new(false));
     let others = {
         let (peer, stop) = (Arc::clone(&peer), Arc::clone(&stop));
@@ -52,7 +52,7 @@ fn a_server_is_killed_during_50_calls() {
     signal(victim, "-KILL");
     let mut slowest = Duration::ZERO;
     for call in &calls {
-        let (answer, came) = call.answer(DEADLINE).expect("a definite answer");
+        let (answer, came) = call.answer(DEADLINE).expect("every call is answered");
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
         assert!(
             answer["result"]["isError"] == true && text.contains("`mortal` disconnected"),
@@ -61,9 +61,9 @@ fn a_server_is_killed_during_50_calls() {
         slowest = slowest.max(came - killed);
     }
     print_duration("50 errors after kill -9", slowest);
-    until_true("back", || works("mortal__echo"));
+    until_true("the restarted server answers", || works("mortal__echo"));
     print_duration("back after kill -9", killed.elapsed());
-    assert_ne!(last_start(&log), Some(victim), "it is another process");
+    assert_ne!(last_start(&log), Some(victim), "the server was restarted");
     stop.store(true, Ordering::Relaxed);
     let others = others.join().unwrap();
     crate::print_figure("calls of another server meanwhile", others.len());

@@ -220,7 +220,7 @@ impl HttpGateway {
 
     /// Waits until the gateway exits, and returns how long that took.
     pub(crate) fn wait_for_exit(&mut self) -> Duration {
-        until("the gateway's end", || self.child.try_wait().unwrap()).1
+        until("the gateway exits", || self.child.try_wait().unwrap()).1
     }
 }
 

@@ -58,7 +58,9 @@ fn a_search_waits_for_a_slow_server() {
     );
     // The gateway reads messages in order. So when it answers this request, it has received the search.
     assert!(peer.names().contains(&"tool_search".to_owned()));
-    until_true("it is connecting", || count(&environment.log("slow"), "initialize") > 0);
+    until_true("the server receives `initialize`", || {
+        count(&environment.log("slow"), "initialize") > 0
+    });
     std::fs::write(answers, "").unwrap();
     let found = search.end()["structuredContent"].take();
     assert_eq!(found["hits"][0]["name"], "slow__tool_0", "{found}");
@@ -88,7 +90,11 @@ fn a_call_to_a_server_that_is_down_returns_the_reason() {
     assert!(answer["isError"] == true && text.contains(reason), "{answer}");
     let hit = &peer.search("select:shop__tool_1")["hits"][0];
     assert!(hit["unavailable"].as_str().unwrap().contains(reason), "{hit}");
-    assert_eq!(peer.ask("tools/list", json!({})), before, "its tools stay listed");
+    assert_eq!(
+        peer.ask("tools/list", json!({})),
+        before,
+        "the tools of a failed server stay listed"
+    );
 }
 
 /// A server that failed is retried while other servers are still starting. `doctor` must still report the first
@@ -118,12 +124,12 @@ fn a_server_that_never_works_does_not_change_the_list() {
     let peer = environment.stdio(Era::Older);
     let failures = || environment.stderr().matches("server is down").count();
     let is_down = || peer.search("select:fine__echo")["down"][0].is_object();
-    until_true("it failed once", || {
+    until_true("the server failed once", || {
         is_down() && failures() > 0 && peer.names().contains(&"tool_search".to_owned())
     });
     let list = peer.ask("tools/list", json!({}));
     let before = failures();
-    until_true("it failed twice more", || {
+    until_true("the server failed twice more", || {
         assert_eq!(peer.ask("tools/list", json!({})), list, "after {} failures", failures());
         failures() >= before + 2
     });

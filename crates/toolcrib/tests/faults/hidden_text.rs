@@ -58,7 +58,7 @@ fn is_clean(stderr: &Value) {
 }
 
 fn ready(peer: &RawClient) {
-    until_true("the server's tools", || {
+    until_true("the server answers a call", || {
         peer.call("odd__report", json!({}))["content"] == json!([])
     });
 }
@@ -78,7 +78,7 @@ fn hidden_characters_reach_a_client_only_in_results() {
         let prompt = peer.ask("prompts/get", json!({"name": "odd__p"}));
         is_clean(&prompt);
         let text = format!("word {ORDINARY}");
-        assert_eq!(prompt["messages"][0]["content"]["text"], text, "ordinary writing stays");
+        assert_eq!(prompt["messages"][0]["content"]["text"], text, "ordinary text is unchanged");
         let resources = peer.ask("resources/list", json!({}));
         is_clean(&resources);
         assert_eq!(resources["resources"].as_array().map(Vec::len), Some(1), "{resources}");

@@ -62,9 +62,9 @@ fn an_unreachable_server_and_servers_that_need_a_login_are_reported() {
     peer.ready("open__echo");
     assert!(
         !format!("{rows:?}{}", environment.stderr()).contains("canary"),
-        "addresses may hold keys"
+        "no key of an address is printed or logged"
     );
-    until_true("each is down, with its reason", || {
+    until_true("three servers are reported as down", || {
         let down = peer.search("select:open__echo")["down"].take();
         down.as_array().is_some_and(|down| down.len() == 3)
     });

@@ -132,25 +132,25 @@ fn the_number_of_calls_to_a_server_is_limited() {
     let log = environment.log("narrow");
     let begin = |_| peer.begin("narrow__hang", json!({}));
     let calls: Vec<_> = (0..2).map(begin).collect();
-    until_true("two at the server", || count(&log, "call hang") == 2);
+    until_true("the server receives two calls", || count(&log, "call hang") == 2);
     let more: Vec<_> = (0..4).map(begin).collect();
     let answers = || more.iter().filter_map(|call| call.answer(NO_WAIT)).collect::<Vec<_>>();
-    until_true("one is refused", || !answers().is_empty());
+    until_true("one call is refused", || !answers().is_empty());
     let refused = &answers()[0].0["result"];
     let text = "3 calls are already waiting for `narrow`";
     assert_eq!((&refused["isError"], &refused["content"][0]["text"]), (&json!(true), &json!(text)));
-    assert_eq!(answers().len(), 1, "the other three wait");
+    assert_eq!(answers().len(), 1, "the other three calls wait");
     assert_eq!(peer.call("other__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
-    assert_eq!(count(&log, "call hang"), 2, "no more than two at once");
+    assert_eq!(count(&log, "call hang"), 2, "the server has at most two calls at once");
     let cancel = |peer: &RawClient, id: u64| {
         peer.notify("notifications/cancelled", json!({"requestId": id}));
     };
     cancel(&peer, calls[0].id);
-    until_true("the third is let in", || count(&log, "call hang") == 3);
+    until_true("the server receives the third call", || count(&log, "call hang") == 3);
     let waiting = begin(0);
     cancel(&peer, calls[1].id);
-    until_true("the fourth is let in", || count(&log, "call hang") == 4);
-    assert!(waiting.answer(NO_WAIT).is_none(), "it waits");
+    until_true("the server receives the fourth call", || count(&log, "call hang") == 4);
+    assert!(waiting.answer(NO_WAIT).is_none(), "the new call waits");
 }
 
 /// Every session counts towards the limit, whatever headers its first request has, because the body decides whether a
@@ -216,21 +216,25 @@ fn the_number_of_sessions_is_limited() {
         .chain(std::iter::repeat_n("/mcp", 100))
         .map(|path| match begin(path) {
             (200, Some(id)) => id,
-            other => panic!("a newcomer is refused: {other:?}"),
+            other => panic!("a new session is refused: {other:?}"),
         })
         .collect();
     let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
     let status = |id: &str| send("POST", "/mcp", Some(id), list).status;
-    assert_eq!(status(&ids[0]), 404, "a session that nobody used ended first");
-    assert_eq!(ids[4..].iter().filter(|id| status(id) == 200).count(), 2, "with one that is used");
+    assert_eq!(status(&ids[0]), 404, "an unused session ends first");
+    assert_eq!(
+        ids[4..].iter().filter(|id| status(id) == 200).count(),
+        2,
+        "two sessions are kept besides the one in use"
+    );
     assert!(!first.names().is_empty());
     assert!(!gateway.peer(Era::Newer).names().is_empty(), "clients without sessions do not count");
 
     first.listen();
     let streams: Vec<_> = ids[102..].iter().map(|id| send("GET", "/mcp", Some(id), "")).collect();
     assert!(streams.iter().all(|stream| stream.status == 200));
-    assert_eq!(begin("/mcp").0, 503, "all three have an open stream");
+    assert_eq!(begin("/mcp").0, 503, "no session with an open stream is ended");
     assert!(!first.names().is_empty());
     first.delete();
-    assert_eq!(begin("/mcp").0, 200, "there is room again");
+    assert_eq!(begin("/mcp").0, 200, "a session is accepted again");
 }

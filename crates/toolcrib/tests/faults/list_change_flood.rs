@@ -29,7 +29,7 @@ fn ten_thousand_list_changes_are_coalesced() {
         // The server writes this response after all its announcements, on the same pipe.
         peer.call("wild__echo", json!({}));
         print_duration("10,000 list changes and a call", storm.elapsed());
-        until_true("one more fetch", || fetches() > before);
+        until_true("the list is fetched again", || fetches() > before);
     }
     let fetches = (fetches() - first) as u128;
     at_most("fetches of the list", fetches, 1 + began.elapsed().as_millis() / QUIET);

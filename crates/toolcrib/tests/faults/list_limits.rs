@@ -140,7 +140,7 @@ fn large_changing_lists_are_not_saved_on_every_change() {
     at_most("writes of large lists", written.len() as u64, allowed);
     drop(peer);
     let text = fs::read_to_string(saved()).unwrap();
-    assert!(text.contains("version4"), "the last one is written at the end");
+    assert!(text.contains("version4"), "the last list is written at exit");
 }
 
 /// A small list is saved on every change, before clients see it.

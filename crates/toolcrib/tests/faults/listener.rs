@@ -48,7 +48,7 @@ fn other_methods_and_the_root_page_are_answered() {
             assert!(answer.contains(place), "{answer}");
         }
     }
-    assert!(provider.accept().is_err(), "nothing of it was forwarded");
+    assert!(provider.accept().is_err(), "no request was forwarded");
 }
 
 fn post(
@@ -120,7 +120,9 @@ fn a_token_is_revoked_without_a_restart() {
         until_true("the old token is refused", || post(&gateway, ONE, &[], &hello).status == 401);
         while stream.line().is_some() {}
         assert_eq!((stats(&gateway, ONE), stats(&gateway, TWO)), (401, 200));
-        until_true("its session is over", || post(&gateway, TWO, &session, &list).status == 404);
+        until_true("the old token's session has ended", || {
+            post(&gateway, TWO, &session, &list).status == 404
+        });
         assert_eq!(post(&gateway, TWO, &[], &hello).status, 200);
         assert!(
             !environment.stderr().contains(ONE) && !environment.stderr().contains(TWO),
@@ -163,7 +165,7 @@ fn the_listener_serves_tls_and_loads_a_renewed_certificate() {
     assert!(is_trusted(&environment, &url));
     for mut socket in silent {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
-        assert_eq!(socket.read(&mut [0]).unwrap(), 0, "it is closed");
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0, "the connection is closed");
     }
     // A plain HTTP request to the TLS port gets no HTTP response.
     let mut plain = TcpStream::connect(&gateway.address).unwrap();
@@ -222,7 +224,7 @@ fn rejected_requests_do_not_fill_the_log() {
     }
     let stderr = environment.stderr();
     let lines: Vec<_> = stderr.lines().filter(|line| line.contains("request denied")).collect();
-    assert_eq!(lines.len(), 2, "one for each reason: {lines:#?}");
+    assert_eq!(lines.len(), 2, "one line for each reason: {lines:#?}");
     assert!(lines[0].contains("a bearer token is required"), "{lines:#?}");
     assert!(lines[1].contains("is not served here"), "{lines:#?}");
 }

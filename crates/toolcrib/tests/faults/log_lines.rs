@@ -25,7 +25,7 @@ fn a_server_cannot_forge_log_lines() {
     until_true("the refusal is logged", || environment.stderr().contains("no list today"));
     // When the server exits, the last lines of its standard error are logged as the reason.
     peer.call("loud__die", json!({}));
-    until_true("the end is logged", || environment.stderr().contains("server is down"));
+    until_true("the server's exit is logged", || environment.stderr().contains("server is down"));
     let stderr = environment.stderr();
     assert!(stderr.lines().all(|line| !line.starts_with("2026-01-01")), "{stderr:?}");
     assert_eq!(stderr.chars().find(|c| !is_plain(*c)), None, "{stderr:?}");

@@ -125,7 +125,7 @@ fn a_change_before_the_stream_opens_is_noticed() {
         let server = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
         let environment = TestEnvironment::new(&format!("unheard-{era:?}")).with(&server);
         let peer = environment.stdio(Era::Older);
-        until_true("the tool that came later", || {
+        until_true("the tool that was added later is found", || {
             peer.search("select:web__after")["hits"][0]["name"] == "web__after"
         });
     }
@@ -138,12 +138,12 @@ fn a_stream_that_ends_repeatedly_does_not_refetch_the_lists_each_time() {
     let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
     let environment = TestEnvironment::new("unheard-short").with(&config);
     let peer = environment.stdio(Era::Older);
-    until_true("the tool", || {
+    until_true("the tool is found", || {
         peer.search("select:web__before")["hits"][0]["name"] == "web__before"
     });
-    until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
+    until_true("four streams were opened", || server.streams.load(Ordering::SeqCst) >= 4);
     let lists = server.lists.load(Ordering::SeqCst);
-    assert!(lists <= 3, "{lists} lists for 4 streams");
+    assert!(lists <= 3, "{lists} lists were fetched for 4 streams");
 }
 
 /// Asserts a minimum time between two streams. This is reliable, because a slow machine only makes the time longer.
@@ -155,7 +155,7 @@ fn a_stream_that_ends_is_not_reopened_at_once() {
         let config = format!("[servers.web]\nurl = 'http://{address}/mcp'\n");
         let environment = TestEnvironment::new("unheard-retry").with(&config);
         let _peer = environment.stdio(Era::Older);
-        until_true("some streams", || server.streams.load(Ordering::SeqCst) >= 4);
+        until_true("four streams were opened", || server.streams.load(Ordering::SeqCst) >= 4);
         let opened = server.opened.lock().unwrap().clone();
         let shortest = opened.windows(2).map(|pair| pair[1] - pair[0]).min();
         assert!(shortest >= Some(Duration::from_secs(1)), "{response}: {opened:?}");

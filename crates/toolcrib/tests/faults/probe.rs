@@ -41,7 +41,7 @@ pub(crate) fn at_most<T: PartialOrd + Debug>(what: &str, value: T, bound: T) {
 
 pub(crate) fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
-    assert!(sent.success(), "kill {name} {pid}");
+    assert!(sent.success(), "`kill {name} {pid}` failed");
 }
 
 /// Waits until a process that was told to exit has exited. If it does not exit, it is killed, and the test fails.
@@ -51,10 +51,7 @@ pub(crate) fn wait_or_kill(child: &mut Child) {
         if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
-            assert!(
-                std::thread::panicking(),
-                "it was told to end, and did not within {DEADLINE:?}"
-            );
+            assert!(std::thread::panicking(), "the process did not exit within {DEADLINE:?}");
         }
         std::thread::sleep(POLL_INTERVAL);
     }

@@ -71,7 +71,7 @@ fn environment(name: &str) -> TestEnvironment {
 }
 
 fn ready(peer: &RawClient) {
-    until_true("the server's tools", || {
+    until_true("the server answers a call", || {
         peer.call("evil__ready", json!({}))["content"] == json!([])
     });
 }
@@ -150,8 +150,8 @@ fn a_question_that_cannot_be_shown_is_rejected_and_the_server_is_told() {
     );
 }
 
-/// There are other kinds of questions than requests. A client of the newer protocol receives a question as a result,
-/// and a server of the older protocol may ask with an error.
+/// A question need not be a request. A client of the newer protocol receives it as a result, and a server of the older
+/// protocol may ask by returning an error.
 #[test]
 fn other_kinds_of_questions_name_the_server() {
     let environment = environment("origin-ways");

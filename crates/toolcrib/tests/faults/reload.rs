@@ -55,7 +55,7 @@ fn two_hundred_config_edits_are_applied() {
         let before = calls.load(Ordering::Relaxed);
         let refused = refusals(&steady.stderr()).count();
         steady.write(&if n % 3 == 2 { broken(n / 3) } else { extra(n) });
-        until_true("calls go on", || calls.load(Ordering::Relaxed) > before + 2);
+        until_true("calls are still answered", || calls.load(Ordering::Relaxed) > before + 2);
         // The file is polled twice a second, so most edits are not noticed. After every tenth edit, the test waits
         // until it is noticed.
         if n % 10 == 0 {
@@ -69,24 +69,28 @@ fn two_hundred_config_edits_are_applied() {
     for n in 0..3 {
         let before = refusals(&steady.stderr()).count();
         steady.write(&broken(1_000 + n));
-        until_true("refused", || refusals(&steady.stderr()).count() > before);
+        until_true("the broken config is refused", || refusals(&steady.stderr()).count() > before);
         assert!(peer.names().contains(&"steady__echo".to_owned()), "the previous config stays");
     }
     steady.write(&extra(1));
-    until_true("added", || peer.names().contains(&"extra1__echo".to_owned()));
+    until_true("the added server's tool is listed", || {
+        peer.names().contains(&"extra1__echo".to_owned())
+    });
     steady.write(&base);
-    until_true("removed", || !peer.names().iter().any(|name| name.starts_with("extra")));
+    until_true("the removed server's tool is not listed", || {
+        !peer.names().iter().any(|name| name.starts_with("extra"))
+    });
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.join().expect("no call was dropped");
     }
     crate::print_figure("calls during 200 edits, none dropped", calls.load(Ordering::Relaxed));
-    assert_eq!(count(&log, "start"), 1, "the same process all the time");
+    assert_eq!(count(&log, "start"), 1, "the server is never restarted");
     let stderr = steady.stderr();
     crate::print_figure("edits refused", refusals(&stderr).count());
     let unnamed = refusals(&stderr).find(|line| !line.contains("line "));
     assert_eq!(unnamed, None, "each refusal names a line");
-    assert!(!stderr.contains("server=wrong"), "nothing of a broken config is ever started");
+    assert!(!stderr.contains("server=wrong"), "no server of a broken config is started");
 }
 
 /// If an edit removes a server, running calls to this server end with a response.
@@ -97,11 +101,13 @@ fn a_server_is_removed_during_a_call() {
     let peer = gateway.peer(Era::Older);
     peer.ready("doomed__echo");
     let call = peer.begin("doomed__hang", json!({}));
-    until_true("under way", || count(&environment.log("doomed"), "call hang") == 1);
+    until_true("the server receives the call", || {
+        count(&environment.log("doomed"), "call hang") == 1
+    });
     environment.write("");
-    let (answer, _) = call.answer(DEADLINE).expect("a definite answer");
+    let (answer, _) = call.answer(DEADLINE).expect("the call is answered");
     assert_eq!(answer["result"]["isError"], true, "{answer}");
-    until_true("its process is gone", || {
+    until_true("the server's process has exited", || {
         crate::probe::processes_with(environment.log("doomed").to_str().unwrap()).is_empty()
     });
 }

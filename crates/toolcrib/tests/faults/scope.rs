@@ -128,8 +128,16 @@ fn tools_outside_the_profile_do_not_exist_on_stdio() {
         ready(&with);
         ready(&without);
         crate::print_figure("questions on stdio", compare(&with, &without, era));
-        assert_eq!(count(&environment.log("locked"), "call"), 0, "nothing was run");
-        assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
+        assert_eq!(
+            count(&environment.log("locked"), "call"),
+            0,
+            "no tool outside the profile was run"
+        );
+        assert_eq!(
+            count(&environment.log("seen"), "call env"),
+            0,
+            "no tool outside the profile was run"
+        );
     }
 }
 
@@ -153,8 +161,16 @@ fn tools_outside_the_profile_do_not_exist_over_http() {
         ready(&without);
         crate::print_figure("questions over HTTP", compare(&with, &without, era));
     }
-    assert_eq!(count(&environment.log("locked"), "call echo"), calls, "nothing was run");
-    assert_eq!(count(&environment.log("seen"), "call env"), 0, "nothing was run");
+    assert_eq!(
+        count(&environment.log("locked"), "call echo"),
+        calls,
+        "no tool outside the profile was run"
+    );
+    assert_eq!(
+        count(&environment.log("seen"), "call env"),
+        0,
+        "no tool outside the profile was run"
+    );
 }
 
 /// The name of a profile that does not exist is rejected, even if the profile existed before a reload.

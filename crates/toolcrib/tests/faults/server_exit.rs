@@ -18,7 +18,7 @@ fn the_last_stderr_lines_of_a_server_are_short_and_without_secrets() {
     ));
     let peer = environment.stdio(Era::Older);
     peer.ready("fine__echo");
-    until_true("it is down, and why is told", || {
+    until_true("the server is down, with its reason", || {
         let why = peer.search("select:fine__echo")["down"][0]["why"].take();
         why.as_str().is_some_and(|why| {
             assert!(why.chars().count() <= 301 && !why.contains("CANARY"), "{why}");
@@ -38,11 +38,11 @@ fn a_log_level_survives_a_restart_of_the_server() {
     peer.ready("talker__echo");
     peer.ask("logging/setLevel", json!({"level": "warning"}));
     let log = environment.log("talker");
-    until_true("the level is set", || count(&log, "level warning") == 1);
+    until_true("the server receives the level", || count(&log, "level warning") == 1);
     peer.ask("logging/setLevel", json!({"level": "error"}));
     peer.ask("logging/setLevel", json!({"level": "debug"}));
-    until_true("the most that was asked for", || count(&log, "level debug") == 1);
-    assert_eq!(count(&log, "level error"), 0, "less than another client may want");
+    until_true("the server receives the most verbose level", || count(&log, "level debug") == 1);
+    assert_eq!(count(&log, "level error"), 0, "a less verbose level is not sent");
     signal(last_start(&log).unwrap(), "-KILL");
-    until_true("told again", || count(&log, "level debug") == 2);
+    until_true("the new process receives the level", || count(&log, "level debug") == 2);
 }

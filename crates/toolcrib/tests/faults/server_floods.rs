@@ -72,9 +72,9 @@ fn pings_from_a_server_that_reads_are_answered() {
     until_true("the flood has begun", || count(&environment.log("wild"), "granted") > 0);
     assert_eq!(peer.call("calm__echo", json!({"n": 1}))["structuredContent"], json!({"n": 1}));
     assert_eq!(call.end()["content"][0]["text"], "It is over.");
-    until_true("all answered", || count(&environment.log("wild"), "granted") == 200_000);
+    until_true("all pings are answered", || count(&environment.log("wild"), "granted") == 200_000);
     assert_memory_bounded("MiB over base after 200,000 pings", peer.gateway(), base);
-    assert_eq!(count(&environment.log("wild"), "start"), 1, "it was never given up");
+    assert_eq!(count(&environment.log("wild"), "start"), 1, "the server is never restarted");
 }
 
 /// If a server does not read the responses to its requests, the gateway stops reading from it, and disconnects it soon
@@ -144,13 +144,13 @@ fn one_question_over_the_limit_is_rejected() {
             let messages = peer.messages_so_far().into_iter();
             messages.filter(|message| message["method"] == "elicitation/create").collect()
         };
-        until_true("three questions at the client", || asked().len() == 3);
+        until_true("the client receives three questions", || asked().len() == 3);
         let log = environment.log("wild");
-        until_true("the rest is refused", || count(&log, "refused") == refused);
+        until_true("further questions are refused", || count(&log, "refused") == refused);
         for question in asked() {
             peer.reply(&question["id"], &json!({"action": "decline"}));
         }
-        until_true("the three are answered", || count(&log, "granted") == 3);
+        until_true("the server receives three answers", || count(&log, "granted") == 3);
         assert_eq!(call.end()["content"][0]["text"], "It is over.");
         assert_eq!((asked().len(), count(&log, "refused")), (3, refused));
     }

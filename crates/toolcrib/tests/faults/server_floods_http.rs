@@ -20,7 +20,7 @@ struct Server {
     method: &'static str,
     /// Whether the server floods the stream for changes instead of the stream of a call.
     on_get: bool,
-    /// Whether the server receives the gateway's responses to its requests, but never acknowledges these POSTs.
+    /// Whether the server receives the POSTs with the gateway's responses to its requests, but never acknowledges them.
     holds_answers: bool,
     /// Size of each of the server's requests, in bytes.
     bytes: usize,

@@ -51,11 +51,12 @@ fn sigterm_under_load_ends_all_processes() {
     let calls: Vec<_> =
         (0..20).map(|n| peers[n % 2].begin("family__echo", json!({"n": n}))).collect();
     let log = environment.log("family");
-    until_true("20 calls at the server", || count(&log, "call echo") == 20);
+    until_true("the server receives 20 calls", || count(&log, "call echo") == 20);
     gateway.terminate();
     let began = Instant::now();
     for (n, call) in calls.iter().enumerate() {
-        let (answer, _) = call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was cut"));
+        let (answer, _) =
+            call.answer(DEADLINE).unwrap_or_else(|| panic!("call {n} was not answered"));
         assert_eq!(answer["result"]["structuredContent"], json!({"n": n}), "{answer}");
     }
     print_duration("20 calls under way at SIGTERM answered after", began.elapsed());
@@ -70,12 +71,14 @@ fn an_idle_stream_does_not_delay_the_shutdown() {
     let mut gateway = environment.serve();
     let listening = gateway.peer(Era::Newer);
     listening.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
-    listening.wait_for_message("notifications/subscriptions/acknowledged").expect("it listens");
+    listening
+        .wait_for_message("notifications/subscriptions/acknowledged")
+        .expect("the subscription is acknowledged");
     gateway.terminate();
     print_duration("end of a gateway with an idle listener", gateway.wait_for_exit());
     assert!(
         !environment.stderr().contains("were cut off"),
-        "it is not waited for: {}",
+        "an idle stream is not waited for: {}",
         environment.stderr()
     );
 }

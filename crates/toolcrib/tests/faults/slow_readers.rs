@@ -103,7 +103,7 @@ fn responses_that_a_client_does_not_read_take_bounded_memory() {
         say(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
     }
     let (mut last, mut same) = (cpu_time(gateway.id()), 0);
-    until_true("the gateway has nothing to do", || {
+    until_true("the gateway is idle", || {
         let now = cpu_time(gateway.id());
         same = if now == last { same + 1 } else { 0 };
         last = now;
@@ -140,14 +140,16 @@ fn responses_and_cancellations_overtake_queued_requests() {
     cancel(calls[299].id);
     peer.reply(&question["id"], &json!({"action": "decline"}));
     assert_eq!(asks.end()["structuredContent"]["result"]["action"], "decline");
-    until_true("all that may are at the server", || count(&log, "call hang") >= 256);
+    until_true("the server receives 256 calls", || count(&log, "call hang") >= 256);
     assert_eq!(peer.ask("ping", json!({})), json!({}));
     assert_eq!(count(&log, "call hang"), 256, "no more than 256 are in flight");
     cancel(calls[0].id);
-    until_true("the server is told", || count(&log, "cancelled") == 1);
-    until_true("the next one begins", || count(&log, "call hang") == 257);
+    until_true("the server receives the cancellation", || count(&log, "cancelled") == 1);
+    until_true("the server receives the next call", || count(&log, "call hang") == 257);
     calls[1..299].iter().for_each(|call| cancel(call.id));
     peer.ready("deaf__echo");
-    until_true("all others are told", || count(&log, "cancelled") >= count(&log, "call hang"));
-    assert!(count(&log, "call hang") <= 299, "the one that was cancelled first never began");
+    until_true("the server receives all cancellations", || {
+        count(&log, "cancelled") >= count(&log, "call hang")
+    });
+    assert!(count(&log, "call hang") <= 299, "a call cancelled while it waits never starts");
 }

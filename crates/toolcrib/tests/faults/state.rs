@@ -9,7 +9,7 @@ use crate::environment::TestEnvironment;
 use crate::probe::until_true;
 use crate::raw_client::Era;
 
-fn kept(environment: &TestEnvironment) -> Vec<PathBuf> {
+fn saved_lists(environment: &TestEnvironment) -> Vec<PathBuf> {
     let folder = fs::read_dir(environment.state().join("servers"));
     folder.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
@@ -31,7 +31,7 @@ fn damaged_state_files_are_ignored() {
     let environment =
         TestEnvironment::new("damage").faulty("shop", &["--tools", "5", "--start-delay", "400"]);
     works(&environment, "the first run");
-    let file = kept(&environment).pop().expect("what was learnt is kept");
+    let file = saved_lists(&environment).pop().expect("the server's list is saved");
     let whole = fs::read(&file).unwrap();
     let remembered = || {
         let peer = environment.stdio(Era::Older);
@@ -55,7 +55,7 @@ fn damaged_state_files_are_ignored() {
     for (what, bytes) in damages {
         fs::write(&file, &bytes).unwrap();
         works(&environment, what);
-        assert_eq!(fs::read(&file).unwrap(), whole, "{what}: it is written anew");
+        assert_eq!(fs::read(&file).unwrap(), whole, "{what}: the file is written again");
     }
 }
 
@@ -83,7 +83,7 @@ fn a_read_only_state_folder_does_not_stop_the_gateway() {
     mode(0o700);
     // Now a folder takes the place of the state file.
     works(&environment, "as usual");
-    let file = kept(&environment).pop().unwrap();
+    let file = saved_lists(&environment).pop().unwrap();
     fs::remove_file(&file).unwrap();
     fs::create_dir_all(file.join("full")).unwrap();
     works(&environment, "a folder in place of the file");
@@ -99,7 +99,7 @@ fn mode(path: &std::path::Path, mode: u32) {
 fn a_state_folder_that_others_can_write_is_not_used() {
     let environment = TestEnvironment::new("shared").faulty("shop", &["--tools", "5"]);
     works(&environment, "the first run");
-    let file = kept(&environment).pop().expect("what was learnt is kept");
+    let file = saved_lists(&environment).pop().expect("the server's list is saved");
     for (shared, bits) in [
         (environment.state(), 0o777),
         (environment.state(), 0o770),
@@ -122,20 +122,22 @@ fn a_state_folder_that_others_can_write_is_not_used() {
         assert_eq!(fs::read(&file).unwrap(), b"planted", "{path}");
     }
     works(&environment, "private again");
-    assert_ne!(fs::read(&file).unwrap(), b"planted", "it is written again");
+    assert_ne!(fs::read(&file).unwrap(), b"planted", "the file is written again");
 }
 
 #[test]
 fn a_link_in_place_of_a_list_is_not_followed() {
     let environment = TestEnvironment::new("link").faulty("shop", &["--tools", "5"]);
     works(&environment, "the first run");
-    let file = kept(&environment).pop().unwrap();
+    let file = saved_lists(&environment).pop().unwrap();
     let elsewhere = environment.folder.join("elsewhere");
     fs::rename(&file, &elsewhere).unwrap();
     let whole = fs::read(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &file).unwrap();
     works(&environment, "a link");
     assert!(environment.stderr().contains("is a symbolic link"), "{}", environment.stderr());
-    until_true("a file in its place", || !fs::symlink_metadata(&file).unwrap().is_symlink());
-    assert_eq!(fs::read(&elsewhere).unwrap(), whole, "what the link led to is as it was");
+    until_true("the link is replaced by a file", || {
+        !fs::symlink_metadata(&file).unwrap().is_symlink()
+    });
+    assert_eq!(fs::read(&elsewhere).unwrap(), whole, "the target of the link is unchanged");
 }

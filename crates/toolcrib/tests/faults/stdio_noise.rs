@@ -38,7 +38,11 @@ fn noise_around_every_response_is_ignored() {
     for n in 0..50 {
         assert_eq!(peer.call("loud__echo", json!({"n": n}))["structuredContent"], json!({"n": n}));
     }
-    assert_eq!(crate::probe::count(&environment.log("loud"), "start"), 1, "it was never given up");
+    assert_eq!(
+        crate::probe::count(&environment.log("loud"), "start"),
+        1,
+        "the server is never restarted"
+    );
 }
 
 /// The SDK first probes for the newer protocol, and gives up after 10 s. A server that starts slowly answers the probe
@@ -60,7 +64,7 @@ fn a_late_response_to_the_probe_is_not_taken_for_the_handshake_response() {
     let environment = environment.with(&entry);
     let peer = environment.stdio(Era::Older);
     peer.ready("slow__echo");
-    assert_eq!(crate::probe::count(&log, "start"), 1, "it was never given up");
+    assert_eq!(crate::probe::count(&log, "start"), 1, "the server is never restarted");
 }
 
 /// An endless list is read up to the limit, and a note reports this.

@@ -54,7 +54,7 @@ fn a_warden_is_killed() {
         until_true("the server and its children are gone", || {
             !before.server.iter().any(|pid| is_alive(*pid))
         });
-        until_true("so are the wardens", || !is_alive(before.inner) && !is_alive(before.outer));
+        until_true("the wardens are gone", || !is_alive(before.inner) && !is_alive(before.outer));
         let answer: Value = call.end();
         assert_eq!(answer["isError"], true, "{which}: {answer}");
         let after = process_tree(&peer);
@@ -87,7 +87,7 @@ fn a_warden_is_killed_with_the_gateway() {
         peer.begin("family__hang", json!({}));
         signal(if which == "inner" { process_tree.inner } else { process_tree.outer }, "-KILL");
         gateway.kill();
-        until_true("nothing is left", || {
+        until_true("no process is left", || {
             let folder = environment.folder.to_str().unwrap();
             !process_tree.server.iter().any(|pid| is_alive(*pid))
                 && processes_with(folder).is_empty()

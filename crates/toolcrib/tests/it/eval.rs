@@ -26,7 +26,7 @@ fn a_dataset_is_measured_and_the_run_file_is_written() {
         "p50_us",
         "p99_us",
     ] {
-        assert_eq!(set[key], answer["mean"][key], "one set is its own mean: {key}");
+        assert_eq!(set[key], answer["mean"][key], "the mean of one set is its value: {key}");
         assert!(set[key].as_f64().unwrap() > 0.0);
     }
     let lines: Vec<Value> = std::fs::read_to_string(out)
@@ -66,7 +66,7 @@ fn a_folder_without_queries_is_skipped_with_a_warning() {
     let run = toolcrib(&["eval", "--json", sample(), folder]);
     let warnings = "warning: skipping `only`, which has no queries\n";
     assert_eq!((run.code, run.err.as_str()), (0, warnings));
-    assert_eq!(toolcrib(&["eval", folder]).code, 1, "nothing measured is a no");
+    assert_eq!(toolcrib(&["eval", folder]).code, 1, "the exit code is 1 if nothing was measured");
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn no_option_prints_a_secret() {
         assert!(!run.out.contains("CANARY") && !run.err.contains("CANARY"), "{run:?}");
     }
     let written = fs::read_to_string(folders.at("project/out.toml")).unwrap();
-    assert!(written.contains("CANARY-env-1"), "the file has them");
+    assert!(written.contains("CANARY-env-1"), "the written file has the secrets");
 }
 
 /// The servers that are defined in the sample of a Hermes config, as TOML.

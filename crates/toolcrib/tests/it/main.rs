@@ -1,5 +1,5 @@
 //! Tests of the command line as users and scripts see it: the real binary, its output and its exit codes. The module
-//! `modules` checks the whole workspace: which modules import which others.
+//! `modules` is about the source code instead: it checks which modules of each crate import which others.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -63,7 +63,11 @@ fn core_tools_stay_in_full_whatever_the_file_is_called() {
                       {"type":"function","function":{"name":"acme__run","description":"Runs.","parameters":{}}}]"#;
     let mixed = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":"b"}]}"#;
     let run = toolcrib(&["stats", "--json", "--catalog", &file("files.json", mixed)]);
-    assert_eq!(run.json()["servers"][0]["server"], "files", "one without a schema is no other's");
+    assert_eq!(
+        run.json()["servers"][0]["server"],
+        "files",
+        "a server's list is named after its file"
+    );
     let catalog = file("agent_request.json", request);
     let config = file("on.yaml", "tools:\n  tool_search:\n    enabled: on\n");
     let run = toolcrib(&["stats", "--json", "--catalog", &catalog, "--config", &config]);
@@ -166,9 +170,9 @@ fn our_own_config_can_name_a_preset_and_override_it() {
     let config = file("preset.toml", toml);
     assert_eq!(decided("preset.toml", toml, &[]).0, "below the thresholds");
     let first = found(&["--config", &config, "create an issue"]);
-    assert_eq!(first.len(), 8, "the rest is everruns': {first:?}");
+    assert_eq!(first.len(), 8, "other settings are those of everruns: {first:?}");
     let hermes = found(&["--config", &config, "--preset", "hermes", "create an issue"]);
-    assert_eq!(hermes.len(), 5, "the command line goes first");
+    assert_eq!(hermes.len(), 5, "the command line has precedence");
 }
 
 #[test]
@@ -228,7 +232,8 @@ fn explain_shows_each_rankers_own_numbers() {
     }
 }
 
-/// If a system has a fixed maximum number of results, it applies even when only the ranking is measured.
+/// If a system returns at most a fixed number of results, its preset does so in `eval`, too, although `eval` measures
+/// only the ranking.
 #[test]
 fn eval_measures_every_presets_ranking() {
     for (preset, most) in [("everruns", 8), ("hermes", 10), ("opencode", 10), ("claude-code", 10)] {

@@ -38,7 +38,7 @@ fn written(name: &str) -> (Vec<u8>, String) {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("not a string: {value}")).to_owned()
 }
 
 /// Returns the names and versions of the crates in the binary, according to cargo.
@@ -103,7 +103,7 @@ fn every_crate_of_the_binary_is_listed_with_license_hash_and_dependencies() {
     assert_eq!(listed, tree());
     let has = |name: &str| listed.iter().any(|(listed, _)| listed == name);
     assert!(has("tokio") && has("toolcrib-core"));
-    assert!(!has("proptest") && !has("toolcrib-testkit"), "tests are no part of the program");
+    assert!(!has("proptest") && !has("toolcrib-testkit"), "test dependencies are not listed");
 
     // Every crate is reachable from the binary, and every reference leads to a component.
     let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -29,7 +29,7 @@ fn an_empty_query_lists_names_and_loads_nothing() {
     assert_eq!((run.code, &reply["hits"], &reply["loaded"]), (0, &json!([]), &json!([])));
     let listed = reply["available"]["names"].as_array().unwrap();
     assert!(listed.contains(&json!("github__create_issue")) && listed.len() > 50);
-    assert_eq!(reply.get("fit"), None, "nothing was asked for");
+    assert_eq!(reply.get("fit"), None, "an empty query has no fit");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn catalogs_come_from_files_folders_and_standard_input() {
     assert_eq!(
         names(&run.json()["hits"]),
         ["open_door"],
-        "a file without servers names its tools'"
+        "tools without a server get the file's name"
     );
 }
 

@@ -49,7 +49,7 @@ fn everruns_shrinks_an_agents_surface() {
         tools.iter().map(|tool| tool["input_schema"].to_string().len()).sum()
     };
     let schemas = saved(schemas(&full), schemas(&deferred));
-    assert!(list >= 39.0 && schemas >= 55.0, "list {list:.1} %, schemas {schemas:.1} %");
+    assert!(list >= 39.0 && schemas >= 55.0, "saved: list {list:.1} %, schemas {schemas:.1} %");
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn opencode_shrinks_a_coding_agents_tools() {
     assert!(percent >= 85.0, "{percent:.1} %: {} to {}", shown.tokens_before, shown.tokens_after);
 }
 
-/// The numbers were stated for a setup in which eight tools are always loaded. The other twenty-four must shrink by the
-/// same share.
+/// The numbers were stated for a setup in which eight tools are always loaded. The definitions of the other twenty-four
+/// alone must shrink by the stated share.
 #[test]
 fn opencode_shrinks_what_is_not_always_loaded() {
     let mut settings = Preset::Opencode.settings();
@@ -143,9 +143,9 @@ fn after_two_loaded_schemas_it_is_still_a_tenth() {
 fn names_cost_a_few_percent_of_the_schemas() {
     let (crib, shown) = first_turn(SAMPLE, Preset::ClaudeCode.settings());
     let names = shown.listing.as_ref().unwrap().tokens;
-    let a_name = names as f64 / crib.catalog().len() as f64;
+    let per_name = names as f64 / crib.catalog().len() as f64;
     let share = 100.0 * shown.tokens_after as f64 / shown.tokens_before as f64;
-    assert!(a_name <= 15.0 && share <= 6.0, "{a_name:.1} tokens a name, {share:.1} %");
+    assert!(per_name <= 15.0 && share <= 6.0, "{per_name:.1} tokens per name, {share:.1} %");
     // Two hundred names must cost no more than three schemas of a thousand tokens each.
-    assert!(200.0 * a_name <= 3_000.0, "{a_name:.1} tokens a name");
+    assert!(200.0 * per_name <= 3_000.0, "{per_name:.1} tokens per name");
 }

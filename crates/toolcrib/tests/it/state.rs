@@ -166,5 +166,9 @@ fn without_a_home_nothing_is_saved_and_a_warning_is_printed() {
     fs::write(&config, "[http]\ntoken = '0123456789abcdef'\n").unwrap();
     let serve = run(&["serve", "--listen", &address, "--config", config.to_str().unwrap()]);
     assert!(is_usable(&serve), "{serve:?}");
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing in the temporary folder");
+    assert_eq!(
+        fs::read_dir(&temporary).unwrap().count(),
+        0,
+        "nothing is written to the temporary folder"
+    );
 }

@@ -212,7 +212,7 @@ fn a_very_long_text_is_forwarded_in_bounded_memory() {
     assert!(answer.body.ends_with("data: [DONE]\n\n"));
     // 64 MB were forwarded. The proxy copies at most 1 MiB of them for the record of the turn.
     let grown = replica.peak_memory().saturating_sub(before);
-    assert!(grown < 40 << 20, "{grown} bytes more");
+    assert!(grown < 40 << 20, "the memory grew by {grown} bytes");
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn a_response_that_is_too_large_to_be_buffered_is_an_error() {
     provider.join().unwrap();
 }
 
-/// The total of buffered bytes of all responses is limited. A response that would take more memory than it leaves free
-/// is aborted, so that small responses can still be served.
+/// The total of buffered bytes of all responses is limited. A response that would exceed the total is aborted, so that
+/// small responses can still be served.
 #[test]
 fn concurrent_large_responses_are_limited_in_total() {
     const MIB: usize = 1 << 20;
@@ -263,7 +263,10 @@ fn concurrent_large_responses_are_limited_in_total() {
     let mut text = 0;
     while text < 3 * MIB {
         line.clear();
-        assert!(stream.read_line(&mut line).unwrap() > 0, "{text} bytes of text");
+        assert!(
+            stream.read_line(&mut line).unwrap() > 0,
+            "the stream ended after {text} bytes of text"
+        );
         text += line.matches('z').count();
     }
     let refused = ask(3 * MIB);

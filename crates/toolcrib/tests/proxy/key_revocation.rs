@@ -248,7 +248,7 @@ fn open_streams_of_a_revoked_key_end_with_an_error() {
         let _ = stream.read_to_string(&mut rest);
         assert!(rest.contains(error) && rest.contains("revoked"), "{path}: {rest}");
         provider.clear();
-        assert_eq!(ask(&replica, &headers), 401, "it is not taken for a provider's credential");
+        assert_eq!(ask(&replica, &headers), 401, "a revoked key is not forwarded to the provider");
         assert!(provider.requests().is_empty(), "{path}");
     }
 }

@@ -50,7 +50,7 @@ fn very_many_short_messages_take_bounded_memory() {
     // This request has 2.8 MiB of text.
     assert_eq!(ask(80_000).status, 200);
     let grown = replica.peak_memory().saturating_sub(before) / MIB;
-    assert!(grown < 160, "{grown} MiB more");
+    assert!(grown < 160, "the memory grew by {grown} MiB");
 }
 
 #[test]

@@ -55,6 +55,10 @@ impl LongConversation {
         let (requests, turns) = (self.provider.requests().len(), self.agent.turns.len());
         let hidden = requests - turns;
         let none = matches!(self.scenario.mode, "hosted" | "terse");
-        assert!(none || hidden > turns / 20, "{:?}: {hidden} hidden of {requests}", self.scenario);
+        assert!(
+            none || hidden > turns / 20,
+            "{:?}: {hidden} hidden of {requests} requests",
+            self.scenario
+        );
     }
 }

@@ -17,7 +17,7 @@ const TURNS: usize = 200;
 /// Number of turns with absent or changed ids.
 const ID_TURNS: usize = 100;
 /// Number of turns under a preset. It is lower, because the scenarios without a preset already have long conversations
-/// in every mode that keeps `tools` unchanged.
+/// in the modes `bridge`, `reference` and `hosted`.
 const PRESET_TURNS: usize = 40;
 /// Number of turns under a preset with absent or changed ids.
 const PRESET_ID_TURNS: usize = 20;

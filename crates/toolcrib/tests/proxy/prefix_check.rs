@@ -91,8 +91,8 @@ impl<'a> RequestParts<'a> {
         (!is.starts_with(kept)).then(|| format!("`tools` was\n{was:?}\nand is\n{is:?}"))
     }
 
-    /// Describes the problem if a tool of `next` changed without a reason. A tool may change only if a new entry of the
-    /// history names it, because a tool is shown once it was found or called.
+    /// Describes the problem if a tool of `next` changed without a reason. A tool may be shown in full only if a new
+    /// entry of the history names it, and become a stub again only if the maximum of revealed tools is reached.
     fn not_revealed(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         let (was, is) = (self.each_tool(), next.each_tool());
         if was.len() != is.len() {

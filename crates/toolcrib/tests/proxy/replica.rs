@@ -71,8 +71,8 @@ impl Replica {
             if let Some((url, _)) = url {
                 return url.to_owned();
             }
-            assert!(self.process.try_wait().unwrap().is_none(), "it ended: {log}");
-            assert!(Instant::now() < end, "it does not listen: {log}");
+            assert!(self.process.try_wait().unwrap().is_none(), "the proxy exited: {log}");
+            assert!(Instant::now() < end, "the proxy does not listen: {log}");
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -29,7 +29,7 @@ const SIZES: [Size; 2] = [Size::Usual, Size::Tiny];
 struct Row {
     mode: String,
     before: usize,
-    /// Tokens of the first request.
+    /// Tokens of the tools in the first request.
     after: usize,
     /// Tokens of all requests of a turn that calls one tool, including the search for it. `None` if the provider
     /// searches, because the provider does not report which definitions it added to the prompt.
@@ -172,12 +172,16 @@ fn document(size: Size, scenario: Scenario, cells: &[String]) {
         let lines = lines.map(|(line, text)| if line == at { row.as_str() } else { text });
         fs::write(&path, lines.collect::<Vec<_>>().join("\n") + "\n").unwrap();
     } else {
-        assert_eq!(page.lines().nth(at), Some(&*row), "UPDATE_DOCS=1 writes the page again");
+        assert_eq!(
+            page.lines().nth(at),
+            Some(&*row),
+            "docs/modes.md is outdated: set UPDATE_DOCS=1"
+        );
     }
 }
 
-/// Returns every scenario of one API in which deferred tools are hidden. For Chat Completions, also returns those in
-/// which they are shown in a short form.
+/// Returns the scenarios of one API in [`SCENARIOS`]. For Chat Completions, also returns the modes `append`, `reveal`
+/// and `terse`.
 fn all_scenarios(api: Api) -> Vec<Scenario> {
     let chat = Scenario { api: Api::Chat, ..SCENARIOS[0] };
     let others = ["append", "reveal", "terse"].map(|mode| Scenario { mode, ..chat });

@@ -53,7 +53,7 @@ const PRESETS: [Preset; 7] = [
     Preset { name: "claude-code", mode: "append" },
 ];
 
-/// All scenarios that keep `tools` unchanged.
+/// The scenarios without a preset: the modes `bridge`, `reference` and `hosted`, in which `tools` never changes.
 pub(crate) const SCENARIOS: [Scenario; 9] = [
     scenario(Api::Chat, "bridge", ""),
     scenario(Api::Responses, "bridge", ""),
@@ -66,7 +66,7 @@ pub(crate) const SCENARIOS: [Scenario; 9] = [
     scenario(Api::Responses, "hosted", "hosted = 'openai'"),
 ];
 
-/// Returns the scenarios of one API that keep `tools` unchanged.
+/// Returns the scenarios of one API in [`SCENARIOS`].
 pub(crate) fn scenarios(api: Api) -> impl Iterator<Item = Scenario> {
     SCENARIOS.into_iter().filter(move |scenario| scenario.api == api)
 }

@@ -78,8 +78,8 @@ fn a_messages_conversation_survives_a_restart() {
 
 #[test]
 fn a_messages_conversation_without_thinking_survives_a_restart() {
-    // Only without thinking are the tools loaded again at the end of the history. With thinking, a turn with calls
-    // would have to begin with a signed thinking block.
+    // Without thinking, the proxy loads the tools again in a turn that it adds at the end of the history. With thinking
+    // it cannot, because a turn with calls would have to begin with a signed thinking block.
     scenarios(Api::Messages).for_each(|scenario| restarted(scenario, false));
 }
 

@@ -61,7 +61,7 @@ fn a_stored_response_is_only_for_the_caller_that_created_it() {
         ]});
         let before = provider.requests().len();
         respond(&replica, ANN, &body(reference.clone()));
-        assert!(provider.requests().len() > before, "her own item goes up");
+        assert!(provider.requests().len() > before, "the caller's own item is forwarded");
         provider.clear();
         for stolen in [
             json!({"previous_response_id": id}),
@@ -127,7 +127,7 @@ fn an_id_without_a_record_is_rejected_with_a_hint() {
     let got = respond(&second, ANN, &next);
     assert_eq!(got.status, 403);
     assert!(got.body.contains("send the conversation itself in `input`"), "{}", got.body);
-    // If the client sends its own credential, the provider decides whether it may continue.
+    // If the client sends its own credential, the provider decides whether the client may continue the response.
     let own = "Authorization: Bearer sk-own\r\n";
     assert_eq!(respond(&second, own, &next).status, 200);
 }

@@ -20,5 +20,5 @@ fn a_websocket_upgrade_is_answered_with_an_http_error() {
         body["error"]["message"],
         "toolcrib: WebSockets are not supported: send the request with POST"
     );
-    assert!(provider.requests().is_empty(), "the upstream never hears of it");
+    assert!(provider.requests().is_empty(), "nothing is sent to the upstream");
 }

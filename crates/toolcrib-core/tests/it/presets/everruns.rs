@@ -84,7 +84,11 @@ fn below_the_threshold_the_tools_are_sent_unchanged_and_nothing_is_added() {
     let crib = everruns(&agent()[..14]);
     let shown = show(&mut Chat::new(&crib));
     let input = serde_json::to_string_pretty(&agent()[..14]).unwrap();
-    assert_eq!(crib.tools_json(&shown, &input, DefinitionFormat::Own), input, "byte for byte");
+    assert_eq!(
+        crib.tools_json(&shown, &input, DefinitionFormat::Own),
+        input,
+        "the tools are unchanged"
+    );
     assert_eq!((shown.own_tools.len(), &shown.instruction), (0, &None));
 }
 
@@ -112,7 +116,10 @@ fn only_the_count_decides_and_not_the_size() {
     let tiny: Vec<Value> = (0..15).map(|i| tool(&format!("t{i}"), "", &json!({}))).collect();
     let many = everruns(&tiny);
     let shown = show(&mut Chat::new(&many));
-    assert!(shown.tokens_after > shown.tokens_before, "at a loss too");
+    assert!(
+        shown.tokens_after > shown.tokens_before,
+        "tools are deferred even if that costs tokens"
+    );
 }
 
 #[test]
@@ -255,7 +262,11 @@ fn an_allowlisted_tool_behaves_exactly_like_one_that_is_never_deferred() {
     assert_eq!(sent(&show(&mut chat), "bash"), agent()[5]);
     let arguments = r#"{"command": "ls"}"#;
     let first_call = chat.runs("bash", arguments);
-    assert_eq!(first_call, ("bash".into(), arguments.into()), "without a search before it");
+    assert_eq!(
+        first_call,
+        ("bash".into(), arguments.into()),
+        "a tool that is not deferred runs without a search"
+    );
     assert!(is_stub(&show(&mut chat), "read_file"));
 }
 

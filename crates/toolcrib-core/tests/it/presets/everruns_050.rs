@@ -150,7 +150,7 @@ fn bounded_shows_no_deferred_tool_before_it_was_found() {
     let crib = bounded(&json!({}), &three);
     let mut chat = Chat::new(&crib);
     let shown = show(&mut chat);
-    assert_eq!(sent_names(&shown), ["bash", "tool_search"], "from the first tool on");
+    assert_eq!(sent_names(&shown), ["bash", "tool_search"], "even a few tools are deferred");
     assert_eq!(shown.listing, None);
     chat.search("gauge_1");
     assert_eq!(sent_names(&show(&mut chat)), ["bash", "tool_search", "plant__gauge_1"]);
@@ -167,10 +167,10 @@ fn bounded_keeps_the_tools_that_were_loaded_last() {
     assert_eq!(sent_names(&show(&mut chat)), all);
     chat.search("select:plant__gauge_1");
     let all = ["tool_search", "plant__gauge_3", "plant__gauge_1"];
-    assert_eq!(sent_names(&show(&mut chat)), all, "it is back, and the oldest makes room");
+    assert_eq!(sent_names(&show(&mut chat)), all, "it is loaded again, and the oldest is evicted");
     chat.search("select:plant__gauge_5,plant__gauge_6,plant__gauge_7");
     let all = ["tool_search", "plant__gauge_6", "plant__gauge_5"];
-    assert_eq!(sent_names(&show(&mut chat)), all, "the first of a reply goes before the last");
+    assert_eq!(sent_names(&show(&mut chat)), all, "the first hits of a reply are kept");
 }
 
 #[test]
@@ -185,11 +185,11 @@ fn bounded_counts_the_bytes_of_what_is_shown() {
     assert_eq!(
         sent_names(&show(&mut chat)),
         ["tool_search", "plant__wide"],
-        "the newest fits alone"
+        "only the newest tool fits into the limit"
     );
     chat.search("select:plant__gauge_1,plant__gauge_2");
     let all = ["tool_search", "plant__gauge_0", "plant__gauge_2", "plant__gauge_1"];
-    assert_eq!(sent_names(&show(&mut chat)), all, "one that does not fit is passed over");
+    assert_eq!(sent_names(&show(&mut chat)), all, "a tool that does not fit is skipped");
 }
 
 #[test]
@@ -233,7 +233,11 @@ fn automatic_search_is_the_providers_or_else_the_clients() {
     assert_eq!(disclosure("tool_search"), DisclosureSetting::Reveal);
     assert_eq!(disclosure("auto_tool_search"), DisclosureSetting::Hosted);
     let auto = configured(Preset::Everruns050, &json!({"capabilities": ["auto_tool_search"]}));
-    assert_eq!(auto.disclosure_kind(), DisclosureKind::Reveal, "without a provider that has one");
+    assert_eq!(
+        auto.disclosure_kind(),
+        DisclosureKind::Reveal,
+        "`reveal` is used if the provider has no search"
+    );
     assert_eq!(disclosure("openai_tool_search"), DisclosureSetting::Hosted);
     assert_eq!(disclosure("claude_tool_search"), DisclosureSetting::Hosted);
     let both = json!({"capabilities": ["openai_tool_search", {"ref": "tool_search"}]});
@@ -241,7 +245,7 @@ fn automatic_search_is_the_providers_or_else_the_clients() {
     assert_eq!(
         settings.disclosure,
         DisclosureSetting::Reveal,
-        "a search that was asked for by name"
+        "an explicit `tool_search` has precedence"
     );
 }
 
@@ -266,7 +270,7 @@ fn threshold_and_allowlist_are_read_as_before() {
     let settings = configured(Preset::Everruns050, &config);
     let crib = Crib::new(catalog(&tools(20)), settings);
     let shown = sent(&show(&mut Chat::new(&crib)));
-    assert_eq!(shown[3].1, strings(&["unit"], 1), "with any separators");
+    assert_eq!(shown[3].1, strings(&["unit"], 1), "names match with any separators");
     assert_eq!(shown[4].1["properties"], json!({}));
 }
 

@@ -144,7 +144,7 @@ fn every_core_tool_of_the_current_release_is_kept_in_full() {
     tools.extend(session().split_off(2));
     let crib = crib(&tools);
     let shown = array(&show(&mut Chat::new(&crib), None));
-    assert_eq!(shown[..core.len()], core, "and the rest is behind the bridge");
+    assert_eq!(shown[..core.len()], core, "core tools are not deferred");
     assert_eq!(shown[core.len()..], ["tool_search", "tool_describe", "tool_call"]);
 }
 
@@ -166,7 +166,7 @@ fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them
     let mut later = Chat { conversation: chat.conversation, ..Chat::new(&all) };
     let shown = show(&mut later, None);
     assert!(shown.own_tools[0].description.ends_with(":\n5 tools on 3 servers.\n"));
-    assert_eq!(shown.announcement, None, "the array says it, so no message has to");
+    assert_eq!(shown.announcement, None, "the tool array shows the change, so it is not announced");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_described_schema_is_in_the_history_and_the_prefix_is_unchanged() {
     let reply = answered(&mut chat, "tool_describe", &json!({"name": "mcp_slack_post"}));
     assert!(Arc::ptr_eq(&before, &show(&mut chat, None)));
     let ledger = Ledger::from_transcript([TranscriptEntry::Reply(&reply.for_model())], 64);
-    assert!(ledger.has_name("mcp_slack_post"), "a resumed conversation knows it was shown");
+    assert!(ledger.has_name("mcp_slack_post"), "a resumed conversation knows the tool");
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
     };
     let first = show(&mut chat);
     assert_eq!(sent_names(&first), ["read", "tool_search", "tool_search_regex"]);
-    assert!(!first.own_tools[0].description.contains("bash"), "nor does a listing name it");
+    assert!(!first.own_tools[0].description.contains("bash"), "no listing names a hidden tool");
     chat.search("shell");
     let second = show(&mut chat);
     assert_eq!(sent_names(&second), ["read", "tool_search", "tool_search_regex", "bash"]);

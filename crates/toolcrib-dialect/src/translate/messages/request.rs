@@ -75,7 +75,7 @@ pub(super) fn translate(
 fn format(fields: &Fields<'_>) -> Option<ChatResponseFormat> {
     let within = lenient::object(fields, "output_config");
     let format = within.and_then(|config| lenient::object(&config, "format"));
-    // `output_format` is the earlier name of this field.
+    // `output_format` is the earlier name of `output_config.format`.
     let format = format.or_else(|| lenient::object(fields, "output_format"))?;
     let schema = RawJson::of(&format, "schema")?;
     let json_schema = NamedSchema {

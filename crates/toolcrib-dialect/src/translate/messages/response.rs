@@ -85,8 +85,8 @@ fn tool_use(call: &ResponseCall) -> OutputBlock<'_> {
 }
 
 /// Returns the arguments as an object. Text that is not a JSON object is put under the key `_raw`, so that the tool
-/// rejects it and the model sees what it wrote. Rejected: replacing such text with an empty object, because that would
-/// be a call that the model never made, and some tools would accept it.
+/// rejects it and the model sees what it wrote. An empty object would be a call that the model never made, and some
+/// tools would accept it.
 fn input(arguments: &str) -> RawJson {
     let arguments = arguments.trim();
     match arguments {

@@ -4,8 +4,8 @@
 //! Images in results must not come between a call and its results, so they are sent after the last result.
 //!
 //! Therefore text, calls and images are collected first. Text and calls are written before the client's next item,
-//! images before the model's next item, and both at the end of every request. So the translation of a longer history
-//! begins with the translation of the shorter one.
+//! images before the next item that is not a result, and everything that is left at the end of the request. So the
+//! translation of a longer history begins with the translation of the shorter one.
 //!
 //! Reasoning is left out and not listed as dropped, because another model produced it.
 
@@ -123,8 +123,8 @@ impl MessageBuilder {
         self.calls.push(RequestCall::new(id, name, arguments));
     }
 
-    /// Writes the images of earlier tool results as one message. Must be called before anything from the model is
-    /// added.
+    /// Writes the images of earlier tool results as one message. Must be called before anything other than a tool
+    /// result is added.
     fn flush_result_images(&mut self) {
         self.flush_system();
         let result_images = std::mem::take(&mut self.result_images);

@@ -34,7 +34,7 @@ fn a_forced_tool_is_sent_in_full_from_then_on() {
         };
         let upstream = answer(1, &says, stream);
         let got = conversation.inner.send(TARGET, &body, std::slice::from_ref(&upstream));
-        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(got.text, upstream, "the response is forwarded unchanged");
         assert_eq!(conversation.inner.sent[0]["tools"][0], body["tools"][0]);
         let found =
             json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"});
@@ -92,7 +92,11 @@ fn unknown_events_are_forwarded_unchanged() {
     let strange = ": hi\n\nevent: x\ndata: {\"y\": 1.0}\n\ndata: half {\n\n\
         data: {\"choices\":[7]}\n\ndata: {\"choices\":[]}\n\n";
     let upstream = strange.to_owned() + &answer(1, &FOUND, true);
-    assert_eq!(send(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+    assert_eq!(
+        send(std::slice::from_ref(&upstream)).text,
+        upstream,
+        "the response is forwarded unchanged"
+    );
 }
 
 #[test]

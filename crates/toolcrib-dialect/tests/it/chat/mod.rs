@@ -120,7 +120,7 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
     let (mut text, mut calls, mut done) = (String::new(), Vec::<Value>::new(), false);
     let mut roles = 0;
     for event in got.events() {
-        assert!(!done, "after the end: {event}");
+        assert!(!done, "event after the end of the response: {event}");
         if event == "[DONE]" {
             done = true;
             continue;
@@ -128,12 +128,12 @@ fn read_as_client(got: &crate::conversation::ClientResponse, stream: bool) -> Re
         if received.id.is_empty() {
             received.id = event["id"].as_str().unwrap().into();
         }
-        assert_eq!(event["id"], json!(received.id), "one message has one id");
+        assert_eq!(event["id"], json!(received.id), "all events have the same id");
         if !event["usage"].is_null() {
             received.usage = event["usage"].clone();
         }
         let Some(choice) = event["choices"].get(0) else { continue };
-        assert!(received.finish.is_empty(), "after the finish: {event}");
+        assert!(received.finish.is_empty(), "choice after the finish reason: {event}");
         roles += usize::from(choice["delta"].get("role").is_some());
         text += choice["delta"]["content"].as_str().unwrap_or_default();
         for piece in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {

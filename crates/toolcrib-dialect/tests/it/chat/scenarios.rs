@@ -21,7 +21,7 @@ fn no_search() {
             &request(&json!([{"role": "user", "content": "hi"}]), stream),
             std::slice::from_ref(&upstream),
         );
-        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(got.text, upstream, "the response is forwarded unchanged");
         assert!(got.done.records.is_empty());
         let names: Vec<&str> = conversation.sent[0]["tools"]
             .as_array()
@@ -335,6 +335,10 @@ fn a_client_may_change_call_ids() {
         conversation.send(&[text("Found.")]);
         let sent = &conversation.inner.sent[2]["messages"];
         assert!(crate::conversation::begins_with(sent, &before), "the search was restored");
-        assert_eq!(sent.as_array().unwrap().last(), Some(&found()), "with the id of the upstream");
+        assert_eq!(
+            sent.as_array().unwrap().last(),
+            Some(&found()),
+            "the result has the upstream's call id"
+        );
     }
 }

@@ -54,6 +54,6 @@ fn calls_are_streamed_once_the_description_was_shown() {
     let search = [("call_search00001", "tool_search", r#"{"query":"find customer"}"#)];
     let find = [("call_find0000001", FIND, r#"{"q":"Ada"}"#)];
     let (search, find) = (answer(1, &says(&search), true), answer(2, &says(&find), true));
-    assert_eq!(pieces(&[search, find.clone()]), 2, "streamed in pieces");
-    assert_eq!(pieces(&[find]), 1, "in one piece");
+    assert_eq!(pieces(&[search, find.clone()]), 2, "the arguments are streamed in two pieces");
+    assert_eq!(pieces(&[find]), 1, "the arguments are held back and sent in one piece");
 }

@@ -78,8 +78,8 @@ fn a_failed_round_is_reported_in_the_stream() {
         out.clear();
         turn.bytes(searched().as_bytes(), &mut out);
         assert!(matches!(turn.end(&mut out), NextStep::Again));
-        assert_eq!(out, b"", "the client gets nothing of it");
-        assert_eq!(turn.keep_alive(), b"", "clients take every line for data");
+        assert_eq!(out, b"", "the hidden search is not forwarded");
+        assert_eq!(turn.keep_alive(), b"", "no keep-alive: clients read every line as data");
         turn.fail(status, error_body.as_bytes(), &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("data: {expected}\n\n"));
     }
@@ -124,7 +124,11 @@ fn a_truncated_round_is_the_last() {
 fn a_blocked_prompt() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-9",
         "usageMetadata": {"promptTokenCount": 5, "totalTokenCount": 5}});
-    assert_eq!(send(&[event(&blocked)]).text, event(&blocked), "byte for byte");
+    assert_eq!(
+        send(&[event(&blocked)]).text,
+        event(&blocked),
+        "the response is forwarded unchanged"
+    );
     let sum = json!({"promptTokenCount": 105, "candidatesTokenCount": 10, "totalTokenCount": 115,
         "cachedContentTokenCount": 7, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 100}]});
     let expected = json!({"promptFeedback": {"blockReason": "SAFETY"}, "responseId": "resp-1",
@@ -152,7 +156,11 @@ fn unknown_events_are_forwarded_unchanged() {
     .concat();
     let end = answer(1, &json!([{"text": "Done."}]), "STOP", true);
     let upstream = strange.clone() + &end;
-    assert_eq!(send(std::slice::from_ref(&upstream)).text, upstream, "byte for byte");
+    assert_eq!(
+        send(std::slice::from_ref(&upstream)).text,
+        upstream,
+        "the response is forwarded unchanged"
+    );
     // After a search, events that are not responses are still forwarded to the client.
     let got = send(&[searched(), upstream]).text;
     for frame in [": a comment\n\n", "event: note\ndata: {\"note\": 1.00}\n\n", "data: [DONE]\n\n"]

@@ -116,14 +116,14 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
     let mut parts: Vec<Value> = Vec::new();
     let mut total = 0;
     for event in &events {
-        assert!(finish.is_empty(), "after the end: {event}");
+        assert!(finish.is_empty(), "event after the end of the response: {event}");
         if id.is_empty() {
             id = event["responseId"].as_str().unwrap().into();
         }
-        assert_eq!(event["responseId"], json!(id), "one response has one id");
+        assert_eq!(event["responseId"], json!(id), "all events have the same id");
         let candidate = &event["candidates"][0];
         let received = candidate["content"]["parts"].as_array().unwrap();
-        assert!(!received.is_empty(), "clients forget a turn with an empty content: {event}");
+        assert!(!received.is_empty(), "event without parts, which clients drop: {event}");
         for part in received {
             let bare =
                 |part: &Value| part["text"].is_string() && part.as_object().unwrap().len() == 1;
@@ -145,7 +145,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedTurn {
         if event["usageMetadata"].is_object() {
             usage = event["usageMetadata"].clone();
             let now = usage["promptTokenCount"].as_u64().unwrap();
-            assert!(now >= total, "counts go backwards: {event}");
+            assert!(now >= total, "the prompt tokens decrease: {event}");
             total = now;
         }
     }

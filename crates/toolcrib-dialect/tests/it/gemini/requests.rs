@@ -105,7 +105,7 @@ fn a_forced_tool_is_sent_in_full_from_then_on() {
             {"mode": "ANY", "allowedFunctionNames": ["crm__find_customer"]}});
         let upstream = answer(1, &json!([real()]), "STOP", stream);
         let got = conversation.inner.send(target(stream), &body, std::slice::from_ref(&upstream));
-        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(got.text, upstream, "the response is forwarded unchanged");
         let sent = conversation.last();
         assert_eq!(sent["toolConfig"], body["toolConfig"]);
         let group = &sent["tools"][0]["functionDeclarations"];

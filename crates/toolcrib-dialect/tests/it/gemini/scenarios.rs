@@ -16,7 +16,7 @@ fn no_search() {
             &request(&json!(conversation.contents)),
             std::slice::from_ref(&upstream),
         );
-        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(got.text, upstream, "the response is forwarded unchanged");
         assert!(got.done.records.is_empty());
         let sent = conversation.last();
         let groups = sent["tools"].as_array().unwrap();

@@ -80,7 +80,11 @@ fn no_request_has_more_breakpoints_than_the_client_set() {
         play(&mut conversation, &body, &[(vec![text("Yes.")], "end_turn")]);
         assert_eq!(breakpoints(&conversation.sent[2]), 4);
         let kept = &conversation.sent[2]["messages"][3]["content"];
-        assert_eq!(kept[1]["cache_control"], breakpoint(), "thinking cannot have one: {kept}");
+        assert_eq!(
+            kept[1]["cache_control"],
+            breakpoint(),
+            "the breakpoint stays on the text: {kept}"
+        );
     }
 }
 

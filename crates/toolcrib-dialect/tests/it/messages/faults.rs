@@ -25,7 +25,7 @@ fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
             turn.bytes(piece, &mut out);
         }
         if let NextStep::Done(done) = turn.end(&mut out) {
-            let _: Value = serde_json::from_str(&turn.request()).expect("still a body");
+            let _: Value = serde_json::from_str(&turn.request()).expect("the request is JSON");
             return (String::from_utf8_lossy(&out).into_owned(), done.records.len());
         }
     }
@@ -63,7 +63,7 @@ fn a_stream_that_is_cut_off_ends_there() {
     let held = held + whole[held..].find(r#""name":"tool_search""#).unwrap();
     let held = whole[..held].rfind("event:").unwrap();
     let (got, next) = stream(Mode::Bridge, &[&whole.as_bytes()[..reason]]);
-    assert_eq!(got, whole[..held], "all but the call that was held");
+    assert_eq!(got, whole[..held], "everything before the held call is forwarded");
     assert_eq!(records(&next), Some(0), "nothing is recorded");
     // The stream is cut off in the middle of an event. The incomplete event is forwarded unchanged.
     let half = whole.find("Look").unwrap();

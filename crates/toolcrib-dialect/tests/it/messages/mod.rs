@@ -146,7 +146,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> Value {
     let mut blocks: Vec<(Value, String)> = Vec::new();
     let (mut open, mut stopped) = (None, false);
     for event in got.events() {
-        assert!(!stopped, "after the end: {event}");
+        assert!(!stopped, "event after the end of the message: {event}");
         let index = || usize::try_from(event["index"].as_u64().unwrap()).unwrap();
         match event["type"].as_str().unwrap() {
             "message_start" => {
@@ -154,7 +154,11 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> Value {
                 message = event["message"].clone();
             }
             "content_block_start" => {
-                assert_eq!((open, index()), (None, blocks.len()), "one after the other: {event}");
+                assert_eq!(
+                    (open, index()),
+                    (None, blocks.len()),
+                    "blocks are sent one by one: {event}"
+                );
                 open = Some(index());
                 blocks.push((event["content_block"].clone(), String::new()));
             }
@@ -245,7 +249,7 @@ fn assert_valid_history(messages: &Value) {
             assert_ne!(block["text"], "", "{message}");
         }
         if message["role"] == "assistant" {
-            assert!(open.is_empty(), "not answered: {open:?}");
+            assert!(open.is_empty(), "calls without a result: {open:?}");
             let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
             open = calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect();
         } else {

@@ -109,7 +109,11 @@ fn a_turn_without_a_record_is_valid_and_stable() {
         let sent = &conversation.sent[2]["messages"];
         assert_valid_history(sent);
         assert_eq!(sent.as_array().unwrap().len(), 3);
-        assert_eq!(sent[1]["content"][4], wrapped("toolu_find0001"), "as the model would call it");
+        assert_eq!(
+            sent[1]["content"][4],
+            wrapped("toolu_find0001"),
+            "the call is sent as a `tool_call`"
+        );
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[1]["tools"]);
 
         messages.push(json!({"role": "assistant", "content": client["content"]}));

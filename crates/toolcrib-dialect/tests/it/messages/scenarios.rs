@@ -31,7 +31,7 @@ fn no_search() {
         let upstream = answer(1, &(vec![text("Hello there.")], DONE), stream);
         let body = request(&json!([user("hi")]), stream);
         let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
-        assert_eq!(got.text, upstream, "byte for byte");
+        assert_eq!(got.text, upstream, "the response is forwarded unchanged");
         assert!(got.done.records.is_empty());
         let tools = conversation.sent[0]["tools"].as_array().unwrap();
         let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -135,7 +135,7 @@ fn the_limit_of_hidden_rounds_is_reached() {
             ],
         );
         assert_eq!(client["content"], json!([text("Again.")]));
-        assert_eq!(client["stop_reason"], "end_turn", "a hidden call does not count");
+        assert_eq!(client["stop_reason"], "end_turn", "a hidden call is not the stop reason");
 
         // The result of the last search was held back until this request. It is put before the client's new message.
         let messages = json!([user("Find Ada."),
@@ -284,7 +284,7 @@ fn a_call_of_a_tool_sent_in_full_is_forwarded_unchanged() {
         ];
         let upstream = answer(1, &(output, "pause_turn"), stream);
         let got = conversation.send(TARGET, &body, std::slice::from_ref(&upstream));
-        assert_eq!(got.text, upstream, "the client handles a pause");
+        assert_eq!(got.text, upstream, "a pause is forwarded unchanged");
         assert_eq!(conversation.sent[0]["tools"][0], web);
     }
 }

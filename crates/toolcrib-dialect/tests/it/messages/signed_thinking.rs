@@ -75,7 +75,7 @@ fn send(
             return Ok(read_as_client(&ClientResponse { text, done }, stream));
         }
     }
-    panic!("another response of the upstream");
+    panic!("the test has no further response for the turn");
 }
 
 fn find(mode: Mode, id: &str) -> Value {

@@ -72,7 +72,8 @@ fn tokens_are_counted_for_the_rewritten_request_without_the_hosted_search() {
     };
     assert_eq!(counted(Mode::Bridge, &body), requested(Mode::Bridge, &body));
     let hosted = Mode::Hosted(HostedSearch::Regex);
-    // All of the client's tools are deferred. The API rejects a request without any other tool, so one is added.
+    // All of the client's tools are deferred. The API rejects a request in which every tool is deferred, so a tool that
+    // is not deferred is added.
     let tools = counted(hosted, &body)["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 41);
     assert!(tools.iter().all(|tool| tool.get("type").is_none()));

@@ -182,7 +182,7 @@ fn a_reference_without_a_record_is_added_once_at_the_end() {
         assert_eq!(
             conversation.sent[3]["messages"].as_array().unwrap().len(),
             7,
-            "not added twice"
+            "the reference is not added twice"
         );
     }
 }

@@ -35,7 +35,7 @@ fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<NextStep>) {
 fn records(next: Option<NextStep>) -> usize {
     match next {
         Some(NextStep::Done(done)) => done.records.len(),
-        other => panic!("not the end: {other:?}"),
+        other => panic!("the turn has not ended: {other:?}"),
     }
 }
 

@@ -173,7 +173,7 @@ struct ReceivedResponse {
 /// Checks that a response repeats the client's own tools. A test may have added more tools after them.
 fn assert_client_tools(tools: &Value) {
     let (tools, own) = (tools.as_array().unwrap(), client_tools());
-    assert!(tools.starts_with(own.as_array().unwrap()), "the client's own tools");
+    assert!(tools.starts_with(own.as_array().unwrap()), "the response repeats the client's tools");
 }
 
 /// Reads a response as a client SDK does, and checks the sequence numbers of a stream.
@@ -193,14 +193,14 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
     let (mut items, mut arguments) = (Vec::<Value>::new(), Vec::<String>::new());
     let mut id = Value::Null;
     for (number, event) in got.events().into_iter().enumerate() {
-        assert!(last.is_none(), "after the end: {event}");
+        assert!(last.is_none(), "event after the end of the response: {event}");
         assert_eq!(event["sequence_number"], json!(number), "{event}");
         if let Some(response) = event.get("response") {
             assert_client_tools(&response["tools"]);
             if number == 0 {
                 id = response["id"].clone();
             }
-            assert_eq!(response["id"], id, "one response has one id");
+            assert_eq!(response["id"], id, "all events have the same id");
         }
         let index = event["output_index"].as_u64().map(|index| usize::try_from(index).unwrap());
         match event["type"].as_str().unwrap() {
@@ -235,7 +235,7 @@ fn read_as_client(got: &ClientResponse, stream: bool) -> ReceivedResponse {
             _ => {}
         }
     }
-    last.expect("the last event")
+    last.expect("the stream has no last event")
 }
 
 /// Returns the upstream's responses for these rounds, in order.

@@ -96,7 +96,8 @@ fn a_tool_search_call_is_answered_with_definitions() {
         assert_eq!(conversation.sent[2]["tools"], conversation.sent[0]["tools"]);
         assert_eq!(input_of(&conversation, 2)[4..], [found, output("call_find0000001", "Ada, 7")]);
 
-        // A turn with a single round is also restored, even though only the namespace was changed for the client.
+        // This turn had no hidden round. It is restored, too, because the namespace of the call was removed for the
+        // client.
         let input = next_input(
             &input,
             &read_as_client(&got, stream),
@@ -235,7 +236,7 @@ fn a_called_tool_without_a_record_is_declared_at_the_end() {
             );
             assert!(
                 begins_with(&conversation.sent[1]["input"], &conversation.sent[0]["input"]),
-                "it stays there"
+                "the declaration stays in its place"
             );
             assert_eq!(input_of(&conversation, 1)[4..], [message(1, "Seven."), user("And Bo?")]);
         }
@@ -289,7 +290,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         let mut member = definition("crm__find_customer");
         member["defer_loading"] = json!(true);
         assert_eq!(sent_tools[0]["type"], "namespace");
-        assert_eq!(sent_tools[0]["tools"][0], member, "members keep their names");
+        assert_eq!(sent_tools[0]["tools"][0], member, "tools in a namespace keep their names");
         assert_eq!(
             sent_tools[0]["description"],
             "Tools of crm: crm__find_customer, crm__update_customer"
@@ -311,7 +312,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
         );
         assert!(conversation.sent[1]["tools"] == conversation.sent[0]["tools"]);
 
-        // If the records are lost, the tool is sent in full from then on.
+        // If the records are lost, the tool that was called is sent in full from then on.
         conversation.records.clear();
         let got = conversation.send(
             TARGET,
@@ -319,7 +320,7 @@ fn the_hosted_search_gets_namespaces_and_is_hidden() {
             &[answer(2, &[message(2, "Seven.")], stream)],
         );
         assert_eq!(conversation.sent[2]["tools"][0], definition("crm__find_customer"));
-        assert_eq!(conversation.sent[2]["input"], input, "a call in the default namespace");
+        assert_eq!(conversation.sent[2]["input"], input, "the call is sent without a namespace");
         let input = next_input(&input, &read_as_client(&got, stream), &[user("Thanks.")]);
         conversation.send(
             TARGET,

@@ -127,7 +127,10 @@ fn reasoning_that_the_client_removed_is_not_restored() {
                 "function_call_output"
             ]
         );
-        assert!(sent.iter().all(|item| item.get("id").is_none()), "ids name a reasoning: {sent:?}");
+        assert!(
+            sent.iter().all(|item| item.get("id").is_none()),
+            "items are sent without ids: {sent:?}"
+        );
     }
 }
 

@@ -101,7 +101,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
     if choice & 16 != 0 {
         setup.requested = RequestedMode::Off;
     }
-    let reading = read.expect("an ordinary request");
+    let reading = read.expect("the request can be read");
     let mut exchange = Exchange::new(api, target, reading, setup);
     let mut got = Vec::new();
     loop {
@@ -121,7 +121,7 @@ fn forwarded(choice: u8, response: &[u8]) -> Vec<u8> {
             }
             Some(Action::StartResponse(start)) => match start.body {
                 ResponseBody::Complete(body) => got.extend_from_slice(&body),
-                ResponseBody::Passthrough => panic!("this caller gets no unchecked response"),
+                ResponseBody::Passthrough => panic!("a limited caller gets an unchecked response"),
                 ResponseBody::Forwarded => {}
             },
             Some(Action::Forward(bytes)) => got.extend_from_slice(&bytes),

@@ -244,7 +244,7 @@ fn most_generated_requests_get_through() {
             .collect();
         sent += usize::from(generated::check(&bytes));
     }
-    assert!(sent > 60, "{sent} of 300");
+    assert!(sent > 60, "only {sent} of 300 requests were sent");
 }
 
 /// Mutates a response: removes, repeats or replaces a part of it.

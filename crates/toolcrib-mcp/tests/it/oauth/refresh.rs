@@ -86,7 +86,7 @@ async fn a_refresh_completes_after_its_connection_is_dropped() {
     let before = setup.fake.settings().token_requests;
     // The connection is dropped after the authorization server has received the refresh request and before it answers.
     tokio::select! {
-        _ = setup.client() => panic!("there is no token yet"),
+        _ = setup.client() => panic!("the client connected without a token"),
         () = until(|| setup.fake.settings().token_requests > before) => {}
     }
     open.send(true).unwrap();

@@ -23,10 +23,10 @@ pub(super) const ISSUE: &str = "github__create_issue";
 const GUESS: &str = "slack__send_message";
 const MESSAGE: &str = "slack__post_message";
 
-/// One turn: the tokens of tools in the context, the model's call, and the result.
+/// One turn: the tokens that the tools take up in the context, the model's call, and the result.
 #[derive(Serialize)]
 pub(super) struct DemoTurn {
-    /// Tokens of tools in the context: definitions, instructions, and the searches so far.
+    /// Tokens that the tools take up in the context: definitions, instructions, and the searches so far.
     pub(super) tokens: usize,
     /// The tool that the model called; empty for the last turn.
     pub(super) tool: String,
@@ -158,7 +158,7 @@ impl ScriptedModel<'_> {
         self.turns.push(DemoTurn { tokens, tool, input: Value::Null, got: DemoResult::Done });
     }
 
-    /// Tokens of tools in the context now.
+    /// Tokens that the tools take up in the context now.
     fn tokens(&mut self) -> usize {
         let turn = TurnContext::new(&self.scope).with_context_window(CONTEXT);
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens

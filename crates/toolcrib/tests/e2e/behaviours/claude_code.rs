@@ -83,15 +83,18 @@ fn names_cost_a_few_percent_and_two_schemas_later_it_is_still_a_tenth() {
     let mut session = Setup::toml(config, &[("sample\nprefix = \"\"\n", &tools)]).start();
     let total = |tools: &[Value]| tools.iter().map(tokens).sum::<usize>();
     let (before, names) = (total(&tools), total(&session.list()));
-    let a_name = names / tools.len();
-    assert!(a_name <= 15 && 100 * names <= 6 * before, "{a_name} a name, {names} of {before}");
+    let per_name = names / tools.len();
+    assert!(
+        per_name <= 15 && 100 * names <= 6 * before,
+        "{per_name} tokens per name, {names} of {before}"
+    );
     let reply = session
         .text("tool_search", &json!({"query": "select:github__create_issue,slack__post_message"}));
     let loaded = ["tool_search", "github__create_issue", "slack__post_message"];
     assert_eq!(session.names(), loaded);
     let listed = session.list();
     let later = total(&listed) + tokens(&reply.into());
-    assert!(10 * later <= before, "{later} of {before}");
+    assert!(10 * later <= before, "{later} of {before} tokens");
 }
 
 #[test]

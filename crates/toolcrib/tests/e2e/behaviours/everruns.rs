@@ -119,7 +119,7 @@ fn instructions_ask_to_search_before_the_first_use() {
     let expected = "Some of your tools show only a stub of their schema. Load one with `tool_search` \
                     before its first use";
     let first = session.instructions();
-    assert!(first.as_ref().unwrap().contains(expected), "in the first session ever");
+    assert!(first.as_ref().unwrap().contains(expected), "the first session has the instructions");
     assert_eq!(session.restart().instructions(), first);
 }
 
@@ -149,7 +149,7 @@ fn a_list_of_nineteen_tools_shrinks_as_stated() {
     full.push(listed[18].clone());
     let saved = |of: &dyn Fn(&Value) -> usize| 100 - 100 * size(of, &listed) / size(of, &full);
     let (list, schemas) = (saved(&whole), saved(&schema));
-    assert!(list >= 39 && schemas >= 55, "list {list} %, schemas {schemas} %");
+    assert!(list >= 39 && schemas >= 55, "saved: list {list} %, schemas {schemas} %");
 }
 
 // Tests of policies: which tools are deferred.

@@ -95,11 +95,11 @@ fn invalid_values_are_logged() {
 #[test]
 fn bounded_shows_no_deferred_tool_before_it_was_found() {
     let mut session = bounded(&json!({}), &gauges(2));
-    assert_eq!(session.names(), ["tool_search"], "from the first tool on");
+    assert_eq!(session.names(), ["tool_search"], "even a few tools are deferred");
     let search = session.listed("tool_search");
     assert!(
         !search["description"].as_str().unwrap().contains("gauge"),
-        "nor does a listing name it"
+        "no listing names a hidden tool"
     );
     session.found("gauge_1");
     assert_eq!(session.names(), ["tool_search", "plant__gauge_1"]);
@@ -114,10 +114,10 @@ fn bounded_keeps_the_tools_that_were_loaded_last() {
     assert_eq!(session.names()[1..], ["plant__gauge_2", "plant__gauge_3"]);
     session.found("select:plant__gauge_1");
     let names = session.names();
-    assert_eq!(names[1..], ["plant__gauge_3", "plant__gauge_1"], "the oldest makes room");
+    assert_eq!(names[1..], ["plant__gauge_3", "plant__gauge_1"], "the oldest tool is evicted");
     session.found("select:plant__gauge_5,plant__gauge_6,plant__gauge_7");
     let names = session.names();
-    assert_eq!(names[1..], ["plant__gauge_6", "plant__gauge_5"], "the first goes before the last");
+    assert_eq!(names[1..], ["plant__gauge_6", "plant__gauge_5"], "the first hits are kept");
 }
 
 #[test]
@@ -127,10 +127,14 @@ fn bounded_counts_the_bytes_of_what_is_shown() {
     let mut session = bounded(&json!({"max_active_bytes": 1024}), &tools);
     session.found("select:plant__gauge_0");
     session.found("select:plant__wide");
-    assert_eq!(session.names()[1..], ["plant__wide"], "the newest fits alone");
+    assert_eq!(session.names()[1..], ["plant__wide"], "only the newest tool fits into the limit");
     session.found("select:plant__gauge_1,plant__gauge_2");
     let names = session.names();
-    assert_eq!(names[1..], ["plant__gauge_0", "plant__gauge_2", "plant__gauge_1"], "passed over");
+    assert_eq!(
+        names[1..],
+        ["plant__gauge_0", "plant__gauge_2", "plant__gauge_1"],
+        "`wide` is skipped"
+    );
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn the_configuration_of_the_release_is_known_by_its_keys() {
     let mut session = configured(&json!({"reveal": "redefine"}), &gauges(15)).start();
     let stub = session.listed("plant__gauge_0")["inputSchema"].take();
     assert_eq!(stub["properties"], json!({}));
-    assert_eq!(stub.get("description"), None, "no hint, as in the release: {stub}");
+    assert_eq!(stub.get("description"), None, "the stub has no hint, as in everruns 0.50: {stub}");
 }
 
 /// With MCP there is no provider that could run a hosted search, so the bridge is used instead.

@@ -227,11 +227,15 @@ fn auto_activates_at_a_share_of_the_context_and_not_below() {
 #[test]
 fn auto_goes_by_the_share_alone_and_by_what_may_be_deferred() {
     let setup = Setup::preset("hermes", &[("slack", &slack())]).flags(&["--context", "100"]);
-    assert!(defers(&mut setup.start()), "at a loss too");
+    assert!(defers(&mut setup.start()), "tools are deferred even if that costs tokens");
     let config = "preset = \"hermes\"\n[defer]\nnever = [\"t0\"]\n";
     let tools = [thousands(1), slack()].concat();
     let setup = Setup::toml(config, &[("acme", &tools)]).flags(&["--context", "5000"]);
-    assert_eq!(setup.start().names(), ["acme__t0", "acme__post"], "what stays does not count");
+    assert_eq!(
+        setup.start().names(),
+        ["acme__t0", "acme__post"],
+        "tools that are not deferred do not count"
+    );
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_d
     assert_eq!(listed[..13], expected);
     assert_eq!(listed.len(), 15);
     let mut one = opencode(&coding()[..1]);
-    assert_eq!(one.listed("read")["description"], "[d]", "from the first tool on");
+    assert_eq!(one.listed("read")["description"], "[d]", "a single tool is deferred, too");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_list_of_long_descriptions_shrinks_as_stated() {
     let listed = opencode(&tools).list();
     assert_eq!(listed.len(), 34);
     let slot = total(&listed[..32]) / 32;
-    assert!((30..=70).contains(&slot), "{slot} tokens a slot");
+    assert!((30..=70).contains(&slot), "{slot} tokens per tool");
     let percent = 100 - 100 * total(&listed) / total(&tools);
     assert!(percent >= 85, "{percent} %");
     let always = ["read", "write", "edit", "bash", "glob", "grep", "list", "task"];
@@ -145,7 +145,11 @@ fn words_find_the_tools_that_have_them() {
         assert_eq!(session.found(query), found, "{query}");
     }
     let vague = session.found("report a bug");
-    assert_eq!((&*vague[0], vague.len()), ("github_create_issue", 5), "`a` alone is enough");
+    assert_eq!(
+        (&*vague[0], vague.len()),
+        ("github_create_issue", 5),
+        "tools match by the word `a` alone"
+    );
 }
 
 #[test]

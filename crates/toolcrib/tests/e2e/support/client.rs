@@ -39,8 +39,8 @@ pub(crate) struct Client {
     next: u64,
     messages: Vec<Value>,
     early: Vec<Value>,
-    /// The ids of requests for roots. A server sends such a request at any time, not as part of a call. If the call
-    /// during which the request arrived ends first, the request is cancelled, and that cancellation is ignored.
+    /// The ids of requests for roots. A server may send such a request at any time, independent of calls. If it arrives
+    /// during a call and the call ends before it is answered, the request is cancelled. That cancellation is ignored.
     asked_for_roots: Vec<Value>,
     /// The result of `initialize`; empty in the newer protocol.
     pub(crate) initialize_result: Value,

@@ -189,7 +189,7 @@ fn disabled_servers_stay_disabled_in_a_named_file() {
     assert!(!mark.exists());
     folders.put("home/.claude.json", "{}");
     doctor();
-    assert!(mark.exists(), "nothing switches it off");
+    assert!(mark.exists(), "a server that is not disabled is started");
 }
 
 #[test]

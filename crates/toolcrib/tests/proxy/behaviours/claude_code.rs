@@ -233,7 +233,8 @@ fn a_client_with_claude_codes_own_search_is_passed_untouched() {
 
 #[test]
 fn the_listing_is_as_long_as_the_settings_allow() {
-    // By default, the listing may take up to 7 % of the tokens of the tools in the proxy.
+    // In the proxy, a listing without a limit of its own may take up to 7 % of the tokens of the tools. This preset
+    // sets a limit of 20,000 tokens, which has room for all names.
     let tools: Vec<Value> =
         (0..300).map(|at| tool(&format!("mcp__acme__job_{at:03}"), "", &[], 0)).collect();
     let exchange = first_exchange(&claude_code(), &tools);

@@ -34,7 +34,7 @@ fn tools_are_deferred_from_fifteen_on_and_sent_unchanged_below() {
     );
     let exchange = first_exchange(&everruns(), &agent()[..14]);
     assert_eq!((exchange.mode(), exchange.tools(0)), ("pass-through", &agent()[..14]));
-    assert!(exchange.is_untouched(), "byte for byte, and nothing is added");
+    assert!(exchange.is_untouched(), "the request is forwarded unchanged");
 }
 
 #[test]
@@ -58,7 +58,10 @@ fn only_the_count_decides_whatever_the_tools_cost() {
     let tiny: Vec<Value> = (0..15).map(|i| tool(&format!("t{i}"), "", &[], 0)).collect();
     let exchange = first_exchange(&everruns(), &tiny);
     let tokens = |side: &str| exchange.number(&format!("x-toolcrib-tokens-{side}"));
-    assert!(exchange.mode() == "reveal" && tokens("after") > tokens("before"), "at a loss too");
+    assert!(
+        exchange.mode() == "reveal" && tokens("after") > tokens("before"),
+        "deferred even if that costs tokens"
+    );
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_stub_keeps_name_and_description_and_says_what_to_ask() {
 fn one_search_tool_is_added_and_is_never_deferred() {
     let mut proxy = Proxy::start(&everruns(), [search("web_fetch"), done()]);
     let exchange = proxy.ask(&agent());
-    assert_eq!(exchange.names(0).len(), 16, "there is no other tool of ours");
+    assert_eq!(exchange.names(0).len(), 16, "only one tool is added");
     let schema = exchange.schema(0, "tool_search");
     assert_eq!(
         (&schema["required"], schema["properties"].as_object().unwrap().len()),
@@ -130,7 +133,8 @@ fn rules_keep_a_tool_in_full_or_defer_it_from_the_threshold_on() {
 
 #[test]
 fn nothing_is_kept_in_full_that_no_rule_names() {
-    // Without a preset, the proxy sends tools that most agents use, such as `bash`, in full.
+    // Without a preset, the proxy sends tools that most agents use, such as `bash`, in full. This preset must defer
+    // them, too.
     let exchange = first_exchange(&everruns(), &agent());
     let stubs = agent()
         .iter()
@@ -156,9 +160,9 @@ fn an_agents_tools_shrink_by_as_much_as_everruns_says() {
         tools.iter().map(|tool| tool["input_schema"].to_string().len()).sum::<usize>()
     };
     let saved = |before: usize, after: usize| 100 * (before - after) / before;
-    // In everruns, the note is not part of the tools. In the proxy, it is in the description of the search tool, which
-    // both lists contain.
+    // Both lists contain the search tool. In the proxy its description includes the note, which in everruns is not part
+    // of the tools.
     let list = saved(size(&before), size(after));
     let schemas = saved(schemas(&before), schemas(after));
-    assert!(list >= 39 && schemas >= 55, "list {list} %, schemas {schemas} %");
+    assert!(list >= 39 && schemas >= 55, "saved: list {list} %, schemas {schemas} %");
 }

@@ -114,8 +114,8 @@ fn bounded_shows_no_deferred_tool_before_it_was_found() {
     three.push(tool("bash", "Run a command.", &["command"], 1));
     let setup = configured(&json!({"bounded": true}));
     let exchange = Proxy::start(&setup, [search("gauge_1"), done()]).ask(&three);
-    assert_eq!(exchange.names(0), ["bash", "tool_search"], "from the first tool on");
-    assert!(!exchange.sent[0].to_string().contains("gauge"), "and nothing names it");
+    assert_eq!(exchange.names(0), ["bash", "tool_search"], "even a few tools are deferred");
+    assert!(!exchange.sent[0].to_string().contains("gauge"), "the request names no hidden tool");
     assert_eq!(exchange.names(1), ["bash", "tool_search", "plant__gauge_1"]);
 }
 
@@ -140,7 +140,7 @@ fn bounded_keeps_the_tools_that_were_loaded_last() {
     assert_eq!(
         exchange.names(1),
         ["tool_search", "plant__gauge_3", "plant__gauge_1"],
-        "it is back"
+        "it is loaded again, and the oldest is evicted"
     );
     // Only two tools fit. Within one reply, the first tool counts as the most recent one, so the first two are kept,
     // and the first of them comes last.
@@ -155,7 +155,11 @@ fn bounded_counts_the_bytes_of_what_is_shown() {
     let answers = [search("select:plant__gauge_0"), search("select:plant__wide"), done()];
     let exchange = Proxy::start(&setup, answers).ask(&all);
     assert_eq!(exchange.names(1), ["tool_search", "plant__gauge_0"]);
-    assert_eq!(exchange.names(2), ["tool_search", "plant__wide"], "the newest fits alone");
+    assert_eq!(
+        exchange.names(2),
+        ["tool_search", "plant__wide"],
+        "only the newest tool fits into the limit"
+    );
 }
 
 #[test]
@@ -184,7 +188,11 @@ fn without_bounded_the_ranking_is_that_of_the_earlier_editions() {
 fn threshold_and_allowlist_are_read_from_a_list_of_references() {
     let config = json!({"threshold": 20, "never_defer": ["plant_gauge_3"], "reveal": "redefine"});
     let exchange = first_exchange(&configured(&config), &tools(20));
-    assert_eq!(exchange.schema(0, "plant__gauge_4").to_string(), STUB, "known by the key `reveal`");
+    assert_eq!(
+        exchange.schema(0, "plant__gauge_4").to_string(),
+        STUB,
+        "recognised by the key `reveal`"
+    );
     assert_eq!(*exchange.schema(0, "plant__gauge_3"), strings(&["unit"], 1));
     assert_eq!(first_exchange(&configured(&config), &tools(19)).mode(), "pass-through");
 }

@@ -33,7 +33,7 @@ fn a_deferred_tool_keeps_its_slot_its_name_and_its_parameters_and_a_mark_for_a_d
     for tool in &mut expected {
         tool["function"]["description"] = "[d]".into();
     }
-    assert_eq!(exchange.tools(0)[..13], expected, "`bash` and `read` too: no hot list");
+    assert_eq!(exchange.tools(0)[..13], expected, "`bash` and `read` are deferred, too");
     assert_eq!(exchange.tools(0).len(), 15);
 }
 
@@ -103,7 +103,7 @@ fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
     let setup = Setup::file("opencode.json", r#"{"toolSearch": {"alwaysLoad": ["read"]}}"#);
     let exchange = Proxy::start(&setup, [search("shell"), done()]).ask(&coding());
     assert_eq!(exchange.names(0), ["read", "tool_search", "tool_search_regex"]);
-    assert!(!exchange.sent[0].to_string().contains("bash"), "nor does a listing name it");
+    assert!(!exchange.sent[0].to_string().contains("bash"), "the request names no hidden tool");
     assert_eq!(exchange.names(1), ["read", "tool_search", "tool_search_regex", "bash"]);
     assert_eq!(*exchange.tool(1, "bash"), coding()[4]);
 }
@@ -117,7 +117,7 @@ fn a_client_with_a_tool_search_of_its_own_is_passed_untouched() {
     assert!(exchange.is_untouched());
 }
 
-/// The tools have long descriptions and small schemas, like those for which the README states its figures.
+/// The tools have long descriptions and small schemas, like those for which the plugin's README states its figures.
 #[test]
 fn a_coding_agents_tools_shrink_by_as_much_as_the_readme_says() {
     let tools: Vec<Value> =
@@ -147,5 +147,5 @@ fn a_coding_agents_tools_shrink_by_as_much_as_the_readme_says() {
     let exchange = Proxy::start(&opencode(), []).post("/v1/messages", &body);
     let tokens = |side: &str| exchange.number(&format!("x-toolcrib-tokens-{side}"));
     let percent = 100 - 100 * tokens("after") / tokens("before");
-    assert!(percent >= 85, "{percent} %, everything that the request carries");
+    assert!(percent >= 85, "only {percent} % of the request is saved");
 }

@@ -29,7 +29,7 @@ fn the_variable_means_always_never_or_a_share_of_the_context() {
         assert_eq!((activation.mode, activation.context_percent), (mode, percent), "{value}");
     }
     let settings = configured(Preset::ClaudeCode, &json!({"env": {}}));
-    assert_eq!(settings, Preset::ClaudeCode.settings(), "not set it is on");
+    assert_eq!(settings, Preset::ClaudeCode.settings(), "tool search is on by default");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
     );
     assert!(
         matches!(decide(10 * tokens + 10), ActivationReason::Below { .. }),
-        "{tokens} tokens of 40 tools"
+        "the 40 tools have {tokens} tokens"
     );
 }
 

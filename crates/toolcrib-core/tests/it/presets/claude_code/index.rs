@@ -152,7 +152,11 @@ fn a_tool_out_of_scope_is_in_no_index_and_in_no_answer() {
     let reply = chat.search("select:mcp__github__search_code");
     let hidden = reply.for_model();
     let unknown = chat.search("select:mcp__gitlab__search_code").for_model();
-    assert_eq!(hidden.replace("github", "gitlab"), unknown, "as if it did not exist");
+    assert_eq!(
+        hidden.replace("github", "gitlab"),
+        unknown,
+        "a hidden tool is answered like an unknown one"
+    );
     let refusal = chat.refused("mcp__github__search_code", r#"{"query":"x"}"#);
     assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }

@@ -84,7 +84,7 @@ fn select_reports_missing_names_and_loads_the_others() {
 fn a_plus_requires_a_word_in_the_name() {
     let crib = crib(&session());
     let with = names(&Chat::new(&crib).search("slack")).len();
-    assert_eq!(with, 2, "the pull request tells Slack, says its description");
+    assert_eq!(with, 2, "another tool mentions Slack in its description");
     let reply = Chat::new(&crib).search("+slack send");
     assert_eq!(names(&reply), ["mcp__slack__send_message"]);
     assert!(Chat::new(&crib).search("+channel send").hits.is_empty());
@@ -107,7 +107,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema() {
     assert_eq!(refusal.message, message);
     assert!(refusal.text().contains("InputValidationError"));
     assert_eq!(refusal.input_schema.unwrap().get(), strings(&["url"], 1).to_string());
-    assert_eq!(array(&show(&mut chat)), ["tool_search", "WebFetch"], "and it is loaded now");
+    assert_eq!(array(&show(&mut chat)), ["tool_search", "WebFetch"], "the refused tool is loaded");
 }
 
 #[test]

@@ -78,9 +78,9 @@ fn tools_with_less_than_half_the_best_score_are_left_out() {
     let mut chat = Chat::new(&crib);
     let reply = chat.search("send mail now");
     assert_eq!(scores(&reply), [("send_mail_now", 9.0), ("mail_box", 5.0)]);
-    let half = chat.search("mail now");
-    assert_eq!(scores(&half)[1], ("mail_box", 4.0), "of six");
-    assert_eq!(scores(&half)[2], ("mail_tray", 3.0), "half is enough");
+    let reply = chat.search("mail now");
+    assert_eq!(scores(&reply)[1], ("mail_box", 4.0), "more than half of the best score, 6");
+    assert_eq!(scores(&reply)[2], ("mail_tray", 3.0), "half of the best score is enough");
 }
 
 #[test]
@@ -111,7 +111,11 @@ fn several_queries_in_one_call_share_the_eight() {
     );
     let queries = ["select:fax_2,fax_5,fax_8,fax_11,fax_14", "note"];
     let reply = Chat::new(&everruns(&tools)).ask(&SearchRequest::queries(queries));
-    assert_eq!(names(&reply)[4..], ["fax_14", "note_0", "note_3", "note_6"], "names count too");
+    assert_eq!(
+        names(&reply)[4..],
+        ["fax_14", "note_0", "note_3", "note_6"],
+        "selected names count towards the limit"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_ses
         (agent()[6].clone(), agent()[5].clone())
     );
     let stubs = agent().iter().filter(|t| is_stub(&later, t["name"].as_str().unwrap())).count();
-    assert_eq!(stubs, 13, "and no other");
+    assert_eq!(stubs, 13, "only the two found tools are loaded");
 }
 
 #[test]
@@ -50,7 +50,10 @@ fn sessions_are_limited_and_an_evicted_one_must_search_again() {
     }
     assert_eq!(sessions.len(), 2);
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("b")), "bash"));
-    assert!(is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "the oldest is forgotten");
+    assert!(
+        is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"),
+        "the oldest session is evicted"
+    );
     crib.search(&turn, sessions.get("a"), &SearchRequest::query("bash"));
     assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"));
 }
@@ -64,7 +67,7 @@ fn the_least_recently_used_session_is_evicted() {
     for key in ["a", "b", "a", "c"] {
         crib.search(&turn, sessions.get(key), &SearchRequest::query("bash"));
     }
-    assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "first seen, still in use");
+    assert!(!is_stub(&crib.disclose(&turn, sessions.get("a")), "bash"), "a session in use is kept");
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
     show(&mut chat);
     let refusal = chat.refused("web_fetch", r#"{"address": "https://example.org"}"#);
     assert_eq!(refusal.input_schema.unwrap().get(), crib.catalog().tools()[6].schema());
-    assert!(!is_stub(&show(&mut chat), "web_fetch"), "a wrong guess loads it as a search does");
+    assert!(!is_stub(&show(&mut chat), "web_fetch"), "a call with wrong arguments loads the tool");
     let arguments = r#"{"command": "ls"}"#;
     assert_eq!(chat.runs("bash", arguments), ("bash".into(), arguments.into()));
 }

@@ -78,7 +78,7 @@ fn without_a_known_context_window_the_threshold_is_twenty_thousand_tokens() {
     assert_eq!(
         decide(0, Some(1_000_000)),
         ActivationReason::Below { threshold: share },
-        "its share alone"
+        "only the share of the context decides"
     );
 }
 
@@ -102,5 +102,8 @@ fn every_request_is_decided_again_and_fewer_servers_end_deferral() {
     assert_eq!(array(&shown), ["mcp_acme_t00", "mcp_acme_t01", "mcp_acme_t02"]);
     let mut again = Chat { conversation: later.conversation, ..Chat::new(&many) };
     assert!(!show(&mut again, Some(100_000)).passes_through());
-    assert!(show(&mut again, Some(1_000_000)).passes_through(), "another model, another window");
+    assert!(
+        show(&mut again, Some(1_000_000)).passes_through(),
+        "in a larger context window, nothing is deferred"
+    );
 }

@@ -41,7 +41,10 @@ fn on_activates_with_one_deferrable_tool_and_not_with_none() {
     let one = crib(&session()[..3]);
     let shown = show(&mut Chat::new(&one), Some(1_000_000));
     assert_eq!(shown.decision.reason, ActivationReason::On);
-    assert!(shown.tokens_after > shown.tokens_before, "on a small toolset it costs more");
+    assert!(
+        shown.tokens_after > shown.tokens_before,
+        "few tools are deferred even if that costs tokens"
+    );
     let none = crib(&session()[..2]);
     let shown = show(&mut Chat::new(&none), Some(1_000_000));
     assert_eq!(shown.decision.reason, ActivationReason::NothingToDefer);
@@ -139,7 +142,11 @@ fn the_default_limit_is_clamped_to_the_upper_bound() {
         assert_eq!(warnings, [format!("`tools.tool_search.search_default_limit`: {warning}")]);
     }
     let (settings, warnings) = read_key("max_search_limit", &json!(3));
-    assert_eq!((settings.search.limit, warnings), (3, vec![]), "no default above the bound");
+    assert_eq!(
+        (settings.search.limit, warnings),
+        (3, vec![]),
+        "the default limit is lowered to the maximum"
+    );
 }
 
 #[test]

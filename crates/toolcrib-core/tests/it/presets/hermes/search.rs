@@ -16,7 +16,11 @@ fn a_search_returns_five_tools_by_default_and_at_most_twenty() {
     assert_eq!(found(json!({"query": "job", "limit": 12})), 12);
     assert_eq!(found(json!({"query": "job", "limit": 99})), 20);
     assert_eq!(found(json!({"query": "job", "limit": 0})), 1);
-    assert_eq!(found(json!({"query": "job", "limit": "many"})), 5, "no number is no limit");
+    assert_eq!(
+        found(json!({"query": "job", "limit": "many"})),
+        5,
+        "a limit that is not a number is ignored"
+    );
 }
 
 #[test]
@@ -78,9 +82,12 @@ fn a_query_without_hits_is_searched_inside_the_names() {
 #[test]
 fn the_substring_search_covers_names_only_and_comes_after_the_words() {
     let crib = crib(&session());
-    assert!(Chat::new(&crib).search("eetin").hits.is_empty(), "in a description it is no hit");
+    assert!(
+        Chat::new(&crib).search("eetin").hits.is_empty(),
+        "part of a word in a description does not match"
+    );
     let found = Chat::new(&crib).search("post hub");
-    assert_eq!(names(&found), ["mcp_slack_post"], "a word was found, so no substring is");
+    assert_eq!(names(&found), ["mcp_slack_post"], "no substring is searched if a word matches");
 }
 
 #[test]
@@ -137,7 +144,11 @@ fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools(
     let called = chat.refused("tool_call", input);
     assert_eq!(described.text(), called.text());
     let none = chat.refused("tool_call", &input.replace("mcp_slack_post", "mcp_skype_post"));
-    assert_eq!(called.text().replace("slack", "skype"), none.text(), "as if it did not exist");
+    assert_eq!(
+        called.text().replace("slack", "skype"),
+        none.text(),
+        "a hidden tool is refused like an unknown one"
+    );
     let shown = show(&mut chat, None);
     assert!(shown.own_tools[0].description.contains("1 tool on 1 server."));
 }

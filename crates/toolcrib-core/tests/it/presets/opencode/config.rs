@@ -138,7 +138,7 @@ fn the_forks_own_configuration_is_read() {
     let crib = Crib::new(catalog(&tools), configured(Preset::Opencode, &config));
     let sent = sent(&show(&mut Chat::new(&crib)));
     assert_eq!(sent.iter().filter(|tool| tool["name"] == "github__get").count(), 1);
-    assert_eq!(sent.len(), 3, "and the two search tools");
+    assert_eq!(sent.len(), 3, "`github__get` and the two search tools");
 }
 
 #[test]
@@ -177,7 +177,11 @@ fn the_fork_is_not_the_plugin_and_a_file_without_either_is_off() {
     let list = json!(["opencode-tool-search", "other"]);
     assert_eq!(configured(Preset::Opencode, &list), Preset::Opencode.settings());
     let both = json!({"tools": {"tool_search": true}, "plugin": ["opencode-tool-search"]});
-    assert_eq!(Preset::of_config(&both), Some(Preset::Opencode), "it has a map of tools as well");
+    assert_eq!(
+        Preset::of_config(&both),
+        Some(Preset::Opencode),
+        "`plugin` decides, not the map of tools"
+    );
 }
 
 #[test]

@@ -105,7 +105,10 @@ fn a_weak_match_is_returned_and_part_of_a_word_does_not_match() {
     let reply = Chat::new(&crib).search("report a bug");
     assert_eq!(names(&reply)[0], "github_create_issue");
     let weakest = reply.hits.last().unwrap().score / reply.hits[0].score;
-    assert!(reply.hits.len() == 5 && weakest < 0.2, "`a` alone is enough: {weakest}");
+    assert!(
+        reply.hits.len() == 5 && weakest < 0.2,
+        "a tool matches by the word `a` alone: {weakest}"
+    );
     assert!(found(&crib, SEARCH, r#"{"query": "git"}"#).is_empty());
 }
 

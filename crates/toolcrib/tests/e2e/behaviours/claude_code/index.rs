@@ -48,8 +48,14 @@ fn the_tools_of_a_server_that_is_added_show_up_in_the_same_index() {
     let program = program(home, "github", &github());
     let config = std::fs::read_to_string(&session.setup.file).unwrap();
     home.configure(&format!("{config}{}", server("github", &program, "")));
-    eventually("its tools", || index(&mut session).contains("github__search_code").then_some(()));
-    assert_eq!(session.names(), ["tool_search", "slack__send_message"], "and nothing else changes");
+    eventually("the new server's tools are listed", || {
+        index(&mut session).contains("github__search_code").then_some(())
+    });
+    assert_eq!(
+        session.names(),
+        ["tool_search", "slack__send_message"],
+        "the other tools are unchanged"
+    );
     assert_eq!(session.found("repositories")[0], "github__search_code");
 }
 

@@ -39,7 +39,7 @@ fn a_search_answers_with_schemas_in_a_functions_block_as_often_as_it_is_asked() 
             "parameters": slack()[0]["inputSchema"],
         })
     );
-    assert_eq!(session.text("tool_search", &query), answer, "what was forgotten comes again");
+    assert_eq!(session.text("tool_search", &query), answer, "a repeated query has the same answer");
 }
 
 #[test]
@@ -75,11 +75,7 @@ fn select_says_which_names_are_not_there_and_loads_the_others() {
 #[test]
 fn a_plus_asks_for_a_word_in_the_name_and_a_pasted_name_finds_that_tool_alone() {
     let mut session = session();
-    assert_eq!(
-        session.found("slack").len(),
-        2,
-        "the pull request tells Slack, says its description"
-    );
+    assert_eq!(session.found("slack").len(), 2, "another tool mentions Slack in its description");
     assert_eq!(session.found("+slack send"), ["slack__send_message"]);
     assert_eq!(session.found("+channel send"), [""; 0]);
     assert_eq!(session.found("github__search_code"), ["github__search_code"]);

@@ -19,13 +19,19 @@ fn a_name_hit_counts_three_and_one_in_the_description_one() {
         .extend(plain(&[("bash", "Run a command; can also read a file."), ("view_file", "Show.")]));
     tools.extend(numbered(8, "gauge_", "Reads."));
     let mut session = with(&tools).start();
-    assert_eq!(session.found("without"), ["dev__post_letter"], "one in the description is enough");
-    assert_eq!(session.found("file"), ["dev__view_file"], "three are more than twice one");
-    let two = session.found("mail  send");
-    assert_eq!(two[..2], ["dev__mail_send", "dev__send_mail_now"], "six");
-    assert_eq!(two[2], "dev__mail_box", "four");
-    assert!(!two.contains(&"dev__post_letter".to_owned()), "less than half of the best: {two:?}");
-    assert!(two.contains(&"dev__fax_send".to_owned()), "half is enough: {two:?}");
+    assert_eq!(session.found("without"), ["dev__post_letter"], "a word in a description matches");
+    assert_eq!(session.found("file"), ["dev__view_file"], "1 point is less than half of 3 points");
+    let found = session.found("mail  send");
+    assert_eq!(found[..2], ["dev__mail_send", "dev__send_mail_now"], "these score 6 points");
+    assert_eq!(found[2], "dev__mail_box", "this scores 4 points");
+    assert!(
+        !found.contains(&"dev__post_letter".to_owned()),
+        "2 of 6 points are too few: {found:?}"
+    );
+    assert!(
+        found.contains(&"dev__fax_send".to_owned()),
+        "half of the best score is enough: {found:?}"
+    );
 }
 
 #[test]
@@ -61,7 +67,10 @@ fn a_search_considers_only_the_tools_of_the_profile() {
     let setup = Setup::toml(config, &[("dev", &agent())]).flags(&["--profile", "none"]);
     let mut session = setup.start();
     assert_eq!(session.search("file")["available_tools"], json!([]));
-    assert!(!session.names().iter().any(|name| name.starts_with("dev__")), "nothing is visible");
+    assert!(
+        !session.names().iter().any(|name| name.starts_with("dev__")),
+        "the profile `none` shows no tool"
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ fn a_found_tool_has_its_full_schema_on_the_next_step_and_for_the_rest_of_the_ses
     assert_eq!(session.listed("dev__web_fetch"), prefixed(&agent()[6]));
     session.runs("dev__web_fetch", &json!({"url": "https://example.org", "note": "é"}));
     session.found("bash");
-    assert_eq!(session.stubs().len(), 13, "both, and no other");
-    assert_eq!(session.names(), before, "each in its own place");
+    assert_eq!(session.stubs().len(), 13, "only the two found tools are loaded");
+    assert_eq!(session.names(), before, "found tools keep their positions");
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
     let mut session = with(&agent()).start();
     let refusal = session.refused("dev__web_fetch", &json!({"address": "https://example.org"}));
     assert_eq!(refusal["input_schema"], agent()[6]["inputSchema"]);
-    assert!(!session.is_stub("dev__web_fetch"), "a wrong guess loads it as a search does");
+    assert!(!session.is_stub("dev__web_fetch"), "a call with wrong arguments loads the tool");
     session.runs("dev__bash", &json!({"command": "ls"}));
 }
 
@@ -83,7 +83,7 @@ fn without_reveals_the_schema_is_in_the_answer_and_nowhere_else() {
     let first = session.list();
     let answer = session.search("bash");
     assert_eq!(answer["tools"][0]["parameters"], agent()[5]["inputSchema"]);
-    assert_eq!(session.list(), first, "a stub it was and a stub it stays");
+    assert_eq!(session.list(), first, "the stub is unchanged");
     session.runs("dev__bash", &json!({"command": "ls"}));
     let note = session.restart().instructions().unwrap();
     assert!(note.contains("Its real parameters are in the answer."), "{note}");

@@ -82,5 +82,5 @@ fn invalid_values_fall_back_and_are_logged() {
     let clamped = json!({"enabled": "on", "search_default_limit": 21});
     assert_eq!(configured(&clamped, &jobs()).start().found("job").len(), 20);
     let mut session = configured(&json!({"threshold_pct": -1}), &slack()).start();
-    assert_eq!(session.names(), BRIDGE, "0 % is always");
+    assert_eq!(session.names(), BRIDGE, "a threshold of 0 % is always reached");
 }

@@ -13,7 +13,11 @@ fn a_search_returns_five_unless_the_model_asks_and_twenty_at_most() {
     assert_eq!(found(json!({"query": "job", "limit": 12})), 12);
     assert_eq!(found(json!({"query": "job", "limit": 99})), 20);
     assert_eq!(found(json!({"query": "job", "limit": 0})), 1);
-    assert_eq!(found(json!({"query": "job", "limit": "many"})), 5, "no number is no limit");
+    assert_eq!(
+        found(json!({"query": "job", "limit": "many"})),
+        5,
+        "a limit that is not a number is ignored"
+    );
 }
 
 #[test]
@@ -47,8 +51,12 @@ fn a_query_without_a_hit_is_looked_for_inside_the_names_and_nowhere_else() {
     let mut session = session();
     assert_eq!(session.found("hub__cre"), ["github__create_issue"]);
     assert_eq!(session.found("GITH"), ["github__create_issue", "github__list_issues"]);
-    assert_eq!(session.found("eetin"), [""; 0], "in a description it is no hit");
-    assert_eq!(session.found("post hub"), ["slack__post"], "a word was found, so no substring is");
+    assert_eq!(session.found("eetin"), [""; 0], "part of a word in a description does not match");
+    assert_eq!(
+        session.found("post hub"),
+        ["slack__post"],
+        "no substring is searched if a word matches"
+    );
 }
 
 #[test]
@@ -95,7 +103,11 @@ fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools(
     let called = session.refused("tool_call", &input("slack__post"));
     assert_eq!(described, called);
     let none = session.refused("tool_call", &input("skype__post"));
-    assert_eq!(called.to_string().replace("slack", "skype"), none.to_string(), "does not exist");
+    assert_eq!(
+        called.to_string().replace("slack", "skype"),
+        none.to_string(),
+        "a hidden tool is refused like an unknown one"
+    );
     let description = session.listed("tool_search")["description"].as_str().unwrap().to_owned();
     assert!(description.ends_with("1 tool on 1 server.\n"), "{description}");
 }

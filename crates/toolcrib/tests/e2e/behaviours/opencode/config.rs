@@ -104,7 +104,7 @@ fn in_the_fork_a_tool_is_hidden_until_it_is_found() {
     let first = session.names();
     assert_eq!(first, [&["dev__read_file", "logs__tail"], &SEARCHES[..]].concat());
     let search = session.listed("tool_search")["description"].as_str().unwrap().to_owned();
-    assert!(!search.contains("bash"), "nor does a listing name it: {search}");
+    assert!(!search.contains("bash"), "no listing names a hidden tool: {search}");
     session.found("shell");
     assert_eq!(session.names(), [&first[..], &["dev__bash".to_owned()]].concat());
     assert_eq!(session.listed("dev__bash")["inputSchema"], files()[2]["inputSchema"]);

@@ -109,7 +109,7 @@ fn a_call_before_the_schema_was_fetched_fails_with_the_schema_and_loads_the_tool
     let reply = exchange.reply(1);
     assert!(reply.contains("InputValidationError: invalid arguments"), "{reply}");
     assert!(reply.contains(&strings(&["url"], 1).to_string()), "{reply}");
-    assert_eq!(exchange.names(1), ["tool_search", "WebFetch"], "and it is loaded now");
+    assert_eq!(exchange.names(1), ["tool_search", "WebFetch"], "the refused tool is loaded");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn a_found_tool_has_its_full_schema_on_the_next_request_and_for_the_rest_of_the_
     assert_eq!(
         *exchange.tool(1, "web_fetch"),
         agent()[6],
-        "in its own place: {:?}",
+        "the found tool has its full definition: {:?}",
         exchange.names(1)
     );
     assert_eq!(exchange.names(1), exchange.names(0));
@@ -25,7 +25,7 @@ fn a_found_tool_has_its_full_schema_on_the_next_request_and_for_the_rest_of_the_
         .iter()
         .filter(|t| is_stub(&later, 1, t["function"]["name"].as_str().unwrap()))
         .count();
-    assert_eq!(stubs, 13, "and no other");
+    assert_eq!(stubs, 13, "only the two found tools are loaded");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_first_use_costs_one_search_or_a_right_guess() {
     assert_eq!(
         *exchange.tool(1, "web_fetch"),
         agent()[6],
-        "a wrong guess loads it as a search does"
+        "a call with wrong arguments loads the tool"
     );
     let exchange = proxy.continue_with(&agent());
     assert_eq!((exchange.sent.len(), exchange.calls().len()), (1, 1));
@@ -110,6 +110,6 @@ fn in_the_earlier_edition_the_schema_is_in_the_answer_and_nowhere_else() {
     let exchange = proxy.ask(&agent());
     let answer: Value = serde_json::from_str(exchange.reply(1)).unwrap();
     assert_eq!(answer["tools"][0]["parameters"], strings(&["command", "note"], 1));
-    assert_eq!(exchange.tools(1), exchange.tools(0), "a stub it was and a stub it stays");
+    assert_eq!(exchange.tools(1), exchange.tools(0), "the stub is unchanged");
     assert_eq!(exchange.calls()[0].0, "bash");
 }

@@ -118,5 +118,5 @@ fn every_request_is_decided_again_and_with_fewer_servers_tools_are_direct() {
     assert_eq!((exchange.mode(), exchange.tools(0)), ("pass-through", &few[..]));
     assert_eq!(proxy.continue_with(&many).mode(), "bridge");
     proxy.setup.model = "another-model";
-    assert_eq!(proxy.continue_with(&many).mode(), "pass-through", "another model, another window");
+    assert_eq!(proxy.continue_with(&many).mode(), "pass-through", "the new model's window decides");
 }

@@ -125,7 +125,11 @@ fn a_caller_can_neither_find_nor_describe_nor_call_beyond_its_tools() {
     let answer: Value = serde_json::from_str(&answers[0]).unwrap();
     assert_eq!((&answer["matches"], &answer["total_available"]), (&json!([]), &json!(1)));
     assert_eq!(answers[1], answers[2]);
-    assert_eq!(answers[2].replace("slack", "skype"), answers[3], "as if it did not exist");
+    assert_eq!(
+        answers[2].replace("slack", "skype"),
+        answers[3],
+        "a hidden tool is refused like an unknown one"
+    );
     let exchange = super::first_exchange(&setup, &session());
     assert!(exchange.description(0, "tool_search").contains("1 tool on 1 server."));
 }

@@ -52,7 +52,11 @@ fn a_bare_text_is_a_query() {
 fn one_word_of_a_vague_query_is_enough() {
     let answers = search_replies(&opencode(), &coding(), &["report a bug"]);
     let found = headings(&answers[0]);
-    assert_eq!((found[0], found.len()), ("github_create_issue", 5), "`a` alone is enough");
+    assert_eq!(
+        (found[0], found.len()),
+        ("github_create_issue", 5),
+        "tools match by the word `a` alone"
+    );
 }
 
 #[test]
