@@ -6,7 +6,8 @@ use crate::dialect::Dialect;
 use crate::gemini::GeminiDialect;
 use crate::messages::MessagesDialect;
 use crate::responses::ResponsesDialect;
-use crate::toolset::{Toolset, ToolsetPlan};
+use crate::toolset::Toolset;
+use crate::toolset_plan::ToolsetPlan;
 
 pub(crate) fn of(api: Api) -> &'static dyn Dialect {
     match api {

@@ -25,6 +25,7 @@ mod fuse;
 mod hybrid;
 mod index;
 mod needs;
+mod one_edit;
 mod overlap;
 mod query_plan;
 mod query_vectors;

@@ -12,7 +12,7 @@ use crate::limits::{LimitExceeded, ResponseLimits};
 use crate::mode::{Mode, RequestedMode};
 use crate::record_keys::RecordKey;
 use crate::response_check::WithheldReason;
-use crate::toolset::ToolsetPlan;
+use crate::toolset_plan::ToolsetPlan;
 use crate::translate::Untranslatable;
 use crate::turn::{DEFAULT_HIDDEN_ROUNDS, TurnSummary};
 

@@ -18,7 +18,8 @@ use crate::mode::RequestedMode;
 use crate::passthrough::{PassthroughReason, RequestFacts, decide_passthrough};
 use crate::record_keys::RecordKeys;
 use crate::request::Request;
-use crate::toolset::{Toolset, ToolsetPlan};
+use crate::toolset::Toolset;
+use crate::toolset_plan::ToolsetPlan;
 use crate::turn::Turn;
 use crate::upstream_history;
 

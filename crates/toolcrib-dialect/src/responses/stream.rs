@@ -345,7 +345,8 @@ mod tests {
     use crate::limits::ResponseLimits;
     use crate::mode::Mode;
     use crate::request::Request;
-    use crate::toolset::{Toolset, ToolsetPlan};
+    use crate::toolset::Toolset;
+    use crate::toolset_plan::ToolsetPlan;
 
     #[test]
     fn a_failure_before_the_response_starts_is_an_error_event() {
