@@ -91,7 +91,7 @@ pub(crate) trait Dialect: Sync {
     /// Returns the function that writes `tools` for the upstream.
     fn tools_writer(&self) -> WriteTools;
 
-    /// Rewrites an entry of the model so that its calls of deferred tools go through the bridge tool `call`. This is
+    /// Rewrites an entry of the history that the model wrote, so that its calls of deferred tools go through the bridge tool `call`. This is
     /// used for turns without a record. Returns `None` if the entry has no such calls.
     fn wrap_deferred_calls(
         &self,
@@ -100,7 +100,7 @@ pub(crate) trait Dialect: Sync {
         call: &str,
     ) -> Option<String>;
 
-    /// Rewrites an entry of the model so that its calls of deferred tools name the namespace into which a reference
+    /// Rewrites an entry of the history that the model wrote, so that its calls of deferred tools name the namespace into which a reference
     /// loads these tools. This is used for turns without a record. Returns `None` if nothing changes.
     fn qualify_deferred_calls(
         &self,

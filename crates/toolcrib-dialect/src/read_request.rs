@@ -159,7 +159,7 @@ fn request(
     let outline = dialect.read_outline(body, target);
     let original = body.get("tools").unwrap_or("null");
     let at = body.get("tools").map(|raw| range_of(text, raw));
-    // The tools that the caller may see, if any tools were removed.
+    // The reduced list, if tools were removed that the caller may not see.
     let narrowed = hidden.iter().find(|(range, _)| Some(range) == at.as_ref());
     let tools = narrowed.map_or(original, |(_, left)| left);
     let count = tool_list::count_if_many(tools);

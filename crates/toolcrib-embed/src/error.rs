@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A table of vectors that cannot be used.
+/// The reason why a table of vectors cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

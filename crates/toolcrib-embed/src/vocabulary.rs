@@ -76,7 +76,7 @@ const FREE: u32 = u32::MAX;
 pub(crate) struct PieceVocabulary {
     /// All entries, joined by newlines.
     text: Cow<'static, str>,
-    /// Where each entry begins in `text`, followed by where an entry after the last one would begin.
+    /// The offset of each entry in `text`, and one more offset, at which the next entry would begin.
     starts: Vec<u32>,
     slots: Vec<HashSlot>,
     /// Length of the longest beginning or continuation of a word, in bytes. Longer pieces are not looked up.

@@ -126,8 +126,8 @@ impl LineSplitter {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How many bytes of a line that is too long are returned. No more than `limit + 1` are certain to have been read
-    /// when the line is reported.
+    /// How many bytes of a line that is too long are returned: at most `limit + 1`, because the line is reported as soon
+    /// as that many bytes were read.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }

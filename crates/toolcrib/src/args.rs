@@ -165,7 +165,7 @@ pub(crate) struct StatsArgs {
     /// The model's context window, in tokens
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = at_least_one)]
     pub(crate) context: usize,
-    /// The model whose tokenizer is used: exact for OpenAI's models, an estimate for others
+    /// Count tokens for this model: exact for OpenAI's models, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
     /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is set

@@ -193,8 +193,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server to which a tool belongs. It is the server that sent the list, if known; otherwise the server that the
-    /// tool names, the prefix of the tool's name, or the label of the list, in this order.
+    /// Returns the server to which a tool belongs. If the list was sent by a known server, it is that server. Otherwise
+    /// it is the first of these that exists: the `server` field of the tool, the prefix of its name, and the list's label.
     fn server(
         &self,
         name: &str,

@@ -38,9 +38,8 @@ pub(super) fn settings() -> Settings {
             limit: CAP,
             max_limit: CAP,
             cutoff: 0.5,
-            // In everruns, a reply has at most `CAP` tools of any size, and a reply without hits lists every name. Our
-            // settings require limits for both, so these are far above the size of eight tools and of a typical
-            // catalog.
+            // everruns limits neither the size of a reply nor the number of names in a reply without hits. Our settings
+            // require both limits, so they are set far above what eight tools or a typical catalog need.
             reply_tokens: 100_000,
             names: 2_000,
             format: ReplyFormat::Tools,

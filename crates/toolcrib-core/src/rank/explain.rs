@@ -105,7 +105,7 @@ pub struct ScorePart {
     pub points: f32,
     /// The weight of the word in this query.
     pub weight: f32,
-    /// The factor for the kind of match, from 0 to 1. It is 1 if the term is the word itself.
+    /// The factor for the kind of match, from 0 to 1. It is 1 if the term is the query's word itself.
     pub share: f32,
     /// The inverse document frequency of the term.
     pub idf: f32,

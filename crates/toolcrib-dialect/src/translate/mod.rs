@@ -51,8 +51,7 @@ pub struct AdaptedResponse {
     pub body: Vec<u8>,
 }
 
-/// The reason why a request cannot be translated. No backend of the other API could answer the request, so the client
-/// must change it.
+/// The reason why a request cannot be translated to the upstream's API. The client must change the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Untranslatable {
     /// The body is not a JSON object.

@@ -195,7 +195,7 @@ impl ChatConversation {
         Self { inner: new_conversation(), stream, messages }
     }
 
-    /// Sends one request, with the model's output in each round.
+    /// Sends one request of the client. `rounds` is the model's output in each round.
     fn send(&mut self, rounds: &[ModelOutput<'_>]) -> ReceivedMessage {
         let answers: Vec<String> =
             rounds.iter().zip(1..).map(|(says, n)| answer(n, says, self.stream)).collect();

@@ -14,9 +14,9 @@ use super::{ClientKind, ImportedConfig};
 /// Who controls a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingsOwner {
-    /// The user: the file is outside of any project.
+    /// The user controls the file, which is outside of any project.
     User,
-    /// The project: the file is in the working folder and may come from a repository.
+    /// The project controls the file, which is in the working folder and may come from a repository.
     Project,
 }
 
