@@ -133,9 +133,9 @@ impl CatalogBuilder {
 
     /// Makes names unique and builds the catalog.
     ///
-    /// If two servers use the same name, each of the two tools gets its wire name, which includes the server. If one
-    /// server declares a name several times, equal definitions count once. Different definitions are all withheld,
-    /// because the choice of which one to call would be arbitrary.
+    /// If two servers have a tool of the same name, each of the two tools gets its wire name, which includes the
+    /// server. If one server declares a name several times with equal definitions, one copy remains. If the definitions
+    /// differ, all of them are withheld, because the choice of which one to call would be arbitrary.
     pub fn build(self) -> Catalog {
         let IngestedTools { tools, mut findings, instructions } = self.ingested;
         let mut conflicts = NameConflicts::of(&tools);
@@ -185,8 +185,8 @@ fn by_server(tools: &[Tool]) -> Vec<(Arc<str>, Vec<ToolId>)> {
     servers
 }
 
-/// What is done with each tool whose name another tool also has, by the tool's index. Tools without a conflict have no
-/// entry.
+/// For each tool that shares its name with another tool, by the tool's index: the problem to report, which also decides
+/// whether the tool is renamed or withheld. Tools without a conflict have no entry.
 struct NameConflicts(FxHashMap<usize, Problem>);
 
 impl NameConflicts {

@@ -272,8 +272,8 @@ impl Crib {
     }
 
     /// Decides whether these hits, sorted as [`rank`](Self::rank) returns them, answer the query, and gives the reason.
-    /// Returns `None` if the ranker provides no confidence. The rankers of other systems provide none, because their
-    /// scores have not been calibrated.
+    /// Returns `None` if the ranker provides no confidence. Of the built-in rankers, those that imitate other systems
+    /// provide none, because their scores have not been calibrated.
     pub fn decide_fit(&self, ranked: &[Hit]) -> Option<FitDecision> {
         self.has_confidence().then(|| rank::decide_fit(ranked, self.settings.search.refuse))
     }

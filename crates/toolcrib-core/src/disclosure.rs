@@ -115,7 +115,8 @@ pub enum DisclosureKind {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Stub {
-    /// An empty schema. It has no hint, because a sentence in every stub would use up the saving in a large catalog.
+    /// An empty schema without a hint. In a large catalog, a sentence in every stub would cost most of the tokens that
+    /// the stubs save.
     #[default]
     Open,
     /// A schema whose description contains the query that loads the tool, for models that need the reminder.
@@ -145,7 +146,7 @@ pub enum Guidance {
     /// it.
     #[default]
     Auto,
-    /// The instruction has two sentences.
+    /// The instruction only says how to find and call tools, and to search before giving up.
     Short,
     /// The instruction also has an example and a prohibition, for models that were not trained on deferred tools.
     Strong,

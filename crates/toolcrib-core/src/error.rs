@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-/// Input or configuration that cannot be used.
+/// Why an input or a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {

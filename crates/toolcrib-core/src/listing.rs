@@ -1,9 +1,15 @@
 //! The listing: what the model sees of the tools that it has not loaded.
 //!
 //! Names must be visible, because a model that only sees a count uses the wrong tool or says that there is none. So the
-//! listing keeps as much detail as its budget allows. The forms, from the most to the least detailed: names with the
-//! first sentence of each description; names alone; names of the smaller servers and sizes of the larger ones; servers
-//! with their sizes; a count. Servers and names are sorted, so equal catalogs give equal bytes.
+//! listing keeps as much detail as its budget allows. The forms, from the most to the least detailed:
+//!
+//! - the name of each tool with the first sentence of its description;
+//! - the names of the tools;
+//! - the names of the tools of smaller servers, and only the number of tools of larger ones;
+//! - the servers, each with its number of tools;
+//! - the total number of tools.
+//!
+//! Servers and names are sorted, so equal catalogs give equal bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,11 +35,12 @@ pub struct ListingSettings {
     /// Where the listing is placed.
     #[serde(rename = "place")]
     pub placement: ListingPlacement,
-    /// Maximum size of the listing in tokens. If it is not set, the maximum is [`DEFAULT_TOKENS`], or less if the
-    /// context window is small; the proxy then sets a maximum of its own.
+    /// Maximum size of the listing in tokens. If it is not set, the proxy computes a maximum from the size of the
+    /// tools. Elsewhere, the maximum is then [`DEFAULT_TOKENS`], or less if the context window is small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<usize>,
-    /// Maximum share of the context window, in percent. It applies if `tokens` is not set and the window is known.
+    /// Maximum size of the listing as a percentage of the context window. It applies if `tokens` is not set and the
+    /// window is known.
     pub context_percent: f64,
     /// Maximum length of the listing in characters. It exists because some clients truncate tool descriptions.
     pub chars: usize,
@@ -200,8 +207,8 @@ impl<'a> Groups<'a> {
         self.by_server.iter().map(|(server, ids)| self.line(server, ids)).collect()
     }
 
-    /// Replaces the names of the largest servers with their number of tools, one server after the other, until the text
-    /// fits.
+    /// Lists the tools of a server by name, or only counts them. Servers are changed from names to a count one by one,
+    /// the one with the longest line first, until the text fits.
     ///
     /// Counting tokens is slow, so the length of a text is used to estimate whether it may fit. That way, only a few
     /// texts are counted even if the catalog has a thousand servers.

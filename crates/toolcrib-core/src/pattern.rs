@@ -30,7 +30,7 @@ pub(crate) enum MatchedField {
 pub(crate) struct Matches {
     /// The tools, sorted by matched field and then by name.
     pub(crate) tools: Vec<(ToolId, MatchedField)>,
-    /// Whether part of the catalog was not searched because the limit was reached.
+    /// Whether part of the catalog was not searched because `pattern_scan_bytes` was reached.
     pub(crate) partial: bool,
 }
 

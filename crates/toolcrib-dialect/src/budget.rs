@@ -36,7 +36,7 @@ impl ResponseBudget {
         !self.is_full
     }
 
-    /// Whether the copies became too large, so that the turn can be neither recorded nor continued.
+    /// Whether the copies became too large. If they did, the turn cannot be recorded, and no hidden round can follow.
     pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }

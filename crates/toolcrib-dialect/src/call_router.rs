@@ -157,9 +157,9 @@ impl CallRouter {
         self.note_unseen_call(name);
     }
 
-    /// Records a call of a deferred tool whose schema the model had not been shown. In the next request, a call of a
-    /// tool that no record mentions means that a record was lost, and the tool is loaded again, which changes the
-    /// prefix of the prompt. This entry prevents that.
+    /// Records a call of a deferred tool whose schema the model had not been shown. Without this entry, the next
+    /// request would treat the call as evidence of a lost record and load the tool again, which changes the prefix of
+    /// the prompt.
     fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
         let shown =
@@ -228,8 +228,8 @@ impl CallRouter {
                 let answer = HiddenAnswer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().limits_revealed() {
-                    // The number of loaded tools is limited, and the tool that was loaded last is kept longest. So the
-                    // best hit must come last.
+                    // Only a limited number of the found tools is shown, the most recently found ones. So the best hit
+                    // must come last.
                     loaded.reverse();
                 }
                 self.note_found_tools(loaded);

@@ -40,16 +40,16 @@ impl<'a> CallIdMapper<'a> {
         Self { calls, has_result: vec![false; calls.len()] }
     }
 
-    /// Whether every result can keep the id that the client sent, because no id was changed.
+    /// Whether the client uses the upstream's ids for all calls, so that its results need no change.
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
     /// Returns the upstream's call id for the client's next result, or `None` if the result keeps the id that it has.
     ///
-    /// A result belongs to a call that has the same id and no result yet. There may be several, because some clients
-    /// use the tool's name as the id of every call. Of these, the first one whose tool the result names is chosen, or
-    /// else the first one.
+    /// A result belongs to a call that has the same id and no result yet. There may be several such calls, because some
+    /// clients use the tool's name as the id of every call. Of these, the first one with the same tool name as the
+    /// result is chosen. If none has that name, the first one is chosen.
     pub(crate) fn upstream_id_for(
         &mut self,
         client_id: Option<&str>,
@@ -91,8 +91,8 @@ pub(crate) trait Dialect: Sync {
     /// Returns the function that writes `tools` for the upstream.
     fn tools_writer(&self) -> WriteTools;
 
-    /// Rewrites an entry of the history that the model wrote, so that its calls of deferred tools go through the bridge tool `call`. This is
-    /// used for turns without a record. Returns `None` if the entry has no such calls.
+    /// Rewrites one of the model's history entries so that its calls of deferred tools go through the bridge tool `call`.
+    /// This is used for turns without a record. Returns `None` if the entry has no such calls.
     fn wrap_deferred_calls(
         &self,
         entry: &str,
@@ -100,8 +100,8 @@ pub(crate) trait Dialect: Sync {
         call: &str,
     ) -> Option<String>;
 
-    /// Rewrites an entry of the history that the model wrote, so that its calls of deferred tools name the namespace into which a reference
-    /// loads these tools. This is used for turns without a record. Returns `None` if nothing changes.
+    /// Rewrites one of the model's history entries so that its calls of deferred tools name the namespace into which a
+    /// reference loads these tools. This is used for turns without a record. Returns `None` if nothing changes.
     fn qualify_deferred_calls(
         &self,
         _entry: &str,

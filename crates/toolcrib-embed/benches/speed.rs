@@ -1,9 +1,9 @@
 //! Measures how long it takes to embed a text and to scan a catalog.
 //!
-//! The table is the file named by `TOOLCRIB_BENCH_TABLE`, or the built-in one. The texts come from the catalog named by
-//! `TOOLCRIB_BENCH_CATALOG`, one tool per line, or from the sample catalog of the `toolcrib` crate. Queries are the
-//! first sentences of descriptions. Each scan alternates with a plain scan over floats. Compare the ratios: absolute
-//! times differ between machines, and on one machine from hour to hour.
+//! The table of vectors is the file named by `TOOLCRIB_BENCH_TABLE`, or the built-in one. The texts come from the
+//! catalog named by `TOOLCRIB_BENCH_CATALOG`, one tool per line, or from the sample catalog of the `toolcrib` crate.
+//! Queries are the first sentences of descriptions. Each scan alternates with a plain scan over floats. Compare the
+//! ratio of the two scans: absolute times differ between machines, and on one machine from hour to hour.
 //!
 //! `cargo bench -p toolcrib-embed`
 
@@ -172,7 +172,7 @@ fn float_dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum()
 }
 
-/// Pseudo-random numbers between -1 and 1 (xorshift), the same in each run.
+/// Returns the next pseudo-random number between -1 and 1 (xorshift). The sequence is the same in each run.
 fn noise(state: &mut u64) -> f32 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -1,4 +1,4 @@
-//! Errors that the operator must fix: a table that cannot be used.
+//! The error of a table that cannot be used, with a hint for the operator.
 
 use thiserror::Error;
 
@@ -61,7 +61,7 @@ pub enum Error {
         /// The entry.
         entry: String,
     },
-    /// A number is infinite or not a number.
+    /// A number is infinite or NaN.
     #[error("number {index} of the {part} is not finite")]
     NotFinite {
         /// The part of the table that contains the number.

@@ -1,7 +1,8 @@
 //! Tables whose tokenizer is in another crate.
 //!
 //! Published tables come with many kinds of tokenizers, and the crates that implement them are large. So this crate
-//! accepts only the result: float rows and a [`Tokenizer`]. `toolcrib-model2vec` reads folders with such tables.
+//! does not read such tables: its caller passes the float rows and a [`Tokenizer`]. `toolcrib-model2vec` reads folders
+//! with such tables.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The vectors of a catalog in int8, searched exhaustively.
 //!
-//! A vector is one float scale and its int8 codes: 260 bytes for 256 dimensions. The next generation of a
-//! catalog copies the vectors of unchanged tools ([`FlatIndex::push_from`]) and embeds only the other tools.
+//! A vector is one float scale and its int8 codes: 260 bytes for 256 dimensions. When a catalog changes, its new index
+//! copies the vectors of unchanged tools ([`FlatIndex::push_from`]), and only the other tools are embedded.
 
 use crate::simd::{Block, Kernel, ScanInput};
 
@@ -15,7 +15,8 @@ pub struct QuantisedVector {
     pub(crate) blocks: Box<[Block]>,
 }
 
-/// Vectors of one model in int8, addressed by position from 0. A scan computes the similarity to all of them.
+/// Vectors of one model in int8, addressed by position from 0. A scan computes the similarity of a query to all of
+/// them.
 #[derive(Debug, Clone)]
 pub struct FlatIndex {
     dims: usize,
@@ -179,7 +180,7 @@ mod tests {
         FlatIndex::new(2).push(&Vector::normalised(vec![1.0]).quantised());
     }
 
-    /// Random vectors of equal length; the first serves as the query.
+    /// Random vectors with the same number of dimensions; the first serves as the query.
     fn vectors() -> impl Strategy<Value = Vec<Vec<f32>>> {
         (1_usize..200).prop_flat_map(|dims| {
             proptest::collection::vec(proptest::collection::vec(-1.0_f32..1.0, dims), 2..20)

@@ -20,7 +20,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::alphanumeric_run::AlphanumericRun;
 
-/// Marks the beginning of a camel-case part while the text is folded. If the text itself contains this control
+/// Marks the beginning of a camel-case part until the text is split. If the text itself contains this control
 /// character, it is first replaced by a space, which is a separator as well.
 const PART_MARK: char = '\u{1f}';
 

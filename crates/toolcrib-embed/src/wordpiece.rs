@@ -154,7 +154,8 @@ mod tests {
         assert_eq!(pieces(&["git", "hub", "issue"], "GitHub"), ["git", "hub"]);
         // Only the entire run is looked up as one word. `GitHub` is only a part of this run, so it is split.
         assert_eq!(pieces(&entries, "GitHubIssue"), ["git", "hub", "issue"]);
-        // The run is not one word if only a continuation, a phrase or the beginning of a word matches it.
+        // A continuation such as `##github`, a phrase such as `git hub`, or a prefix of the run such as `githu` does
+        // not make it one word.
         assert_eq!(
             pieces(&["git", "hub", "##github", "git hub"], "GitHub"),
             ["git", "hub", "git hub"]

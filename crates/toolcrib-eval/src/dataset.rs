@@ -37,7 +37,7 @@ pub struct Dataset {
     pub queries: Vec<JudgedQuery>,
 }
 
-/// A dataset that cannot be used.
+/// The reason why a dataset cannot be used.
 #[derive(Debug, Error)]
 pub enum DatasetError {
     /// A file cannot be read.

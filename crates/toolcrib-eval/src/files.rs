@@ -10,7 +10,7 @@ use thiserror::Error;
 /// Maximum size of one catalog file after decompression, in bytes. It also limits the damage that a gzip bomb can do.
 pub const MAX_BYTES: u64 = 2 << 30;
 
-/// A file that cannot be read.
+/// The reason why a catalog cannot be read.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The operating system returned an error.

@@ -1,7 +1,7 @@
 //! Measures the quality of a ranking on retrieval datasets.
 //!
-//! A dataset is a folder with a catalog and judged queries. [`Dataset`] reads one. [`evaluate`] ranks ten results for
-//! every query, as plain words without operators, and scores them. [`files`] reads catalog files, and other parts of
+//! A dataset is a folder with a catalog and judged queries. [`Dataset`] reads one. [`evaluate`] runs every query as
+//! plain words, without operators, and scores the first ten results. [`files`] reads catalog files, and other parts of
 //! the program use it, too.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -13,10 +13,10 @@ pub struct RetrievalMetrics {
     /// Share of the relevant tools that are the first result.
     #[serde(rename = "recall@1")]
     pub recall1: f64,
-    /// Share of the relevant tools among the first five results.
+    /// Share of the relevant tools that are among the first five results.
     #[serde(rename = "recall@5")]
     pub recall5: f64,
-    /// Share of the relevant tools among the first ten results.
+    /// Share of the relevant tools that are among the first ten results.
     #[serde(rename = "recall@10")]
     pub recall10: f64,
     /// Reciprocal rank of the first relevant tool.

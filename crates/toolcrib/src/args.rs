@@ -72,8 +72,8 @@ pub(crate) struct SourceArgs {
     /// Use the settings of this preset. Default: the preset in the config, else Toolcrib's own settings
     #[arg(long, value_name = "P", value_parser = preset())]
     pub(crate) preset: Option<Preset>,
-    /// The config: a TOML file of Toolcrib's, or another system's own file. Default: `toolcrib/toolcrib.toml` in the
-    /// user's config folder, if it exists
+    /// The config: Toolcrib's own TOML file, or the config file of another system, such as Hermes. Default:
+    /// `toolcrib/toolcrib.toml` in the user's config folder, if it exists
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -131,7 +131,7 @@ pub(crate) struct SearchArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) vectors: VectorArgs,
-    /// Maximum number of results, up to the maximum in the settings
+    /// Maximum number of results. It cannot exceed the maximum in the settings
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output
@@ -239,8 +239,9 @@ pub(crate) struct EvalArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct McpArgs {
-    /// The config: a TOML file of Toolcrib's, or another client's own file. Default: `toolcrib/toolcrib.toml` in the
-    /// user's config folder. A file in the working folder is used only if it is named here
+    /// The config: Toolcrib's own TOML file, or a config file of another client, such as Claude Code. Default:
+    /// `toolcrib/toolcrib.toml` in the user's config folder. A file in the working folder is used only if it is named
+    /// here
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
     /// Expose only the servers and tools of this profile in the config

@@ -29,7 +29,8 @@ pub struct ArgumentFault {
     pub problem: String,
 }
 
-/// A compiled schema, or `None` if the schema cannot be used for validation.
+/// Validates the arguments of calls to one tool. It has no compiled schema if the tool's schema cannot be used for
+/// validation.
 #[derive(Debug)]
 pub(crate) struct Validator {
     compiled: Option<(Value, jsonschema::Validator)>,

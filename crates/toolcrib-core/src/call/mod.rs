@@ -52,7 +52,7 @@ pub enum CallOutcome {
     Refused(Refusal),
 }
 
-/// If exactly the same call fails more often than this, the hint tells the model to try something else.
+/// If exactly the same call fails more often than this, the refusal's hint tells the model to try something else.
 const MAX_REPEATS: u32 = 2;
 
 impl Crib {
@@ -115,7 +115,7 @@ impl Crib {
     ) -> CallOutcome {
         let names = self.settings().own_names;
         let call = names.call;
-        // The input may also be a JSON string that contains the object.
+        // The input should be an object. A JSON string that contains the object is accepted too.
         let interpretations = unwrap_arguments::interpretations(input);
         let Some(text) = interpretations.first() else {
             return CallOutcome::Refused(Refusal::new(

@@ -47,8 +47,8 @@ impl<'a> ToolCallInput<'a> {
         };
         if !self.rest.is_empty() && found.iter().all(|text| is_empty_object(text)) {
             found.push(Cow::Owned(object(&self.rest)));
-            // If `arguments` is present but empty, the empty object remains the first candidate, because it is the most
-            // literal interpretation.
+            // Without `arguments`, the other keys are the most literal interpretation, so they become the first
+            // candidate. If `arguments` is present but empty, the empty object remains the first.
             if self.arguments.is_none() {
                 found.rotate_right(1);
             }

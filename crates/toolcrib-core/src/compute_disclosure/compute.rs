@@ -100,7 +100,8 @@ impl Crib {
             deferred_before: conversation.ledger.deferred(),
         };
         let activation = &self.settings().activation;
-        // The replacement is expensive to compute, so it is computed only if its cost can change the decision.
+        // Computing what would replace the deferred tools is expensive. So a first decision ignores its cost, and the
+        // cost is computed only if it can change that decision.
         let mut decision = activation.decide(&inputs);
         if matches!(
             decision.reason,
@@ -271,8 +272,8 @@ impl Crib {
     }
 
     fn list(&self, ids: &[ToolId], context: Option<usize>) -> Option<Listing> {
-        // The listing is part of the search tool's description, after that tool's own text, so it gets the remaining
-        // space.
+        // The limit on characters applies to the whole description of the search tool. The tool's own text precedes the
+        // listing, so its length is subtracted.
         let mut settings = self.settings().listing.clone();
         settings.chars = settings.chars.saturating_sub(own_tools::PREFACE_CHARS);
         Listing::fit(self.catalog(), ids.iter().copied(), &settings, context, self.counter())
@@ -296,8 +297,9 @@ impl Crib {
         own + stubs + message + counter.count(&parts.instruction)
     }
 
-    /// Whether a frozen listing names only tools that are still in this caller's scope and may be deferred. If not, the
-    /// listing is written again: a changed prompt costs tokens, but naming a tool outside the scope would be a leak.
+    /// Whether every tool that was listed or announced is still in this caller's scope and is not exempt from deferral.
+    /// If not, the listing is written again: a changed prompt costs tokens, but naming a tool outside the scope would
+    /// be a leak.
     fn lists_only_visible_tools(&self, frozen: &FrozenListing, turn: &TurnContext<'_>) -> bool {
         let catalog = self.catalog();
         frozen.known.iter().all(|name| {
@@ -337,7 +339,7 @@ impl Crib {
         let announcement = (!added.is_empty())
             .then(|| format!("Deferred tools now available too: {}{more}.", shown.join(", ")));
         // Names are only added here. A tool that is no longer deferred stays in `known`, because the model has seen its
-        // name and `is_still_true` must check that name every turn.
+        // name and `lists_only_visible_tools` must check that name every turn.
         frozen.known.extend(parts.names.iter().cloned());
         announcement
     }

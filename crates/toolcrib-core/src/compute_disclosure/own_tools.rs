@@ -179,7 +179,8 @@ fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static,
     Cow::Borrowed(way)
 }
 
-/// The end of the instruction, added only for models that were not trained on deferred tools.
+/// The end of the instruction: what the model must never do with deferred tools, mostly with an example. It is added
+/// only for models that were not trained on deferred tools.
 fn prohibition(settings: &Settings) -> String {
     let OwnNames { search, describe, call, .. } = settings.own_names;
     match settings.disclosure_kind() {

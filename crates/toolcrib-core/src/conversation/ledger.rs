@@ -86,7 +86,8 @@ impl Ledger {
         self.reveals.push_back(reveal);
     }
 
-    /// Whether the model was shown the current definition of this tool.
+    /// Whether the model was shown the current definition of this tool. A reveal without a fingerprint is assumed to be
+    /// of the current definition.
     pub fn has(&self, tool: &Tool) -> bool {
         let known = self.reveals.iter().find(|reveal| reveal.name == tool.name());
         known.is_some_and(|reveal| {

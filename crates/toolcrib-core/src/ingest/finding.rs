@@ -65,7 +65,7 @@ pub enum Problem {
     Collision,
     /// The server declares exactly the same definition more than once. One copy is kept.
     Duplicate,
-    /// Several servers use this name, so each of their tools is shown under its wire name.
+    /// Several servers have a tool of this name, so each of these tools is shown under its wire name.
     Renamed {
         /// The new name.
         to: String,

@@ -41,8 +41,9 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
                 values.iter().filter_map(Value::as_str).for_each(|text| visit(Part::Value(text)));
             }
             ("const", Value::String(text)) => visit(Part::Value(text)),
-            // These keywords contain values or names, not schemas, so the walk ends here. Defaults and examples are not
-            // searchable, because they say little about what the tool does.
+            // These keywords contain values or names, not schemas, so the walk ends here. The strings of `enum` and
+            // `const` were visited above. Defaults and examples are not searchable, because they say little about what
+            // the tool does.
             ("default" | "example" | "examples" | "required" | "enum" | "const", _) => {}
             (named, Value::Object(members)) if NAMED.contains(&named) => {
                 for (name, member) in members {

@@ -39,7 +39,7 @@ impl Globs {
         self.all.iter()
     }
 
-    /// Whether any of the names and patterns matches a plain name, compared as in [`Glob::is`].
+    /// Whether any of the names and patterns matches a plain name, compared as in [`Glob::matches_name`].
     pub fn matches_name(&self, text: &str) -> bool {
         if self.all.is_empty() {
             return false;

@@ -2,8 +2,8 @@
 //!
 //! A client of the proxy sends all its tools and does not say which of them it needs constantly. If its shell or its
 //! tool for asking the user were deferred, nearly every task would start with a search, and some models would stop
-//! using these tools. So tools for six jobs are kept in full, up to a quarter of all tool tokens. A larger share would
-//! use up the saving.
+//! using these tools. So tools for six jobs are kept in full, up to a quarter of all tool tokens. With a larger share,
+//! deferral would save too little.
 
 use rustc_hash::FxHashMap;
 

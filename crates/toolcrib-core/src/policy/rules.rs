@@ -83,8 +83,9 @@ impl Glob {
             normalized(&self.text).eq(full)
         });
         // In the gateway, a server declares `read_file`, and clients see it as `dev__read_file`. In the proxy, a client
-        // declares `dev__read_file` itself, and its `read_file` is a different tool. So the declared name decides.
-        // Getting the declared name requires parsing the definition, so the end of the name is compared first.
+        // declares `dev__read_file` itself, and its `read_file` is a different tool. So a rule for `read_file` applies
+        // to `dev__read_file` only if `read_file` is its declared name. Getting the declared name requires parsing the
+        // definition, so the end of the name is compared first.
         let has_suffix = || {
             let (name, text) = (normalized(tool.name()), normalized(&self.text));
             name.collect::<String>().ends_with(&text.collect::<String>())

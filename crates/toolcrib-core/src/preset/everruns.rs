@@ -69,7 +69,8 @@ pub(super) struct EverrunsCapability<'a> {
 }
 
 impl<'a> EverrunsCapability<'a> {
-    /// Finds the first of these capabilities that is configured. If there is none, tool search is turned off.
+    /// Finds the first of these capabilities that is configured. If there is none, or if it is set to `false`, returns
+    /// `None` and turns tool search off in `settings`.
     pub(super) fn find(
         config: &mut ConfigReader<'a>,
         ids: &[&'static str],

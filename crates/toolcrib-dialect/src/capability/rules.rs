@@ -12,7 +12,8 @@ const SEARCH_BETA: &str = "tool-search-tool-2025-10-19";
 enum KnownHost {
     Anthropic,
     OpenAi,
-    /// Bedrock's `InvokeModel`. Reports about its newer endpoint conflict, so that endpoint's host counts as unknown.
+    /// Bedrock's `InvokeModel`. There are conflicting reports about Bedrock's newer endpoint, so that endpoint's host
+    /// counts as unknown.
     Bedrock,
     Vertex,
     Azure,

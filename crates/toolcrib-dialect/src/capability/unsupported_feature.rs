@@ -1,10 +1,11 @@
 //! Recognises the errors with which an upstream rejects a feature that it does not support.
 //!
-//! Such an error arrives before any byte has reached the client, so the request is sent again in another mode (see
-//! `exchange::fallback`), and the unsupported feature is remembered.
+//! Such an error arrives before any byte has been sent to the client, so the request can be sent again in another mode
+//! (see `exchange::fallback`). The unsupported feature is remembered.
 //!
-//! An error may quote what a user wrote, and this must not be taken for a rejection. Therefore the message must start
-//! with a known text. The text may follow the path of the rejected field, but only if Toolcrib writes to that field.
+//! An error may quote text that a user wrote, and such a quotation must not be taken for a rejection. Therefore the
+//! message must start with a known text. The text may follow the path of the rejected field, but only if Toolcrib
+//! writes to that field.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! OpenAI Chat Completions, and the many servers that are compatible with it.
 //!
-//! The API has no deferral of its own, so deferred tools are called through the bridge. Of the four APIs, its streams
-//! vary most between servers: some omit indices, some split names, and some send a call in one piece, others in fifty.
+//! The API has no deferral of its own, so deferred tools are called through the bridge. Its streams vary more between
+//! servers than those of the other APIs: some servers omit indices, some split names, and some send a call in one
+//! piece, others in fifty.
 
 mod announcement;
 mod history;

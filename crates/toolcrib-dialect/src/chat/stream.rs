@@ -148,7 +148,7 @@ impl StreamMerger for ChatStreamMerger {
 }
 
 impl ChatStreamMerger {
-    /// Whether the stream can still be forwarded unchanged, because no call was held and this is the first round.
+    /// Whether the stream can still be forwarded unchanged. It cannot after a call was held, or in a hidden round.
     fn is_unchanged(&mut self) -> bool {
         let held = self.round.calls.iter().any(|call| call.state == CallState::Held);
         self.unchanged &= self.rounds == 1 && !held;

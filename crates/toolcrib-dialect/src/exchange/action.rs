@@ -138,8 +138,8 @@ pub struct ResponseStart {
     pub status: u16,
     /// The complete body, or how the driver gets it.
     pub body: ResponseBody,
-    /// Whether the upstream's body is forwarded unchanged, apart from its translation. If it is not translated either, its
-    /// `content-length` is still valid.
+    /// Whether the upstream's body is forwarded without any change other than translation. If it is not translated
+    /// either, its `content-length` is still valid.
     pub is_unmodified: bool,
     /// Whether the body is translated. If so, headers with a hash of the original body must be removed.
     pub is_translated: bool,
@@ -159,7 +159,7 @@ pub enum ResponseBody {
     Passthrough,
 }
 
-/// A report that a request is sent again because it failed in one mode.
+/// A report that a request failed in one mode and is sent again in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModeFallback {
     /// The mode that failed.
@@ -194,8 +194,8 @@ pub enum Ending {
     /// The upstream's response exceeded a limit. If part of a stream was already forwarded, the client was sent an
     /// error event of its API.
     LimitExceeded(LimitExceeded),
-    /// The upstream's response is withheld, because the caller's scope is limited and the response is outside it or
-    /// cannot be checked. If part of a stream was already forwarded, the driver must still send an error event.
+    /// The upstream's response is withheld, because the caller's scope is limited and the response calls a tool outside
+    /// it or cannot be checked. If part of a stream was already forwarded, the driver must still send an error event.
     Withheld(WithheldReason),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),

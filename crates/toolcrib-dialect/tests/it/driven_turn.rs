@@ -30,7 +30,7 @@ pub(crate) struct TurnOutcome {
     pub(crate) summary: TurnSummary,
 }
 
-/// Returns the record for a key, given its position in the list of keys.
+/// A function that returns the record for a key. It also gets the key's position in the list of keys.
 pub(crate) type RecordLookup = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
 /// The exchange of one request, whose actions are performed without a network.
@@ -61,8 +61,9 @@ impl DrivenTurn {
         self.exchange.report()
     }
 
-    /// Performs actions until the exchange waits for the upstream, and writes the client's bytes to `out`. Returns
-    /// `Again` if a request was sent to the upstream, `Done` if the turn is over, and otherwise `None`.
+    /// Performs actions until the exchange waits for the upstream or ends, and writes the client's bytes to `out`.
+    /// Returns `Again` if a request was sent to the upstream and `Done` if the turn is over. Returns `None` if the
+    /// exchange waits for more of the response, or if the client gets the response unchanged.
     fn drive(&mut self, out: &mut Vec<u8>) -> Option<NextStep> {
         let mut done = TurnOutcome::default();
         let mut next = None;
@@ -84,7 +85,8 @@ impl DrivenTurn {
                     ResponseBody::Complete(body) if !start.is_unmodified => {
                         done.body = Some(String::from_utf8(body.to_vec()).unwrap());
                     }
-                    // The response does not have the format of this API, so the client gets it unchanged.
+                    // The response is an error or does not have the format of this API, so the client gets it
+                    // unchanged.
                     ResponseBody::Complete(_) | ResponseBody::Passthrough => return None,
                     ResponseBody::Forwarded => {}
                 },
@@ -148,8 +150,8 @@ impl DrivenTurn {
 
 /// Returns the setting and the capabilities with which requests use this mode.
 pub(crate) fn settings_for_mode(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
-    // Client search is enabled for all modes: if the upstream had no native features, a request in which the client
-    // defers tools natively would be translated.
+    // Client search is enabled in most modes, even if the mode does not use it. If the upstream had no native features,
+    // requests in which the client itself defers tools would be translated.
     let capable =
         CapabilityOverrides { client_search: Some(true), ..CapabilityOverrides::default() };
     match mode {

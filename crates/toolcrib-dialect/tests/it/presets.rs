@@ -173,7 +173,8 @@ fn claude_code_lists_names_in_the_first_message_with_references() {
             let sent: Value = serde_json::from_str(&sent).unwrap();
             let text = first_text(api, &sent);
             assert!((0..40).all(|at| text.contains(&name(at))), "{text}");
-            // Anthropic's API requires that `tools` also contains the deferred tools. OpenAI's API does not.
+            // In reference mode, Anthropic's API requires that `tools` also contains the deferred tools. OpenAI's API
+            // does not.
             let deferred = sent["tools"].to_string().matches(r#""defer_loading":true"#).count();
             let expected = if reveals && api == Api::Messages { 40 } else { 0 };
             assert_eq!(deferred, expected, "{api:?}");
@@ -271,8 +272,8 @@ fn a_client_with_its_own_search_is_passed_through() {
             assert_eq!(sent, body.to_string());
         }
     }
-    // `tool_call` without `tool_describe` may be an ordinary tool, so the request is not passed through. The bridge
-    // tools of the client's server `gate` are sent in full.
+    // `tool_call` without `tool_describe` may be an ordinary tool, so the request is not passed through. The search and
+    // call tools of the client's server `gate` do not cause a passthrough either. They are sent in full.
     let mut tools = tools(Api::Chat, 40);
     let list = tools.as_array_mut().unwrap();
     for name in ["gate__tool_search", "gate__tool_call", "tool_call"] {

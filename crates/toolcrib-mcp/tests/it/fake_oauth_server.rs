@@ -1,7 +1,7 @@
 //! A fake MCP server with an authorization server. Tests can change its responses.
 //!
-//! It runs on its own thread and runtime, so that the log of a test's thread contains only the client. Every secret that
-//! it issues starts with `CANARY`.
+//! It runs on its own thread and runtime, so that the log of a test's thread contains only messages of the client.
+//! Every secret that the fake server issues starts with `CANARY`.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashMap};
@@ -45,7 +45,7 @@ pub(crate) struct FakeSettings {
     pub(crate) valid_token: Option<String>,
     pub(crate) refresh_token: Option<String>,
     pub(crate) refreshes: u32,
-    /// The number of requests that followed the redirect.
+    /// The number of requests that followed the redirect of `token_redirect`.
     pub(crate) redirected: u32,
     pub(crate) registrations: u32,
     /// The `Authorization` headers of token requests. `accepted` holds those of the accepted requests to the MCP

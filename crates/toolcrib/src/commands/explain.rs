@@ -189,8 +189,8 @@ fn confidence_line(explanation: &Explanation) -> Option<String> {
     Some(format!("{confidence:>10.4}  confidence, from {from}"))
 }
 
-/// Lists the contribution of each signal to the score. The indented lines below the words are the parts of the word
-/// score. They add up to the word score, not to its contribution, which is on another scale.
+/// Lists the contribution of each signal to the score. Below the line `words`, the parts of the word score are
+/// indented. They add up to the word score, but not to the contribution on that line, which is on another scale.
 fn combined_lines(both: &Similarity, words: &[String]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>10.4}  words: score {:.4} (best score {:.4}, query weight {:.4})",

@@ -50,9 +50,9 @@ struct ServerCost {
 #[derive(Serialize)]
 struct DisclosureCost {
     disclosure: &'static str,
-    /// Tokens of the first turn.
+    /// Tokens that the tools take up in the first turn.
     tokens: usize,
-    /// Negative if deferring costs more than it saves.
+    /// Tokens saved compared with all tools in full. Negative if deferring costs more than it saves.
     saved: isize,
     saved_percent: f64,
     context_percent: f64,
@@ -98,7 +98,7 @@ fn report(crib: &Crib, counter: &VocabularyCounter, context: usize) -> StatsRepo
     }
 }
 
-/// Tools and tokens by server, the largest first.
+/// Returns the number of tools and tokens of each server, the server with the most tokens first.
 fn servers(crib: &Crib) -> Vec<ServerCost> {
     let total: usize = crib.definition_tokens().iter().sum();
     let mut sums: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -120,7 +120,8 @@ fn servers(crib: &Crib) -> Vec<ServerCost> {
     servers
 }
 
-/// The cost of the first turn under every disclosure, with deferral switched on.
+/// Returns what the tools cost in the first turn: first without deferral, then with deferral switched on, for each
+/// disclosure.
 fn disclosures(
     crib: &Crib,
     turn: &TurnContext<'_>,

@@ -23,7 +23,7 @@ pub(crate) struct Sections {
     pub(crate) gateway: GatewayConfig,
     /// The HTTP server.
     pub(crate) http: HttpSettings,
-    /// The LLM proxy. Only `serve` uses it, so an error in it does not stop other commands.
+    /// The LLM proxy. Only `serve` runs it, so an error in this section does not stop other commands.
     pub(crate) proxy: Result<toolcrib_proxy::ProxyConfig, ConfigError>,
 }
 

@@ -83,7 +83,7 @@ struct Node {
     depth: usize,
 }
 
-/// The key of a mapping.
+/// A key in a mapping.
 #[derive(Clone)]
 enum MappingKey {
     /// The text as it is written: the key of `on: push` is `on`, not `true`.

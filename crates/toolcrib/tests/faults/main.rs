@@ -42,6 +42,7 @@ mod server_exit;
 mod server_floods;
 mod server_floods_http;
 mod shutdown;
+mod slow_client;
 mod slow_readers;
 mod state;
 mod stdio_noise;

@@ -2,14 +2,12 @@
 //!
 //! Every flood is a fixed number of messages, or lasts until the gateway closes the pipe.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::environment::TestEnvironment;
 use crate::probe::{at_most, count, peak_memory, until_true};
 use crate::raw_client::{Era, RawClient};
+use crate::slow_client::SlowClient;
 
 const MIB: u64 = 1 << 20;
 /// Maximum memory that a flood may take, in MiB. Without limits, 200,000 pings would take 280 MiB and large progress
@@ -185,45 +183,24 @@ fn large_progress_messages_to_a_client_that_does_not_read_take_bounded_memory() 
     let flood =
         ["--flood", "notifications/progress", "--flood-count", "400", "--flood-bytes", "4000000"];
     let environment = environment("slow-client", &flood, "");
-    let mut gateway = environment
-        .toolcrib(&["mcp"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = gateway.stdin.take().unwrap();
-    let mut output = BufReader::new(gateway.stdout.take().unwrap());
-    let mut say = |message: Value| input.write_all(format!("{message}\n").as_bytes()).unwrap();
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "slow", "version": "1"}});
-    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
-    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let mut answer_to = |id: u64| loop {
-        let mut line = String::new();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the gateway ended");
-        let message: Value = serde_json::from_str(&line).unwrap();
-        if message["id"] == id && message.get("method").is_none() {
-            return message;
-        }
-    };
-    answer_to(0);
+    let mut client = SlowClient::start(&environment);
     let mut id = 0;
-    until_true("up", || {
+    until_true("the server is up", || {
         id += 1;
         let params = json!({"name": "wild__echo", "arguments": {}});
-        say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
-        answer_to(id)["result"]["structuredContent"] == json!({})
+        let (answer, _) = client.ask(id, "tools/call", params);
+        answer["result"]["structuredContent"] == json!({})
     });
-    let base = peak_memory(gateway.id());
+    let base = peak_memory(client.gateway());
     let params =
         json!({"name": "wild__flood", "arguments": {}, "_meta": {"progressToken": "slow"}});
-    say(json!({"jsonrpc": "2.0", "id": 9999, "method": "tools/call", "params": params}));
+    client.send(json!({"jsonrpc": "2.0", "id": 9999, "method": "tools/call", "params": params}));
     // The client reads nothing until the server has written all its messages.
     until_true("the flood is over", || count(&environment.log("wild"), "flooded") == 1);
-    assert_memory_bounded("MiB over base after 1.6 GB of progress", gateway.id(), base);
-    assert_eq!(answer_to(9999)["result"]["content"][0]["text"], "It is over.");
-    drop(input);
-    crate::probe::signal(gateway.id(), "-TERM");
-    crate::probe::wait_or_kill(&mut gateway);
+    assert_memory_bounded("MiB over base after 1.6 GB of progress", client.gateway(), base);
+    let (answer, _) = client.next_answer();
+    assert_eq!(answer["result"]["content"][0]["text"], "It is over.");
+    client.end();
 }
 
 /// `doctor` shows why a server was disconnected, with a hint.

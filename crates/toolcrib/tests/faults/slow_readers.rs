@@ -1,14 +1,12 @@
 //! Tests of a client on stdio that sends more than the gateway can keep: requests with many tiny values, and requests
 //! whose responses the client does not read.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
-
 use serde_json::{Value, json};
 
 use crate::environment::TestEnvironment;
 use crate::probe::{at_most, count, cpu_time, peak_memory, until_true};
 use crate::raw_client::Era;
+use crate::slow_client::SlowClient;
 
 const MIB: u64 = 1 << 20;
 
@@ -70,56 +68,36 @@ fn responses_that_a_client_does_not_read_take_bounded_memory() {
         "tools": {"ready": [{"result": {"content": []}}]},
     });
     let environment = TestEnvironment::new("not-read").scripted("one", &script, "");
-    let mut gateway = environment
-        .toolcrib(&["mcp"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = gateway.stdin.take().unwrap();
-    let mut output = BufReader::new(gateway.stdout.take().unwrap());
-    let mut say = |message: Value| input.write_all(format!("{message}\n").as_bytes()).unwrap();
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "slow", "version": "1"}});
-    say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
-    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    let mut answer = || loop {
-        let mut line = String::new();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the gateway ended");
-        let message: Value = serde_json::from_str(&line).unwrap();
-        if message.get("method").is_none() {
-            return (message["id"].as_u64().unwrap(), line.len());
-        }
-    };
-    answer();
+    let mut client = SlowClient::start(&environment);
     let mut id = 0;
-    until_true("up", || {
+    until_true("the list is complete", || {
         id += 1;
-        say(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
-        answer().1 > 2_000_000
+        client.ask(id, "resources/list", json!({})).1 > 2_000_000
     });
-    let base = peak_memory(gateway.id());
+    let base = peak_memory(client.gateway());
     let lists = 10_000..10_000 + LISTS;
     for id in lists.clone() {
-        say(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
+        client.send(json!({"jsonrpc": "2.0", "id": id, "method": "resources/list"}));
     }
-    let (mut last, mut same) = (cpu_time(gateway.id()), 0);
+    let (mut last, mut same) = (cpu_time(client.gateway()), 0);
     until_true("the gateway is idle", || {
-        let now = cpu_time(gateway.id());
+        let now = cpu_time(client.gateway());
         same = if now == last { same + 1 } else { 0 };
         last = now;
         same > 50
     });
     at_most(
         "MiB over base with 800 MB unread",
-        peak_memory(gateway.id()).saturating_sub(base) / MIB,
+        peak_memory(client.gateway()).saturating_sub(base) / MIB,
         200,
     );
     // No response is lost, even if the client closes its side of the pipe first.
-    drop(input);
-    let mut answered: Vec<u64> = lists.clone().map(|_| answer().0).collect();
+    client.close_input();
+    let id = |_| client.next_answer().0["id"].as_u64().unwrap();
+    let mut answered: Vec<u64> = lists.clone().map(id).collect();
     answered.sort_unstable();
     assert_eq!(answered, lists.collect::<Vec<_>>());
-    crate::probe::wait_or_kill(&mut gateway);
+    client.end();
 }
 
 /// While the maximum number of requests is in flight, further requests wait. Responses, cancellations and pings must

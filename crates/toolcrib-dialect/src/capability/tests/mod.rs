@@ -1,4 +1,5 @@
-//! Tests of normalised model ids, of the capabilities of hosts and models, and of the errors that are recognised.
+//! Tests of normalised model ids, of the capabilities of hosts and models, and of the errors that report an unsupported
+//! feature.
 
 use proptest::prelude::*;
 

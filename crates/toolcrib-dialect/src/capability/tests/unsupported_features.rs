@@ -1,4 +1,5 @@
-//! Tests of every error message that is recognised, and of similar messages that must not be recognised.
+//! Tests of every error message that is recognised as reporting an unsupported feature, and of similar messages that
+//! must not be.
 
 use super::*;
 use crate::api::Api::{Messages, Responses};

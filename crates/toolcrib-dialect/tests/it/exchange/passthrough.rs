@@ -1,4 +1,4 @@
-//! Tests of requests that are passed through, and of the reasons.
+//! Tests of requests that are passed through, and of the reason that the report gives.
 
 use super::*;
 

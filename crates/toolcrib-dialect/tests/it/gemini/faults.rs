@@ -36,7 +36,7 @@ fn a_stream_that_is_cut_off_is_not_recorded() {
         "{}",
         got.text
     );
-    // Nothing is recorded either if a later round is cut off.
+    // If a later round is cut off, nothing is recorded either.
     let later = answer(2, &json!([{"text": "Now then"}]), "STOP", true);
     let first = later.split_inclusive("\r\n\r\n").next().unwrap();
     let got = send(&[searched(), first.to_owned()]);

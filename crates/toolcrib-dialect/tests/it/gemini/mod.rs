@@ -182,7 +182,7 @@ impl GeminiConversation {
         }
     }
 
-    /// Sends one request, with the model's output in each round.
+    /// Sends one request of the client. `rounds` is the model's output in each round.
     fn send(&mut self, rounds: &[Value]) -> ReceivedTurn {
         let answers: Vec<String> = rounds
             .iter()

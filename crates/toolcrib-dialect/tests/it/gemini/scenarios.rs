@@ -229,8 +229,8 @@ fn results_without_ids_are_matched_by_position() {
     }
 }
 
-/// A client may send results in any order. If the turn has a hidden result, all results are put in the order of the
-/// calls.
+/// A client may send results in any order. If the proxy adds the result of a search to them, it puts all results in the
+/// order of the calls.
 #[test]
 fn results_are_in_the_order_of_their_calls() {
     let update = json!({"name": "crm__update_customer", "arguments": {"id": 7}});

@@ -1,4 +1,4 @@
-//! Tests of upstreams that are cut off, fail, or send unexpected data.
+//! Tests of responses that are cut off, are errors, or contain unexpected data.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -268,8 +268,8 @@ fn a_tool_called_without_a_search_does_not_change_the_prefix() {
             {"role": "assistant", "content": blind["content"]},
             {"role": "user", "content": [result("toolu_find0001", "Ada, 7")]}]);
         play(&mut conversation, &body(&messages), &[(vec![text("Found.")], "end_turn")]);
-        // The tool is loaded at the end of the history, but only in reference mode without thinking. `tools` never
-        // changes.
+        // In reference mode without thinking, a search that finds the tool is appended to the history, so that the tool
+        // is loaded. Otherwise, nothing is appended. `tools` never changes.
         let sent = conversation.sent[1]["messages"].as_array().unwrap();
         assert_eq!(sent[..3], messages.as_array().unwrap()[..], "{mode:?} {thinks}");
         let shown = mode == MODE && !thinks;

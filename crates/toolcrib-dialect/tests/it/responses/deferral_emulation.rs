@@ -1,4 +1,4 @@
-//! Tests of Codex with a backend that supports only functions.
+//! Tests of Codex with a backend that supports only tools of type `function`.
 
 use serde_json::{Value, json};
 use toolcrib_dialect::DeferralEmulation;

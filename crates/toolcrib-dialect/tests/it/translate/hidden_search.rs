@@ -88,7 +88,7 @@ fn request(api: Api, history: &[Value], stream: bool) -> Value {
     }
 }
 
-/// Returns the client's message from its response.
+/// Returns the content blocks (Messages) or the output items (Responses) that the client received.
 fn message(api: Api, got: &str, stream: bool) -> Vec<Value> {
     if !stream {
         let got: Value = serde_json::from_str(got).unwrap();

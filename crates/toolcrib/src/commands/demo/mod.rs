@@ -48,8 +48,8 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<bool, Failure>
     let turn = TurnContext::new(&scope).with_context_window(CONTEXT);
     let shown = crib.disclose(&turn, &mut Conversation::new());
     let turns = play(&crib);
-    // Without tool search, the model would make the same calls except for the searches. An `Answer` is the result of a
-    // search or a description, so these turns are not counted.
+    // Without tool search, the model would make the same calls, but would neither search nor ask for descriptions. The
+    // turns that do so have an `Answer` as their result, and are not counted here.
     let without =
         turns.iter().filter(|turn| !matches!(turn.got, DemoResult::Answer { .. })).count();
     let without = TokenTotal { turns: without, tokens: without * shown.tokens_before };

@@ -81,7 +81,8 @@ struct ScriptedModel<'a> {
     crib: &'a Crib,
     scope: Scope,
     conversation: Conversation,
-    /// Tokens of the searches so far and their replies, which stay in the conversation.
+    /// Tokens that tool search has added to the conversation so far: searches, refused calls, the replies to both, and
+    /// the wrappers of calls in bridge mode.
     search_tokens: usize,
     turns: Vec<DemoTurn>,
 }
@@ -164,7 +165,8 @@ impl ScriptedModel<'_> {
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens
     }
 
-    /// Explains the score of a search's first hit. Returns `None` if the query did not search for words.
+    /// Explains the score of a search's first hit. Returns `None` if there is no hit with a score, as when tools are
+    /// loaded by name.
     fn explain_first_hit(&self, reply: &Reply) -> Option<Explanation> {
         let first = reply.hits.first().filter(|hit| hit.score > 0.0)?;
         let Query::Words(words) = self.crib.parse(&reply.query, &self.scope) else { return None };

@@ -108,7 +108,7 @@ impl Certificate {
             return Ok(());
         }
         // When a certificate is renewed, its two files are written one after the other. Until both are written, the key
-        // does not match the certificate. This fails, and the next refresh tries again.
+        // does not match the certificate. `server_config` then fails, and the next refresh tries again.
         self.tls.replace(server_config(&self.files)?);
         self.written = now;
         tracing::info!("the certificate changed and is in use");

@@ -113,7 +113,8 @@ fn reload(
     let token = admin_token(new.sections.http.admin_token.as_ref())?;
     let changed = proxy.reload(&config);
     let changed = changed.map_err(|error| Failure::input("proxy", &error, error.hint()))?;
-    // The admin token is set only after all that can fail, because a config with an error must not change anything.
+    // The admin token is set last, when nothing can fail any more, because a config with an error must not change
+    // anything.
     admin.set_token(token);
     if !changed.is_empty() {
         tracing::warn!(

@@ -129,6 +129,6 @@ impl ConfigWatch {
 
 /// Returns the part of `[http]` that cannot change while the listener runs, and whether TLS is configured.
 fn settings_that_need_restart(http: &HttpSettings) -> (HttpSettings, bool) {
-    let changeable = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
-    (changeable, http.tls.is_some())
+    let fixed = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
+    (fixed, http.tls.is_some())
 }

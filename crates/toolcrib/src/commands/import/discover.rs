@@ -141,7 +141,8 @@ impl DiscoveredFiles {
         merge: &mut ServerMerge,
     ) {
         let ImportedConfig { client, servers, disabled, names, mut warnings } = foreign;
-        // A file without servers is not reported. It may be, for example, the settings of an editor.
+        // A file without servers is not reported, unless there are warnings about it. It may be, for example, the
+        // settings of an editor.
         if servers.is_empty() && warnings.is_empty() {
             return;
         }

@@ -2,8 +2,8 @@
 //!
 //! The caller may use only tools with `show` in their names. Tools with `hide` in their names are hidden, and all
 //! others are not allowed either: `tools = ["*show*"]`, `hidden = ["*hide*"]`. Every generated request is either
-//! refused or sent without any `hide`, in every mode and every round, translated or not. A valid request keeps all
-//! tools of the caller. The fuzz targets include this module.
+//! refused or sent without any `hide`, in every mode and every round, translated or not. A valid request that is sent
+//! with tool search off and without translation keeps all tools of the caller. The fuzz targets include this module.
 
 mod request;
 
@@ -35,8 +35,8 @@ pub(crate) fn target(api: Api) -> &'static str {
     }
 }
 
-/// Returns the bodies that the upstream receives for a request, one for each round. The flag says whether tool search
-/// was off and the request was not translated.
+/// Returns the bodies that the upstream receives for a request, one for each round, or `None` if the request is
+/// refused. The flag says whether tool search was off and the request was not translated.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
     let read = Request::read_in_scope(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));

@@ -388,8 +388,7 @@ impl RequestGenerator<'_> {
                     "tool_definitions",
                     "local_functions",
                 ]);
-                // Some of these keys are defined by the API. They are written in upper case, so that they are keys that
-                // the API does not recognise.
+                // Keys that an API defines are written in upper case, so that the API does not recognise them.
                 let key = if key.contains('_') && key != "mcp_servers" {
                     key.to_owned()
                 } else {
