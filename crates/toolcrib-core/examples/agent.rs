@@ -30,8 +30,8 @@ fn main() -> Result<(), Error> {
         messages.extend(shown.announcement.clone());
         let call = model(&tools, shown.instruction.as_deref(), &messages);
         let Some((name, input)) = call else { return Ok(()) };
-        // Done for each call that the model makes. Searches are answered. Calls of your tools are checked and returned
-        // under the tools' real names.
+        // Done for each call that the model makes. A search is answered. A call of one of your tools is checked, and
+        // then you run it under the tool's real name.
         let result = match crib.handle(&turn, &mut conversation, name, input) {
             CallOutcome::Run(call) => run(&call.name, call.arguments.get()),
             CallOutcome::Answer(reply) => reply.for_model(),

@@ -245,8 +245,8 @@ impl Crib {
         }
     }
 
-    /// The tools that match the words best. Every search starts from this list and may then drop tools from it. The
-    /// `eval` command measures the complete list.
+    /// The tools that match the words best. Every search by words starts from this list and may then drop tools from
+    /// it. The `eval` command measures the complete list.
     pub fn rank(&self, words: &WordQuery, scope: &Scope, limit: usize) -> Vec<Hit> {
         self.ranking(words, scope, limit).hits
     }

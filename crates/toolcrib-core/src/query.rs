@@ -2,8 +2,9 @@
 //!
 //! `select:a,b` loads tools by name. Anything else is a query in words. `+word` is required and `-word` is excluded;
 //! these operators apply only before a letter, so `-85.9` is a number. `server:github` or `github:word` restricts the
-//! search to a server that is in scope; otherwise text with a colon, such as `12:30` or `key:value`, is ordinary words.
-//! Tools that contain a "quoted phrase" rank higher. An empty query lists what is available.
+//! search to the server `github`, if that server is in scope. Any other text with a colon, such as `12:30` or
+//! `key:value`, is read as ordinary words. Tools that contain a "quoted phrase" rank higher. An empty query lists what
+//! is available.
 
 use crate::limits::Limits;
 use crate::text::words;

@@ -1,8 +1,8 @@
 //! The tools that a caller may know of.
 //!
-//! Every search, listing, count, error and call takes a scope. A tool outside the scope does not exist for the caller:
-//! a request for it is answered exactly like a request for an unknown name. The statistics for the ranking are also
-//! computed within the scope, so a score cannot reveal that a hidden tool exists.
+//! Searches, listings, counts, error messages and calls are all limited to a scope. A tool outside the scope does not
+//! exist for the caller: a request for it is answered exactly like a request for an unknown name. The statistics for
+//! the ranking are also computed within the scope, so a score cannot reveal that a hidden tool exists.
 
 use crate::catalog::{Catalog, ToolId};
 

@@ -45,8 +45,8 @@ pub struct Settings {
     /// The kind to use if `disclosure` needs a provider's API and the provider does not support it. If not set, the
     /// kind is [`DisclosureSetting::kind`].
     pub fallback: Option<DisclosureKind>,
-    /// Whether a tool that was found is shown in full from the next turn on. This applies to the kinds of disclosure
-    /// that show tools one by one, `reveal` and `append`. If not, the tool's schema is only in the reply.
+    /// Whether a tool that was found is shown in full from the next turn on. If not, its schema is only in the reply.
+    /// This applies only to the disclosures `reveal` and `append`.
     pub reveals: bool,
     /// Maximum number of loaded tools that are shown in full at a time. The most recently loaded tools take precedence.
     /// 0 means as many as a conversation remembers.

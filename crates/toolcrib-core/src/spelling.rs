@@ -4,8 +4,8 @@
 //! the prefix, with `-` for `_`, or in another case. A spelling is reduced to its letters and digits and looked up. It
 //! resolves if exactly one tool in scope matches.
 //!
-//! Servers choose the names of their tools, so an inexact spelling must not resolve to a tool of a server that it does
-//! not name. There are two rules. First, the boundary between server and tool must be a boundary between two words of
+//! Servers choose the names of their tools, so a server could choose a name that attracts calls to another server's
+//! tools. Two rules prevent this. First, the boundary between server and tool must be a boundary between two words of
 //! the spelling, so `files_read` does not resolve to `file__s_read`. Second, a spelling that begins with the name of a
 //! server matches only tools of that server.
 
@@ -56,7 +56,7 @@ impl Spellings {
             let tool = catalog.tool(id);
             let folded = fold_to_alphanumeric(tool.name());
             if let Some(server) = tool.server() {
-                // The tool can also be called `server/tool`, even if its name has no server prefix.
+                // The model may also write `server/tool`, even if the tool's name has no server prefix.
                 spellings
                     .whole
                     .push((hash(&format!("{}{folded}", fold_to_alphanumeric(server))), id));

@@ -170,7 +170,7 @@ impl Tool {
     }
 
     /// The name that the tool's owner declared, by which its server knows it. It differs from [`name`](Self::name) if a
-    /// prefix was added or if the tool was renamed because two servers use the same name.
+    /// prefix was added or if the tool was renamed because two servers declare the same name.
     pub fn declared_name(&self) -> Cow<'_, str> {
         if !self.shown_differs {
             return Cow::Borrowed(&self.name);

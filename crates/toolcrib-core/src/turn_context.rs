@@ -26,8 +26,8 @@ pub struct TurnContext<'a> {
     pub model: Option<&'a str>,
     /// Servers that are still connecting.
     pub connecting: &'a [String],
-    /// The caller's servers whose tools are not known yet. If a name that is not spelled exactly begins with the name
-    /// of one of these servers, it never resolves to a tool of another server.
+    /// The caller's servers whose tools are not known yet. If the model writes an inexact name that begins with the
+    /// name of one of these servers, it never resolves to a tool of another server.
     pub unlisted: &'a [String],
     /// Whether some servers have not listed their tools yet, and everything that may be deferred is to be deferred
     /// until they have. This is for callers whose array of tools must not first be long and then become short, because

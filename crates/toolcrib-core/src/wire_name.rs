@@ -16,8 +16,8 @@ use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 /// Maximum length of a name that every provider accepts, in bytes.
 pub const MAX_WIRE_NAME: usize = 64;
 
-/// The default names of our own tools, and the names of providers' built-in tools. No other tool may have one of these
-/// names.
+/// The default names of our own tools, and the names of providers' own search tools. No other tool may have one of
+/// these names.
 pub const RESERVED: [&str; 6] =
     [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
 

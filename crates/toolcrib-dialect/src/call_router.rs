@@ -228,8 +228,7 @@ impl CallRouter {
                 let answer = HiddenAnswer { at, ..self.answer(id, name, &reply) };
                 let mut loaded = reply.loaded;
                 if toolset.crib().settings().limits_revealed() {
-                    // Only a limited number of the found tools is shown, the most recently found ones. So the best hit
-                    // must come last.
+                    // Only the most recently found tools are shown, up to a limit. So the best hit must come last.
                     loaded.reverse();
                 }
                 self.note_found_tools(loaded);

@@ -130,8 +130,8 @@ enum JsonNode<'a> {
 }
 
 impl JsonNode<'_> {
-    /// Writes the value after its kind and, for values that have a length, its length. So different values never give
-    /// the same bytes.
+    /// Writes the kind of the value, then its length if values of this kind have one, then the value. So different
+    /// values never give the same bytes.
     fn write(&mut self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.push(b'n'),

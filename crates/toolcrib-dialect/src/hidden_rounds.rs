@@ -139,7 +139,8 @@ impl Records {
     ) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| TurnRecord::from_bytes(&bytes));
-        // Whether the client changed ids in any turn so far. Only then is a record used that matches without its ids.
+        // Whether the client changed the ids of any turn so far. Only then are records used that match without ids but
+        // not with them.
         let mut changes_ids = false;
         let turns = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
         let turns = turns.take(keys.turn_count()).map(|turn| {
@@ -183,14 +184,14 @@ impl Records {
         )
     }
 
-    /// Returns the tools that are sent in full, according to the records.
+    /// Returns the tools that must be sent in full because a recorded turn needed them in full.
     pub(crate) fn loaded(&self) -> Vec<String> {
         unique_keeping_first(self.all().flat_map(|record| &record.loaded))
     }
 }
 
-/// Whether the client replaced the provider's ids with ids of its own, which are recognised by their different form. If
-/// an id differs but has the same form, the record may belong to another conversation, so it must not be used.
+/// Whether the client replaced the provider's ids with ids of its own. This is the case if their form differs. If ids
+/// differ but have the same form, the record may belong to another conversation and must not be used.
 fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
     /// Returns the form of an id: the text before its random part, and the length of the complete id.
     fn form(id: &str) -> (&str, usize) {

@@ -17,8 +17,8 @@ pub(crate) const MAX_TOOLS: usize = 10_000;
 /// a part takes. It is meant to limit the number of parts, because some steps iterate over all of them.
 pub(crate) const PART_BYTES: usize = 1024;
 
-/// Maximum number of calls in a turn. The number is limited because some steps iterate over all calls for each piece of
-/// a response. No model makes nearly that many calls.
+/// Maximum number of calls in a turn, because some steps iterate over all calls for each piece of a response. No model
+/// makes nearly that many calls.
 pub(crate) const MAX_CALLS: usize = 1024;
 
 /// Limits on how much of a response is held in memory, in bytes.

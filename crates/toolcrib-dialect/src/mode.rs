@@ -126,7 +126,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The mode that the configuration, the command line or a request's header requests.
+/// The mode that was requested in the configuration, on the command line or in a header of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RequestedMode {
     /// Nothing is deferred.

@@ -64,7 +64,7 @@ impl Request {
     }
 
     /// Reads a body and removes the tools that are outside the caller's scope, according to `visible`. Returns an error
-    /// if the body could contain a tool that this does not remove, or if the response could not be checked.
+    /// if the body may contain tools in places where they are not removed, or if the response could not be checked.
     pub fn read_in_scope(
         api: Api,
         target: &str,
@@ -159,7 +159,7 @@ fn request(
     let outline = dialect.read_outline(body, target);
     let original = body.get("tools").unwrap_or("null");
     let at = body.get("tools").map(|raw| range_of(text, raw));
-    // The reduced list, if tools were removed that the caller may not see.
+    // The list without the tools that the caller may not see. `None` if the list has no such tools.
     let narrowed = hidden.iter().find(|(range, _)| Some(range) == at.as_ref());
     let tools = narrowed.map_or(original, |(_, left)| left);
     let count = tool_list::count_if_many(tools);

@@ -11,7 +11,7 @@
 //!   is a hash of the complete chain of turns.
 //! - The loose key is a hash of the chain without ids. It is for clients that add ids to calls that had none, extend
 //!   ids, or replace them. Two conversations that differ only in their ids share the loose key, so a record that is
-//!   found by this key is used only under a condition (see `has_rewritten_ids` in `hidden_rounds`).
+//!   found by this key is used only if the client is known to rewrite ids (see `has_rewritten_ids` in `hidden_rounds`).
 
 use crate::api::Api;
 use crate::fingerprint::SegmentFingerprint;

@@ -1,8 +1,8 @@
 //! A client's request: the original text of its body, and the positions of the parts that are rewritten.
 //!
-//! The text is never parsed into a tree and serialised again. Only the tools and the history are replaced in it; all
-//! other fields reach the upstream unchanged. A body is parsed once, in `read_request`. Later changes, such as another
-//! model name or fewer tools, edit the text and adjust the positions.
+//! The text is never parsed into a tree and serialised again. Only a few values in it are replaced, such as the tools,
+//! the history and the model's name; all other fields reach the upstream unchanged. A body is parsed once, in
+//! `read_request`. Later changes edit the text and adjust the positions.
 
 use std::ops::Range;
 

@@ -270,7 +270,8 @@ impl Toolset {
         let catalog = self.crib.catalog();
         let mode = self.plan.mode;
         // The engine writes the stubs, and decides which found tools are sent in full: none if `reveals` is off,
-        // otherwise as many of the last found tools as the limits allow. In the following cases, neither is needed.
+        // otherwise as many of the last found tools as the limits allow. In the following cases there is nothing to
+        // write or decide.
         let fresh =
             (!mode.grows() && mode != Mode::Terse) || (mode == Mode::Append && found.is_empty());
         let found = unique_keeping_last(found.iter().filter(|name| self.is_deferred(name)));

@@ -43,7 +43,8 @@ impl Gateway {
             let mut status = upstream.subscribe_status();
             let _ = status.wait_for(|status| !status.is_first_attempt()).await;
         }
-        // The lists of the last server may not be in the snapshot yet, so this also waits for the snapshot.
+        // The lists of the server that answered last may not be in the snapshot yet, so this also waits for the
+        // snapshot.
         let mut snapshot = self.hub().subscribe();
         let rebuilt = snapshot.wait_for(|snapshot| snapshot.awaited_servers().next().is_none());
         let _ = tokio::time::timeout(REBUILD_TIMEOUT, rebuilt).await;

@@ -131,7 +131,7 @@ impl Hub {
         }
     }
 
-    /// The connected clients that can be asked questions.
+    /// The connected clients, for questions that belong to no call.
     pub(crate) fn connected_clients(&self) -> &Arc<ConnectedClients> {
         &self.shared.clients
     }
@@ -240,8 +240,9 @@ impl Hub {
                 SnapshotServer::new(&upstream.name, upstream.config(), lists, &status)
             })
             .collect();
-        // Lists are saved after `servers` is collected and before clients see the snapshot. The next run then starts
-        // with the lists that clients have seen, unless large lists change too fast to be saved each time.
+        // Lists are saved after `servers` is collected and before clients see the snapshot, so the saved lists are
+        // never older than those that clients see. The exception is large lists that change too fast to be saved each
+        // time.
         for upstream in self.upstreams() {
             if upstream.write_throttle.begin_write() {
                 upstream.write_throttle.record_write(self.save_lists(&upstream));

@@ -17,8 +17,8 @@ pub const START_BYTES: usize = 512;
 const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Maximum size of the buffer that is kept for the next line, in bytes. Without it, one long line would take up memory
-/// for ever.
+/// Maximum size of the buffer that is kept for the next line, in bytes. Without this maximum, the memory of one long
+/// line would never be released.
 const MAX_RETAINED_BYTES: usize = 64 << 10;
 
 /// An event of [`LineSplitter`].
@@ -126,8 +126,8 @@ impl LineSplitter {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How many bytes of a line that is too long are returned: at most `limit + 1`, because the line is reported as soon
-    /// as that many bytes were read.
+    /// How many bytes of a line that is too long are returned: at most `limit + 1`, because the line may have no more
+    /// than that.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }

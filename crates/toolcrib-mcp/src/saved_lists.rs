@@ -42,7 +42,7 @@ impl SavedLists {
     pub(crate) fn new(state: Option<&PrivateFolder>) -> Self {
         let folder = state.map(|state| state.subfolder("servers"));
         let folder = folder.filter(|folder| match folder.check() {
-            // An I/O error may be temporary, so reading or creating the folder is tried again for every list.
+            // An I/O error may be temporary, so the folder is tried again whenever lists are loaded or saved.
             Ok(_) | Err(PrivateFileError::Io { .. }) => true,
             Err(error) => {
                 let hint = error.hint();

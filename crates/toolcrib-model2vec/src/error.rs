@@ -1,8 +1,8 @@
-//! Errors that the operator must fix: a file that cannot be used.
+//! The error about a file that cannot be used, with a hint for the operator.
 
 use thiserror::Error;
 
-/// A file of a Model2Vec folder that cannot be used.
+/// Why a file of a Model2Vec folder cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{file}`: {problem}")]
 pub struct Error {

@@ -93,7 +93,7 @@ fn is_own_path(path: &NormalizedPath) -> bool {
         || folded.starts_with("/toolcrib")
 }
 
-/// Returns the error message that a path is not open to a caller, and how to open it.
+/// Returns the error message which says that a path is not open to a caller, and how to open it.
 fn not_open_message(parts: &Parts, path: &NormalizedPath, caller: &Caller) -> String {
     let request = format!("{} {path}", parts.method);
     match caller.name() {

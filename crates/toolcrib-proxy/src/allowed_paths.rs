@@ -9,7 +9,7 @@ use crate::path::NormalizedPath;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AllowedPaths(Vec<(Option<Method>, Glob)>);
 
-/// An entry of `paths` that no request can match.
+/// The error about an entry of `paths` that no request can match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` in `paths` is not a path: write `/v1/files/*`, or `POST /v1/embeddings` for one method"

@@ -56,7 +56,7 @@ impl Caller {
         *hasher.finalize().as_bytes()
     }
 
-    /// The revocation of the caller's key, or of the listener's token if the caller has no key.
+    /// Says when the caller's key is revoked, or the listener's token if the caller has no key.
     pub(crate) fn revocation(&self) -> Revocation {
         self.revocation.clone()
     }
@@ -67,7 +67,8 @@ impl Caller {
         self.configured.is_some() || self.scope.is_narrow()
     }
 
-    /// Whether the config allows the caller to use conversations that the provider stores.
+    /// Whether the config opens `POST /v1/conversations` to the caller. Only then may the caller's requests continue
+    /// conversations that the provider stores.
     pub(crate) fn may_create_conversations(&self) -> bool {
         let path = NormalizedPath::read(b"/v1/conversations");
         path.is_ok_and(|path| self.may_use_path(&Method::POST, &path))
@@ -88,8 +89,8 @@ struct ConfiguredCaller {
     /// The paths that are open to this caller: its own, and those that are open to all callers.
     paths: Arc<AllowedPaths>,
     upstream_keys: ProviderKeys,
-    /// The revocation of the caller's key. It stays the same as long as the caller has this key, even if the config is
-    /// reloaded.
+    /// Says when the caller's key is revoked. It is kept when the config is reloaded, as long as the caller has the
+    /// same key.
     revocation: Revocation,
 }
 

@@ -42,8 +42,8 @@ pub struct ProxyConfig {
     pub routes: Vec<RouteConfig>,
     /// Callers with keys of their own, and what they may see.
     pub callers: Vec<CallerConfig>,
-    /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists
-    /// of models: `POST /v1/embeddings`, `/v1/files/*`.
+    /// Paths that are open to every caller with a key or a scope, in addition to generation, counting and lists of
+    /// models. Examples: `POST /v1/embeddings`, `/v1/files/*`.
     pub paths: Vec<String>,
 }
 

@@ -147,8 +147,8 @@ fn models(rest: &[&str]) -> EndpointKind {
     }
 }
 
-/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Servers with an
-/// OpenAI-compatible API have such ids. In Google's API, the segments after a model are operations.
+/// Whether these segments are a model's id with slashes, such as `meta-llama/llama-3`. Only servers with an
+/// OpenAI-compatible API have such ids: in Google's API, the segments after a model are operations.
 fn is_slashed_model(model: &[&str]) -> bool {
     (2..=3).contains(&model.len()) && model.iter().all(|segment| is_name(segment, ""))
 }

@@ -31,8 +31,8 @@ use crate::upstream_request::{
     BodyChunks, UpstreamFailure, UpstreamRequest, UpstreamResponse, is_event_stream,
 };
 
-/// Time without data after which a keep-alive is sent to the client. Clients and the reverse proxies in front of us
-/// give up after a minute or more without data.
+/// Time without data after which a keep-alive is sent to the client. Clients, and reverse proxies between a client and
+/// this proxy, give up after a minute or more without data.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The state of the request to the upstream.

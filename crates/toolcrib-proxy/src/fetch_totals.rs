@@ -1,4 +1,4 @@
-//! Fetches the totals of a running proxy.
+//! Fetches the totals of a running proxy: the tokens that it has saved.
 
 use std::time::Duration;
 

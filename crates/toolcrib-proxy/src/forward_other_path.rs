@@ -1,5 +1,4 @@
-//! Requests that are forwarded to a provider without looking for tools in their body, and responses that are forwarded
-//! unchanged.
+//! Forwards requests whose bodies are not searched for tools, and responses that stay unchanged.
 
 use std::sync::Arc;
 
@@ -25,8 +24,8 @@ use crate::revocation::REVOKED_MESSAGE;
 use crate::revoked_stream::end_when_revoked;
 use crate::upstream_request::{UpstreamRequest, UpstreamResponse, can_append_event};
 
-/// Forwards a request with its body unchanged. The body is read only if a caller with a limited scope counts tokens: it
-/// must not contain tools.
+/// Forwards a request with its body unchanged. The body is read only if a caller with a limited scope counts tokens:
+/// then it may contain only the conversation, because tools cannot be checked here.
 pub(crate) async fn forward_other_path(
     proxy: &Arc<Proxy>,
     admitted: AdmittedRequest,

@@ -1,8 +1,9 @@
 //! Finds the stored objects to which a request refers by id: responses, items and containers of the Responses API,
 //! containers of Messages, and audio of Chat Completions.
 //!
-//! The body is read strictly. Keys are compared as the most lenient parser would compare them, and a repeated key is an
-//! error, because the provider might use either value. The number of references is limited, because each is looked up.
+//! The body is read in such a way that no reference is missed: keys are compared as the most lenient parser would
+//! compare them, and a repeated key is an error, because the provider might use either value. The number of references
+//! is limited, because each is looked up.
 
 mod chat_messages;
 mod id_search;

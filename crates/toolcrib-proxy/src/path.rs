@@ -242,7 +242,8 @@ mod tests {
         }
     }
 
-    /// Tries every path of up to six of the characters that can encode dots, and decodes each path repeatedly.
+    /// Tries every path of up to six characters from an alphabet that can encode dots, and decodes each path
+    /// repeatedly.
     #[test]
     fn no_short_path_hides_dots() {
         const ALPHABET: &[u8] = b"./%2e5;";

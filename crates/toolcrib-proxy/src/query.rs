@@ -28,7 +28,7 @@ pub(crate) enum InvalidQuery {
         "`alt` in the query is repeated or has an unexpected spelling: send `alt=sse` or leave it out"
     )]
     Alt,
-    /// A parameter may change the format of the response.
+    /// A parameter is not one of the allowed ones, so it may change the format of the response.
     #[error(
         "this caller's tools are limited, and the query contains a parameter other than `alt` and `prettyPrint`: leave it out"
     )]

@@ -110,7 +110,8 @@ impl RequestLog {
         );
     }
 
-    /// Reports that the upstream's response was cut off before anything was sent to the client.
+    /// Reports that the upstream's response was cut off before anything was sent to the client, and returns the error
+    /// response.
     pub(crate) fn upstream_cut_off(&self, error: &UpstreamFailure) -> Response {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %error, "the upstream's response was cut off");
@@ -121,7 +122,8 @@ impl RequestLog {
         )
     }
 
-    /// Reports that there is not enough memory for a response, before anything was sent to the client.
+    /// Reports that there is not enough memory for a response of which nothing was sent to the client yet, and returns
+    /// the error response.
     pub(crate) fn out_of_memory(&self, error: &UpstreamFailure) -> Response {
         self.proxy.metrics.failure();
         tracing::warn!(host = %self.host, %error, "there is not enough memory for the response");
@@ -193,7 +195,7 @@ fn client_product(headers: &HeaderMap) -> String {
     agent.split(['/', ' ']).next().unwrap_or_default().to_owned()
 }
 
-/// Reports an upstream that cannot be reached.
+/// Reports an upstream that cannot be reached, and returns the error response.
 pub(crate) fn upstream_unreachable(
     proxy: &Proxy,
     api: Api,

@@ -20,7 +20,7 @@ pub(crate) enum Revocation {
 }
 
 impl Revocation {
-    /// Creates the revocation of a new key.
+    /// Creates the `Revocation` of a new key, which is not revoked yet.
     pub(crate) fn for_new_key() -> Self {
         Self::Key(CancellationToken::new())
     }

@@ -110,7 +110,7 @@ impl LlmUpstream {
     }
 }
 
-/// A URL that cannot be the URL of an upstream.
+/// The error about a text that is not the URL of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the URL of an upstream: write `https://host` or `http://host:port`")]
 pub struct InvalidUpstreamUrl(String);

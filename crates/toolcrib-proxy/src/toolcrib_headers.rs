@@ -14,9 +14,9 @@ use crate::caller_scope::{InvalidScopeRule, ScopeRule};
 pub(crate) const PREFIX: &str = "x-toolcrib-";
 /// The header for a Toolcrib key that is not sent in place of the provider's credential.
 pub const KEY: &str = "x-toolcrib-key";
-/// The tools that a request may use, as names or patterns; `-name` excludes a tool.
+/// The header for the tools that a request may use, as names or patterns; `-name` excludes a tool.
 pub const TOOLS: &str = "x-toolcrib-tools";
-/// How tools are deferred in this request. The value `off` turns deferral off.
+/// The header that selects how tools are deferred in this request. The value `off` turns deferral off.
 pub const MODE: &str = "x-toolcrib-mode";
 
 /// Why a header is rejected.

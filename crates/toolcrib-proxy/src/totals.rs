@@ -164,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_tokens_of_hidden_rounds_are_subtracted() {
-        // The tools take 2,000 tokens instead of 50,000 in most cases, and the rest of the prompt takes 1,000.
+        // The tools take 2,000 tokens instead of 50,000 (3,000 in the third case), and the rest of the prompt takes
+        // 1,000.
         assert_eq!(saved((50_000, 2_000), &summary(1, 3_000, 3_000)), 48_000);
         assert_eq!(saved((50_000, 2_000), &summary(2, 3_000, 8_000)), 43_000);
         assert_eq!(saved((3_000, 2_000), &summary(3, 3_000, 12_000)), -8_000);

@@ -43,8 +43,8 @@ impl CircuitBreaker {
         Some(AttemptPermit(state.failures))
     }
 
-    /// Whether an attempt has failed since this permit was given. If so, a request that waited for another request to
-    /// connect must not connect again.
+    /// Whether an attempt has failed since this permit was given. If so, a request that waited while another request
+    /// tried to connect must not try as well.
     pub(crate) fn has_failed_since(&self, permit: AttemptPermit) -> bool {
         self.state().failures != permit.0
     }

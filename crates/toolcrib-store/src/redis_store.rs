@@ -200,7 +200,7 @@ impl SharedConnection {
         }
     }
 
-    /// Drops the connection if it is still the current one, and starts a pause.
+    /// Drops the connection if it is still the current one, starts a pause, and returns `error`.
     fn failed(
         &self,
         connection: Option<&Arc<MultiplexedConnection>>,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{Key, StoreError};
 
-/// Stores immutable records until they have not been read for a while.
+/// A store of immutable records. A record expires when it has not been read for a while.
 pub trait Store {
     /// Returns the records under these keys, in the same order. The result is `None` for a key without a record.
     /// Reading a record restarts its expiry. Takes one round trip for any number of keys.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The store is unavailable. The caller continues without it, as if nothing had been stored.
+/// Why the store is unavailable. The caller continues without it, as if nothing had been stored.
 ///
 /// The error is safe to log: it contains no part of the URL, and of Redis' own error only the code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

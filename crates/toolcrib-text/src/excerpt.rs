@@ -30,7 +30,7 @@ pub fn first_sentence(text: &str, max: usize) -> String {
     shorten(&line[..end], max).into_owned()
 }
 
-/// Returns the first sentence, unchanged, in at most `max` bytes. A line break also ends the sentence.
+/// Returns the first sentence as a slice of `text`, cut to at most `max` bytes. A line break also ends the sentence.
 pub fn first_sentence_of(text: &str, max: usize) -> &str {
     let text = text.trim_start();
     let head = text[..text.floor_char_boundary(max)].lines().next().unwrap_or_default();

@@ -131,7 +131,7 @@ pub(crate) struct SearchArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) vectors: VectorArgs,
-    /// Maximum number of results. It cannot exceed the maximum in the settings
+    /// Maximum number of results. A number above the maximum in the settings is reduced to it
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: Option<usize>,
     /// One JSON document on standard output

@@ -56,8 +56,8 @@ fn catalog(source: &SourceArgs, settings: &Settings) -> Result<Catalog, Failure>
                 .map_err(|error| Failure::input(format!("`{place}`"), &error, error.hint()))
         };
         let mut ingested = read(None)?;
-        // A `tools/list` result comes from one server, and its file is named after that server, so the name of the file
-        // becomes the name of the server. The tools of a model request belong to no server.
+        // A file with a `tools/list` result is named after the server that sent it, so the name of the file becomes the
+        // name of the server. The tools in a file with a request to a model belong to no server.
         let listed = |format| ingested.tools.iter().filter(|tool| tool.format() == format).count();
         // Tools without a schema are counted as `Own`, because their format cannot be determined.
         if listed(DefinitionFormat::Mcp) > 0

@@ -10,7 +10,8 @@ const BAR_WIDTH: usize = 40;
 /// Width of the name, in characters. With this width the line fits on a terminal with 80 columns.
 const NAME_WIDTH: usize = 24;
 
-/// Redraws a line like `name ####---- 12/40`. Write errors are ignored, because the line is only informative.
+/// A line like `name ####---- 12/40`, which is redrawn as items are finished. Write errors are ignored, because the
+/// line is only informative.
 pub(crate) struct ProgressBar<W: Write> {
     /// `None` if nothing is drawn, because standard error is not a suitable terminal.
     terminal: Option<W>,

@@ -51,8 +51,8 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        // If only tools with the policy `always` are deferred, the conversation is not committed to deferring the other
-        // tools.
+        // This flag can make the conversation keep deferring in later turns. It is not set if only tools with the
+        // policy `always` are deferred, because the other tools need not be deferred later.
         if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }
@@ -309,8 +309,8 @@ impl Crib {
         })
     }
 
-    /// Freezes the first listing of a conversation. In later turns, returns an announcement of the tools that were
-    /// added since.
+    /// Freezes the first listing of a conversation, and returns its message if the settings place it in one. In later
+    /// turns, returns an announcement of the tools that were added since.
     fn freeze(
         &self,
         parts: &DisclosureParts,

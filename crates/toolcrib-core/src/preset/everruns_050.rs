@@ -1,6 +1,6 @@
-//! The preset for everruns' `tool_search` as of release 0.50. It has plain stubs, and a conversation keeps deferring
-//! once it has begun. Two options are new. `reveal` sets whether the schema of a found tool is shown in the array of
-//! tools. `bounded` shows no deferred tool before it is found, and limits how many are shown after that.
+//! The preset for everruns' `tool_search` as of release 0.50. Its stubs have no hint, and a conversation keeps
+//! deferring once it has begun. Two options are new. `reveal` sets whether the schema of a found tool is shown in the
+//! array of tools. `bounded` shows no deferred tool before it is found, and limits how many are shown after that.
 
 use serde_json::Value;
 

@@ -24,9 +24,9 @@ struct LogisticCurve {
 /// The curve for the similarity. It was fitted with a vector table that was not trained on any of the catalogs, and is
 /// used with every table.
 const SIMILARITY_CURVE: LogisticCurve = LogisticCurve { bias: -4.66, slope: 7.36 };
-/// The curve for the query coverage, used as an alternative to the similarity. A tool that has most of the query's
-/// words fits even if the vector table has not learned these words, as with proper names or languages that it hardly
-/// knows.
+/// The curve for the query coverage. The confidence is the higher of its value and the value of the similarity curve. A
+/// tool that has most of the query's words fits even if the vector table has not learned these words, as with proper
+/// names or languages that it hardly knows.
 const COVERAGE_CURVE: LogisticCurve = LogisticCurve { bias: -5.2, slope: 5.0 };
 /// The curve for the query coverage if there is no similarity, because the ranker uses words alone.
 const WORDS_ONLY_CURVE: LogisticCurve = LogisticCurve { bias: -2.92, slope: 4.0 };
@@ -40,8 +40,9 @@ impl LogisticCurve {
 /// The values from which the confidence of a hit is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ConfidenceInputs {
-    /// The similarity used for confidence, at most 1. It is `None` if the ranker has no vectors or if the vector table
-    /// has no piece of the query. In the second case, a cosine of 0 would not mean that the tool does not fit.
+    /// The highest similarity among the best hits, reduced by how far this hit's score is below the best score. It is
+    /// `None` if the ranker has no vectors or if the vector table has no piece of the query. In the second case, a
+    /// cosine of 0 would not mean that the tool does not fit.
     pub(super) similarity: Option<f32>,
     /// The word score, without the bonus for a tool that the query mentions by name.
     pub(super) word_score: f32,
@@ -57,7 +58,7 @@ impl ConfidenceInputs {
         Self { similarity, word_score, query_weight: plan.query_weight, exact }
     }
 
-    /// The share of the query's weight that the tool covers, from 0 to 1.5.
+    /// How much of the query's weight the tool covers: about 1 if the tool has all words, and at most 1.5 with bonuses.
     pub(super) fn coverage(&self) -> f32 {
         query_coverage(self.word_score, self.query_weight)
     }

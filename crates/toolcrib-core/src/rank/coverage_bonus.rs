@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 /// The bonus for a cosine of 1 with a need that no placed hit serves. Values from 0.3 to 0.6 work about equally well:
 /// see training/README.md.
 const MAX_BONUS: f32 = 0.4;
-/// Number of hits that are placed one by one. Few readers look further, and placing a hit takes a pass over all
+/// Number of hits that are placed one by one. Hits after these are rarely read, and placing a hit takes a pass over all
 /// candidates.
 const PLACED_HITS: usize = 10;
 

@@ -77,7 +77,8 @@ pub struct Similarity {
     pub cosine: f32,
     /// The number of needs that the query was split into.
     pub needs: usize,
-    /// Whether the needs are independent. If so, the tool's most similar need determines half of `vectors`.
+    /// Whether the needs are independent. If so, the need that is most similar to the tool determines half of
+    /// `vectors`.
     pub needs_apart: bool,
     /// The coverage bonus. If the query has several needs, a tool gets it for being the first hit, or for serving a
     /// need that no hit before it serves.
@@ -146,7 +147,7 @@ impl Explanation {
         bonuses.iter().fold(words + self.filter_bonus, |sum, bonus| sum + bonus)
     }
 
-    /// Adds confidence and coverage, computed from the word score.
+    /// Adds the confidence and the coverage, computed from the word score and the similarity.
     pub(super) fn with_confidence(self, plan: &QueryPlan, similarity: Option<f32>) -> Self {
         let (word_score, exact) = (self.word_score(), self.exact_bonus > 0.0);
         let query_weight = plan.query_weight;

@@ -125,7 +125,8 @@ pub(super) fn each_word(
     if let Some(server) = tool.server() {
         take(IndexedField::Server, server);
         let about = catalog.instructions(server).unwrap_or_default();
-        // Only a few sentences are indexed, because all tools of the server have the same instructions.
+        // Only a few sentences are indexed, because all tools of the server have the same instructions, which therefore
+        // do not distinguish them.
         take(IndexedField::Instructions, &about[..about.floor_char_boundary(400)]);
     }
     walk(&tool.schema_value(), &mut |part| match part {

@@ -11,8 +11,8 @@
 /// Weight of the query coverage. This constant and the next three were chosen in trials on catalogs that the vector
 /// table was not trained on, at the values where the results levelled off: see training/README.md.
 const COVERAGE_WEIGHT: f32 = 0.12;
-/// Maximum query coverage. The coverage exceeds 1 if a tool contains words several times or gets bonuses. Beyond this
-/// maximum, that is no further evidence.
+/// Maximum query coverage. The coverage exceeds 1 if a tool contains words several times or gets bonuses. Coverage
+/// beyond this maximum is no further evidence that the tool fits.
 pub(super) const MAX_COVERAGE: f32 = 1.5;
 /// Weight of the ratio of a tool's word score to the best word score.
 const BEST_SCORE_WEIGHT: f32 = 0.12;

@@ -63,7 +63,7 @@ struct CandidateScores {
     candidates: Vec<ScoredCandidate>,
     coverage: CoverageBonuses,
     norms: QueryNorms,
-    /// The best fused score, without the bonuses for names and coverage.
+    /// The best fused score, without the coverage bonus and the bonus for a tool that the query mentions by name.
     best_score: f32,
     /// The highest similarity among the [`TOP_HITS`] best candidates.
     top_similarity: f32,
@@ -71,9 +71,9 @@ struct CandidateScores {
 
 impl CandidateScores {
     /// The similarity used for confidence: the highest similarity among the best hits, reduced by how far the score of
-    /// this hit is below the best score. The coverage bonus is part of the score here, so a hit that serves another
-    /// need is not penalised. Returns `None` if the vector table has no piece of the query. In that case all
-    /// similarities are 0, which does not mean that no tool fits.
+    /// this hit is below the best score. The coverage bonus is added to the score of this hit but not to the best
+    /// score, so a hit is not penalised for serving another need. Returns `None` if the vector table has no piece of
+    /// the query. In that case all similarities are 0, which does not mean that no tool fits.
     fn confidence_similarity(&self, fused: FusedScore, coverage_bonus: f32) -> Option<f32> {
         let gap = (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0);
         (self.top_similarity != 0.0).then_some(self.top_similarity - SCORE_GAP_PENALTY * gap)
@@ -176,8 +176,8 @@ impl Hybrid {
     }
 }
 
-/// Returns two values: the best fused score without the bonuses for names and coverage, and the highest similarity
-/// among the [`TOP_HITS`] best candidates by that score.
+/// Returns two values: the best fused score, without the coverage bonus and the bonus for a tool that the query
+/// mentions by name; and the highest similarity among the [`TOP_HITS`] best candidates by that score.
 fn best_score_and_similarity(scored: &[ScoredCandidate]) -> (f32, f32) {
     let mut pairs: Vec<(f32, f32)> =
         scored.iter().map(|found| (found.fused.total(0.0), found.similarity)).collect();

@@ -33,9 +33,11 @@ pub(crate) struct Index {
     impacts: Vec<f32>,
     /// The inverse document frequency of each term in the entire catalog.
     idfs: Vec<f32>,
-    /// For each tool, the terms from which its bonuses are computed, in one list. The list starts with the number of
-    /// distinct terms of the name and those terms; a compound name is split into its words. Then come the terms of the
-    /// name, the server and the first sentence, in order. Each of these three parts ends with [`NO_TERM`].
+    /// For each tool, one list with the terms from which its bonuses are computed:
+    ///
+    /// - the number of distinct terms of the name, and these terms; a compound word is replaced by its parts;
+    /// - the terms of the name, of the server's name and of the description's first sentence, each in the order of the
+    ///   text and followed by [`NO_TERM`].
     tool_terms: TermLists,
     /// The server of each tool, as a position in [`Catalog::servers`], or [`NO_TERM`] for a tool without a server.
     server_of: Vec<u32>,
@@ -279,7 +281,7 @@ impl IndexBuilder {
         self.seen = seen;
     }
 
-    /// Records the terms of the tool's name, and the order of its words for the bonus for adjacent words.
+    /// Records the terms of the tool's name, and the order of the tool's words for the bonus for adjacent words.
     fn record_order(&mut self, tool: &Tool) {
         let own = tool.name_without_server();
         self.tool_terms.begin();

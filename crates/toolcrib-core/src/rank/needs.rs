@@ -7,7 +7,7 @@
 
 /// A sentence with more words than this is split into clauses.
 const LONG_SENTENCE_WORDS: usize = 20;
-/// Minimum number of words in an independent need.
+/// Minimum number of words in an independent need. A shorter sentence is not a need.
 const MIN_NEED_WORDS: usize = 3;
 /// Minimum number of words in a clause of a long sentence. A shorter clause is joined with the next one.
 const MIN_CLAUSE_WORDS: usize = 5;

@@ -1,8 +1,8 @@
 //! Turns the words of a query into the index terms to look up.
 //!
 //! A word is matched by its own term, or with a lower factor by a related term: a synonym, a term with the same prefix,
-//! or a term one edit away. For each word, only a tool's best matching term counts and not the sum of all, so that
-//! saying one thing in three ways counts once.
+//! or a term one edit away. For each word, only a tool's best matching term counts and not the sum of all, so that a
+//! tool gains nothing by saying one thing in three ways.
 
 use std::borrow::Cow;
 
@@ -33,8 +33,8 @@ const PAIR_WEIGHT: f32 = 0.3;
 const COMMON_WORD_WEIGHT: f32 = 0.5;
 /// Maximum number of related terms of each kind, except synonyms, for one word.
 const MAX_RELATED_TERMS: usize = 12;
-/// Maximum share of the tools in scope that may have a related term. A term that more tools have is ignored, because it
-/// does not distinguish tools and takes time to look up.
+/// Maximum share of the tools in scope that may have a related term. If a tool in scope has the word itself, related
+/// terms that more tools have are ignored, because they do not distinguish tools and take time to look up.
 const MAX_RELATED_SHARE: f32 = 0.05;
 /// A related term that at most this many tools have is never ignored, even if it exceeds [`MAX_RELATED_SHARE`].
 const MIN_RELATED_LIMIT: usize = 20;
@@ -71,7 +71,8 @@ pub(super) struct MatchingTerm {
     pub(super) via: TermMatch,
     /// The factor for the kind of match, from 0 to 1.
     pub(super) factor: f32,
-    /// The term's inverse document frequency in the scope. It is at most that of the word itself.
+    /// The term's inverse document frequency in the scope. If a tool in scope has the word itself, it is at most that
+    /// of the word.
     pub(super) idf: f32,
 }
 

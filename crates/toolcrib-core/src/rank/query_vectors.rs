@@ -18,7 +18,8 @@ pub(super) struct QueryVectors {
     pub(super) whole: QuantisedVector,
     /// The vector of each need. Empty if the request cannot be split.
     pub(super) needs: Vec<QuantisedVector>,
-    /// Whether a tool's similarity includes its similarity to the need that it serves best.
+    /// Whether the needs are independent. If so, a tool's similarity includes its similarity to the need that it serves
+    /// best.
     pub(super) needs_are_independent: bool,
 }
 

@@ -162,8 +162,8 @@ pub struct ServerSize {
 /// The fields of a reply other than the tools that were found.
 #[derive(Serialize)]
 struct ReplyMetadata<'a> {
-    /// The loaded tools in order. The list is left empty if it would be exactly the hits that have a schema, because
-    /// the text shows these anyway.
+    /// The names of the loaded tools, in order. The list is left empty if these are exactly the hits with a schema,
+    /// because the text shows those anyway.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loaded: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

@@ -20,7 +20,7 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a description that is shown without a schema, in characters.
 const MAX_BRIEF_CHARS: usize = 400;
-/// A reply without hits lists at most this many servers, or as many as the settings allow names if that is more.
+/// A reply without hits lists at most this many servers, or `SearchSettings::names` servers if that is more.
 const MAX_LISTED_SERVERS: usize = 50;
 
 /// How much of a tool a reply shows.
@@ -87,9 +87,9 @@ impl Crib {
             reply.omitted.push(self.catalog().tool(hit.id).name().to_owned());
         }
         for found in fitted {
-            // If only the signature of a tool is shown, the tool does not count as loaded, unless its schema is shown
-            // from the next turn on. `loaded` must contain what the ledger records, because the ledger may be rebuilt
-            // from a transcript.
+            // If only the signature of a tool is shown, the tool is loaded only if its schema will be shown from the
+            // next turn on. `loaded` must contain what the ledger records, because the ledger may be rebuilt from a
+            // transcript.
             if found.input_schema.is_some() || self.settings().shows_revealed() {
                 reply.loaded.push(found.name.clone());
             }

@@ -33,7 +33,8 @@ pub(super) struct Fallback {
     conversation_mode: Option<Mode>,
     /// Features that the upstream is known not to support, including those that it rejected in this exchange.
     learned: LearnedUnsupported,
-    /// Whether `learned` contains a rejected feature for which no other mode has succeeded yet.
+    /// Whether `learned` contains a feature that the upstream rejected in this exchange and no attempt has succeeded
+    /// since.
     has_unconfirmed: bool,
     /// Whether thinking blocks are removed from the request.
     strips_thinking: bool,

@@ -24,7 +24,7 @@ impl Exchange {
         }
     }
 
-    /// Handles a hidden round without a complete response, after part of the stream was forwarded to the client.
+    /// Fails a hidden round that got no complete response, after part of the stream was forwarded to the client.
     fn fail_hidden_round(&mut self) {
         self.status = 502;
         self.round_failed(&[]);

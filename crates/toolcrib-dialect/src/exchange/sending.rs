@@ -62,8 +62,8 @@ impl Exchange {
         if client.is_some() {
             match Request::read(api, target, self.without_client_deferral(request)) {
                 Ok(rewritten) => request = rewritten,
-                // The rewritten request passes through, for example because the client's search was its only tool. It
-                // is sent without the client's deferral.
+                // After the rewriting, there is a reason to pass the request through, for example because the client's
+                // search was its only tool.
                 Err(unread) => {
                     return self
                         .pass_through(PassthroughReason::ClientDefersTranslated, unread.body);
@@ -190,13 +190,13 @@ impl Exchange {
         text.unwrap_or_default().into_bytes()
     }
 
-    /// Sends the client's body unchanged. `reason` is reported.
+    /// Sends `body` with nothing deferred, and reports `reason`.
     pub(super) fn pass_through(&mut self, reason: PassthroughReason, body: Vec<u8>) {
         self.report = DecisionReport::without_tools(reason.mode_name(), reason.to_string());
         self.send_unchanged(body);
     }
 
-    /// Sends a body without hidden rounds. The body is translated if the upstream requires it.
+    /// Sends `body` unchanged, apart from translation if the upstream requires it. No hidden rounds can follow.
     fn send_unchanged(&mut self, body: Vec<u8>) {
         (self.request, self.turn, self.betas) = (None, None, &[]);
         let is_read = self.translator.is_needed() || self.check.is_some();

@@ -97,10 +97,12 @@ fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     calls.collect()
 }
 
-/// Returns the call that a client's result belongs to. Calls without a result are searched by id, then by name. If none
-/// matches, the client may have sent a result twice, so calls with a result are searched by id. Otherwise the model
-/// misspelled the tool's name in a call to the bridge tool, and the result belongs to the first bridge call without a
-/// result.
+/// Returns the call that a client's result belongs to, which is the first of these that exists:
+///
+/// 1. a call without a result that has the same id
+/// 2. a call without a result that has the same tool name
+/// 3. a call with a result that has the same id, because some clients send a result twice
+/// 4. a bridge call without a result, because the model may have misspelled the tool's name in it
 fn find_call(calls: &[AwaitedCall], id: Option<&str>, name: &str) -> Option<usize> {
     let find = |fits: &dyn Fn(&AwaitedCall) -> bool| {
         calls.iter().position(|call| !call.has_result && fits(call))

@@ -54,8 +54,8 @@ impl<'a> GeminiResponse<'a> {
             || self.fields.iter().any(|(key, _)| !around.contains(&key))
     }
 
-    /// Returns the response with these parts. If all parts were removed, an empty text remains, because clients discard
-    /// a turn whose content has no parts. The API's own streams end in the same way.
+    /// Returns the response with these parts. If all parts were removed, an empty text takes their place, because
+    /// clients discard a turn whose content has no parts. The API itself also ends streams with an empty text.
     pub(super) fn with(&self, parts: &[String], edits: &[(&str, Option<String>)]) -> String {
         let Some(candidate) = &self.candidate else { return self.fields.with(edits) };
         let content =

@@ -128,8 +128,8 @@ pub(super) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, json::quote(text))
 }
 
-/// Applies `change` to each item. `change` returns `None` to keep the item, or `Some(None)` to remove it. Returns
-/// `None` if no item changed.
+/// Applies `change` to each item. `change` returns `None` to keep the item, `Some(None)` to remove it, or
+/// `Some(Some(text))` to replace it. Returns `None` if no item changed.
 pub(super) fn edit_items(
     items: &[&str],
     mut change: impl FnMut(&str) -> Option<Option<String>>,

@@ -115,8 +115,8 @@ pub(super) fn entry(blocks: &[String]) -> Vec<String> {
     if blocks.is_empty() { Vec::new() } else { vec![content::write_message("assistant", blocks)] }
 }
 
-/// Returns how a round ended, according to its `stop_reason`. If the provider runs the search, the proxy continues a
-/// paused turn, because the client does not know about the search.
+/// Returns how a round ended, according to its `stop_reason`. If the provider runs Toolcrib's searches, a paused round
+/// is continued here, because the client does not know about these searches. Otherwise the client continues it.
 pub(super) fn round_end(reason: Option<&str>, router: &CallRouter) -> RoundEnd {
     match reason {
         Some("max_tokens" | "model_context_window_exceeded" | "refusal") => RoundEnd::Truncated,

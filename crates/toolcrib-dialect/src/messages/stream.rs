@@ -283,8 +283,7 @@ impl MessagesStreamMerger {
     }
 
     /// Returns the total token usage of all rounds. It has the keys of the last round's final usage, and always the
-    /// input token counts: the client has seen only those of the first round, in `message_start`, and must get the
-    /// totals.
+    /// input token counts as well, because the client has seen only those of the first round, in `message_start`.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);

@@ -1,8 +1,8 @@
 //! Removes thinking blocks from requests if their signatures have become invalid.
 //!
-//! The signature of newer models covers everything before the thinking block, and the API rejects the block after any
-//! other prefix. If a record is lost, the original prefix cannot be restored. Then all thinking blocks are removed and
-//! everything else is kept.
+//! With newer models, the signature covers everything before the thinking block, and the API rejects the block if any
+//! of that has changed. If a record is lost, the original text before the block cannot be restored. Then all thinking
+//! blocks are removed and everything else is kept.
 
 use toolcrib_text::json::Fields;
 

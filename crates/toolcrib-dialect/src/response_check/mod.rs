@@ -30,7 +30,7 @@ pub enum WithheldReason {
     /// A stream contains something other than events with JSON objects as their data.
     #[error("it is not a stream of events with JSON objects")]
     NotEventStream,
-    /// A key occurs twice in one object, or in an unusual spelling. Parsers disagree on which occurrence counts.
+    /// A key occurs twice in one object, or in an unusual spelling. Parsers disagree on how to read such an object.
     #[error("a key occurs twice in one object, or in an unusual spelling")]
     DuplicateKey,
     /// The response is nested deeper than any response of these APIs, or it has too many calls.
@@ -62,7 +62,7 @@ impl ResponseCheck {
         }
     }
 
-    /// Checks a complete response. `is_events` says whether its body is a stream of events.
+    /// Checks a response that was received completely. `is_events` says whether its body is a stream of events.
     pub(crate) fn complete(&mut self, body: &[u8], is_events: bool) -> Result<(), WithheldReason> {
         if is_events {
             self.events(body, &mut Vec::new())?;

@@ -1,7 +1,7 @@
 //! Merges the complete responses of several Responses rounds into one.
 //!
-//! The client gets the id of the last response. The API stores the complete turn under that id, so no record is needed
-//! if the client continues from it.
+//! The client gets the id of the last response. The API stores the complete turn under that id, so hidden rounds need
+//! not be restored if the client continues from it.
 
 use serde_json::Value;
 use toolcrib_text::json::{self, Fields};

@@ -2,7 +2,7 @@
 //!
 //! Events are forwarded unchanged, with these exceptions:
 //!
-//! - Once an event was hidden, sequence numbers and indices are replaced.
+//! - Once an event has been hidden, all later events get new sequence numbers and indices.
 //! - The tools that the response repeats are replaced with the client's tools.
 //! - The namespace of a call is replaced with the one that the client declared.
 //!

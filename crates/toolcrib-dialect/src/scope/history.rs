@@ -51,7 +51,8 @@ pub(super) fn require_no_loading_blocks(of: &'static str, raw: &str) -> Result<(
     if found { Err(ScopeViolation::UnknownForm(of)) } else { Ok(()) }
 }
 
-/// Returns an error if a block that loads tools is in any field of an object other than `known` and `input`.
+/// Returns an error if any field of an object, other than `input` and those in `known`, contains a block that loads
+/// tools.
 fn require_no_loading_blocks_except(
     of: &'static str,
     fields: &Fields<'_>,

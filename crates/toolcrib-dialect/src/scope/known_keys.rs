@@ -1,4 +1,4 @@
-//! The keys of the APIs that matter for the scope.
+//! The keys that matter for the scope, in all four APIs.
 //!
 //! Keys are compared after [`fold_key`], which ignores case, separators and look-alike letters, as the most lenient
 //! parser would.
@@ -45,8 +45,8 @@ pub(super) const KNOWN_KEYS: [(&str, &[&str]); 38] = [
     ("datasources", &["data_sources", "dataSources"]),
 ];
 
-/// Keys whose values are lists of tools, in the form that [`fold_key`] returns. Keys that end in `tools` or `functions`
-/// are not repeated here. Some of these keys are used only by other gateways.
+/// Keys whose values are lists of tools, in the form that [`fold_key`] returns, except those that [`can_carry_tools`]
+/// recognises by their endings. Some of the keys in this list are used only by other gateways.
 const TOOL_LIST_KEYS: [&str; 4] =
     ["functiondeclarations", "mcpservers", "toolsets", "tooldefinitions"];
 

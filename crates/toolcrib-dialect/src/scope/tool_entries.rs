@@ -163,8 +163,8 @@ impl Narrowing<'_> {
             Some(group) => self.sees_member(group, name),
             None => self.sees(&[name]),
         });
-        // A client can give a hosted tool any name, but the provider decides by the type. So the type must be in the
-        // scope too.
+        // A client can give a hosted tool any name, but its type determines what the provider runs. So the type must be
+        // in the scope too.
         let is_plain = matches!(kind, None | Some("function" | "custom"));
         let by_type = names.is_empty() || !is_plain;
         match kind {

@@ -69,8 +69,8 @@ impl BackendError {
     }
 }
 
-/// Returns the status of an error. If the response had a success status, the error's code is used instead, if it is an
-/// HTTP error status.
+/// Returns the status of an error: the response's status or, if that is a success status, the error's code if it is an
+/// HTTP error status. Otherwise returns 502.
 fn error_status(status: u16, code: Option<u16>) -> u16 {
     match code {
         _ if status >= 400 => status,

@@ -224,7 +224,8 @@ impl Adapter {
                 let steps = self.assembler.add_chunk(&data);
                 self.write(steps, out);
             }
-            // In the APIs of both kinds of clients, a comment keeps the connection alive. Its text is dropped.
+            // Clients of both APIs accept a comment, which keeps their connection alive. The text of the comment is
+            // dropped.
             None if event.raw().starts_with(b":") => out.extend_from_slice(b":\n\n"),
             None => {}
         }

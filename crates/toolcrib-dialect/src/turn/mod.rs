@@ -14,8 +14,8 @@
 //! The client sees nothing of such a hidden round.
 //!
 //! A round with a call for the client ends the turn. If this round also has calls of Toolcrib's own tools, their
-//! answers are sent with the client's next request. They are not sent immediately, because that round would be wasted
-//! if the client never sends another request.
+//! answers are sent with the client's next request. A hidden round only for these answers would be wasted if the client
+//! never sends another request.
 
 mod recording;
 mod summary;

@@ -21,9 +21,9 @@ impl Turn {
             || !hidden.is_empty()
             || !self.reloaded.is_empty()
             || loaded != self.loaded_before;
-        // A client that continues from a stored response does not send the earlier turns, so each record repeats what is
-        // known about those turns. If there is a previous record or an announcement, this turn is therefore recorded even
-        // if the client received it unchanged.
+        // A client that continues from a stored response does not send the earlier turns, so each record repeats what
+        // is known about those turns. If there is a previous record or an announcement, this turn is therefore recorded
+        // even if the client received it unchanged.
         let announced = self.toolset.announcement().map(announcement_hash);
         let announces = announced.is_some() && !self.responses.is_empty();
         if !differs && !self.has_previous_record && !announces {

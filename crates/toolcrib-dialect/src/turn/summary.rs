@@ -11,8 +11,8 @@ pub struct TurnSummary {
     pub searches: usize,
     /// The tokens of all rounds together.
     pub usage: Usage,
-    /// The tokens of the first round. Apart from the tools, the turn would have taken this many tokens without
-    /// Toolcrib.
+    /// The tokens of the first round. Without Toolcrib, the turn would have had only this round, with all tools sent in
+    /// full.
     pub first: Usage,
     /// The tokens of the last round. They show how full the model's context is.
     pub last: Usage,

@@ -1,7 +1,7 @@
 //! Checks a parsed config, from `toolcrib.toml` or from another client's file.
 //!
-//! Each error names its key, so that the file's parser can add the line and column. No error contains a value, because
-//! a value may be a secret.
+//! Each error names the key at fault, so that the file's parser can add the line and column. No error contains a value,
+//! because a value may be a secret.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -20,7 +20,7 @@ pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
 /// Maximum length of a name or a prefix, in characters.
 const NAME_CHARS: usize = 128;
-/// Maximum length of a pattern for tool names, in characters. The tool names themselves have at most 256 bytes.
+/// Maximum length of a pattern for tool names, in characters. No tool name is longer.
 const PATTERN_CHARS: usize = 256;
 
 type CheckResult = Result<(), InvalidSetting>;
@@ -64,8 +64,8 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
 /// Checks the name of a server or a profile.
 pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME_CHARS).is_none();
-    // Names with repeated spaces or invisible characters are rejected, because texts that show the name, such as the
-    // label of a question, show it without them.
+    // Names with repeated spaces or invisible characters are rejected, because these characters are removed where a
+    // name is shown, for example in the label of a question.
     let plain = toolcrib_text::clean::one_line(name) == name;
     InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME_CHARS} characters, and no control characters");

@@ -53,7 +53,7 @@ impl Server {
             let problem = format!("server `{name}`: `{}` {}", fault.path.join("."), fault.problem);
             ConfigError::new(problem, fault.hint)
         })?;
-        // `check::server` skips a URL that contains `${`. The expanded URL may still contain it, so the URL is checked
+        // `check::server` skips a URL that contains `${`. Even the expanded URL may contain `${`, so the URL is checked
         // here in any case.
         if let Transport::Http { url, .. } = &server.transport
             && let Some(problem) = url::problem(url)

@@ -56,7 +56,8 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
-    /// Maximum length of our own tools' descriptions, in characters. Some clients truncate longer ones.
+    /// Maximum length of our own tools' descriptions, in characters. The default is 2,000, because some clients
+    /// truncate longer descriptions.
     pub description_chars: usize,
     /// Whether tools that a search finds are also added to the client's tool list. This affects only clients of the
     /// older protocol that honour `list_changed`.

@@ -90,7 +90,7 @@ pub struct OAuth {
     pub client_id: Option<String>,
     /// The secret that belongs to `client_id`, if there is one.
     pub client_secret: Option<Secret>,
-    /// Scopes to request. If empty, those the server advertises.
+    /// Scopes to request. If empty, the scopes that the server advertises are requested.
     pub scopes: Vec<String>,
     /// Hosts that the sign-in may use even if they have private addresses. The server's own host is always allowed.
     pub trusted_hosts: Vec<String>,

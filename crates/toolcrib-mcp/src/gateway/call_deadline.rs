@@ -15,7 +15,7 @@ pub(super) struct CallDeadline {
     deadline: Instant,
     /// Progress cannot extend the deadline beyond this time.
     latest: Instant,
-    /// When the oldest question that is still open was asked.
+    /// When the current pause began, which is when a question was asked while no other question was open.
     asked_at: Instant,
 }
 

@@ -55,7 +55,8 @@ pub(super) async fn forward_server_messages(
     }
 }
 
-/// Notifies servers of the older protocol that their client's roots changed, so that they request the roots again.
+/// Tells servers of the older protocol that the roots of their client changed, so that they request the roots again. A
+/// server that several clients can see is not told.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
     let clients = gateway.hub().connected_clients();

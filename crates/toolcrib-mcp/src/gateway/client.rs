@@ -74,7 +74,7 @@ pub(crate) struct Client {
     request: Option<RequestId>,
     /// The stream for log messages about this request. Without it, they are sent with the session's other messages.
     stream: Option<RequestStream>,
-    /// The memory of the request's body, if the request came over HTTP.
+    /// The memory reserved for the request's body, if the request came over HTTP.
     pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
 }

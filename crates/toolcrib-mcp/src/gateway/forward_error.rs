@@ -10,7 +10,7 @@ use crate::upstream::{PermitError, Upstream, UpstreamError};
 pub(crate) enum ForwardError {
     /// A JSON-RPC error for the client, either from the server or from the gateway.
     Rpc(ErrorData),
-    /// The server is unavailable, disconnected, or took too long. The text is for the model.
+    /// The server is unavailable, has disconnected, or took too long. The text is for the model.
     Failed(String),
 }
 

@@ -63,8 +63,8 @@ pub(crate) struct ForwardedRequest {
     permit: CallPermit,
     /// Whether a question from the server was already rejected.
     has_rejected_question: bool,
-    /// The arguments refer to the body of the client's request, so the body's memory stays reserved until this request
-    /// ends.
+    /// The memory reserved for the body of the client's request. The arguments refer to the body, so this memory stays
+    /// reserved until this request ends.
     _body: Option<BodyMemory>,
 }
 

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use crate::upstream::MessageCharge;
 
-/// How long a request waits for a message to its client to be written. After that, it continues without waiting.
+/// Maximum time that a request waits until a message is written to its client. After that, the request continues.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends progress and log messages to a client. A client that does not read them cannot block the request: at most one
@@ -19,7 +19,8 @@ pub(super) struct LossyNotifier {
 }
 
 impl LossyNotifier {
-    /// Sends a message. The message's memory stays charged until it is written.
+    /// Sends a message. `charge`, the message's part of the server's memory budget, is held until the message is
+    /// written.
     pub(super) async fn notify(
         &mut self,
         message: impl Future<Output = ()> + Send + 'static,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::hidden_text::loggable_name;
 use crate::upstream::memory_of;
 
-/// Maximum size of each of a message's text, data and `_meta`, in bytes.
+/// Maximum size of a message's text, of its data and of its `_meta`, each in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Truncates the message of a progress notification, and removes other fields that are too large.

@@ -103,8 +103,8 @@ impl ServerHandler for ClientSession {
         info
     }
 
-    /// A client that has its own tool search gets the full list and no instructions, because the instructions are about
-    /// our search tool, which is not in that list.
+    /// Answers the handshake. A client that gets the full tool list gets no instructions, because the instructions are
+    /// about our search tool, which is not in that list.
     async fn initialize(
         &self,
         request: InitializeRequestParams,

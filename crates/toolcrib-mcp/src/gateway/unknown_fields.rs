@@ -1,4 +1,4 @@
-//! Preserves the fields of results that the SDK does not know.
+//! Preserves the fields that a result has and the SDK's types do not.
 //!
 //! Results for a client over stdio do not use the SDK's types. Results for a client over HTTP must, and those types
 //! drop unknown fields. Therefore a result that would lose fields is stored here, its typed version gets a mark in
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_text::json::Fields;
 
-/// The key in `_meta` of the mark that identifies a stored result.
+/// The key of the mark in `_meta`. The mark identifies a stored result.
 const MARK_KEY: &str = "toolcrib/unknown-fields";
 /// Maximum number of stored results, and their maximum total size in bytes. At the maximum, the oldest result is
 /// dropped.

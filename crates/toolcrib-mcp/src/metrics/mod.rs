@@ -17,8 +17,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use toolcrib_server::metrics::Registry;
 
-/// Upper bounds of the latency buckets, in seconds, three per decade. They range from a cache hit in the same process
-/// to the default timeout of a call (120 s).
+/// Upper bounds of the latency buckets, in seconds, about three per decade. They range from a cache hit in the same
+/// process to the default timeout of a call (120 s).
 const LATENCY_BUCKETS: [f64; 17] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0,
@@ -144,7 +144,7 @@ impl GatewayMetrics {
         if found == 0 { &self.counts.misses } else { &self.counts.hits }.inc();
     }
 
-    /// Counts the description of a tool.
+    /// Counts a request for the description of tools.
     pub(crate) fn described(&self) {
         self.counts.describes.inc();
     }

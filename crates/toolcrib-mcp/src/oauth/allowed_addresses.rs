@@ -1,8 +1,10 @@
 //! Determines which addresses a sign-in may contact.
 //!
 //! The upstream server names the addresses of its sign-in, so they are untrusted input: they could point the gateway's
-//! requests at the machine itself or into the private network. The server's own host is always allowed. Any other host
-//! needs https and a public address, and the address that is checked is the one that is connected to. Redirects are not
+//! requests at the machine itself or into the private network. The server's own host and the hosts that the config
+//! trusts may have private addresses. Any other host needs a public address. A sign-in on this machine is allowed only
+//! if the server is on this machine too. On any other machine https is required, unless the sign-in is on the host of a
+//! server that itself uses http. The address that is checked is the one that is connected to. Redirects are not
 //! followed, except that the SDK follows redirects of discovery within one origin.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,7 +24,7 @@ pub enum DisallowedAddress {
     /// The address is neither http nor https.
     #[error("it is neither http nor https")]
     Scheme,
-    /// The address uses http, and is not on the server's own host.
+    /// The address uses http, but https is required.
     #[error("it is not https")]
     NotHttps,
     /// The address is on this machine or in a private network, and the config does not trust its host.

@@ -99,7 +99,7 @@ pub enum Error {
         /// What is wrong with the folder.
         source: PrivateFileError,
     },
-    /// The state folder or the callback's listener failed.
+    /// Reading or writing the stored login, or listening for the callback, failed.
     #[error("signing in to `{server}`: {source}")]
     Io {
         /// The server's name.

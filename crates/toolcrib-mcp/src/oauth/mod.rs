@@ -3,8 +3,8 @@
 //! The user signs in once, on the command line ([`Login`]). The gateway then uses the stored tokens ([`client_for`])
 //! and refreshes them automatically. The SDK implements the protocol: authorization code with PKCE, discovery by RFC
 //! 9728 and 8414, the `resource` of RFC 8707, the `iss` of RFC 9207. This module decides what the SDK leaves open:
-//! where tokens are stored, and which addresses may be contacted. It also ensures that no token reaches a log or an
-//! error, and no untrusted text that was not cleaned.
+//! where tokens are stored, and which addresses may be contacted. It also ensures that logs and errors contain no
+//! token, and untrusted text only after cleaning.
 //!
 //! Each upstream server has its own tokens, and they come only from this module. A client's own credentials are never
 //! forwarded to a server.
@@ -49,7 +49,7 @@ pub struct SignInTarget {
     pub url: Url,
     /// How the gateway identifies itself to the authorization server.
     pub client: ClientIdentity,
-    /// Scopes to request. If empty, those the server advertises.
+    /// Scopes to request. If empty, the scopes that the server advertises are requested.
     pub scopes: Vec<String>,
     /// Hosts that may have private addresses, such as a company's sign-in. The server's own host may always have them.
     pub trusted_hosts: Vec<String>,
@@ -124,7 +124,7 @@ where
     }
     let client = AuthClient::new(http, manager);
     // This runs in a separate task, so that it completes even if this future is dropped. If a refresh were interrupted
-    // before its response is stored, the refresh token would be used up.
+    // before its response is stored, the old refresh token would be used up and the new one lost.
     let probe = client.clone();
     match tokio::spawn(async move { probe.get_access_token().await }).await {
         Ok(token) => token.map_err(failed)?,

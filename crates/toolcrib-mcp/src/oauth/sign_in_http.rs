@@ -116,7 +116,7 @@ fn grant_type(request: &Request<Vec<u8>>) -> Option<String> {
     fields.find(|(name, _)| name == "grant_type").map(|(_, value)| value.into_owned())
 }
 
-/// Keeps the standard fields of a token response, or the code of an error.
+/// Keeps only the standard fields of a token response, or only the code of an error.
 fn filter_token_response(response: &mut Response<Vec<u8>>, refreshes: bool) {
     const TOKEN: [&str; 5] = ["access_token", "token_type", "expires_in", "refresh_token", "scope"];
     let received: Map<String, Value> = serde_json::from_slice(response.body()).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Lists the children of a process.
 //!
 //! This works only on Linux, with `/proc`. A warden that is a child subreaper becomes the parent of every orphan among
-//! its descendants, including those that left the process group with `setsid`. So its children are all the processes
-//! that still have to be ended. They stay in `/proc` until the warden reaps them, so an id found here cannot belong to
-//! another process.
+//! its descendants, including those that left the process group with `setsid`. So every process that still has to be
+//! ended is a child of the warden, or becomes one when its own parent exits. Children stay in `/proc` until the warden
+//! reaps them, so an id found here cannot belong to another process.
 
 use std::io;
 

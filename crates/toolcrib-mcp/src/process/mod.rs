@@ -89,8 +89,8 @@ impl fmt::Display for Exit {
 /// A running server. Dropping this value ends the server and all processes that it started, in the background.
 #[derive(Debug)]
 pub struct Process {
-    /// The server's stdin. When this pipe is dropped, the server reads end-of-file. That is also so if the pipe was
-    /// taken out of the option first.
+    /// The server's stdin. The server reads end-of-file once this pipe is dropped, even if the pipe was taken out of
+    /// the option before.
     pub stdin: Option<pipe::Sender>,
     /// The server's stdout.
     pub stdout: Option<pipe::Receiver>,
@@ -168,8 +168,8 @@ impl Launch {
         if let Some(cwd) = &self.cwd {
             command.current_dir(cwd);
         }
-        // The warden has its own process group, so Ctrl-C in the terminal reaches only the gateway, which ends servers
-        // in order.
+        // The warden has its own process group, so Ctrl-C in the terminal reaches only the gateway, which then lets its
+        // servers shut down properly.
         command.process_group(0);
         command.spawn()
     }
@@ -205,8 +205,8 @@ impl Process {
 
     /// Ends the server and all processes that it started. Returns when they are gone, by default within 5 s.
     ///
-    /// This closes stdin and the warden's socket. The warden then waits for the server to exit, sends SIGTERM and
-    /// finally SIGKILL, each after its grace period (see [`GracePeriods`]).
+    /// This closes stdin and the warden's socket. The warden then waits for the server to exit, sends SIGTERM, waits
+    /// again, and finally sends SIGKILL. [`GracePeriods`] determines how long it waits.
     pub async fn end(mut self) -> Exit {
         self.stdin = None;
         self.warden_socket.close();

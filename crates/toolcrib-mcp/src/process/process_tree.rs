@@ -102,8 +102,8 @@ impl ProcessTree {
         }
     }
 
-    /// Sends a signal to each child. The server's process group also gets the signal, unless the child whose id is the
-    /// group's id was already reaped.
+    /// Sends a signal to each child. The server's process group also gets the signal, if the group's leader is a child
+    /// that was not reaped yet, or if the children cannot be listed.
     fn signal(&mut self, signal: Signal) {
         let repeat = signal == Signal::KILL;
         let children = children::children_of(getpid());

@@ -215,13 +215,13 @@ impl McpEndpoint {
 
 /// A request whose body was read.
 struct ReadRequest {
-    /// The request. Its extensions contain the arguments of a call as text, and the memory of the body.
+    /// The request. Its extensions contain the arguments of a call as text, and the memory reserved for the body.
     request: Request,
     /// Whether the request begins a session. As in the SDK, this depends on the body and not on the headers.
     begins_session: bool,
 }
 
-/// The only field of a message that decides whether it begins a session.
+/// The field of a message that decides whether it begins a session.
 #[derive(Deserialize)]
 struct MessageMethod<'a> {
     #[serde(borrow, default)]

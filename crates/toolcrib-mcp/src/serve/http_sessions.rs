@@ -28,7 +28,7 @@ const MIN_PRUNE_INTERVAL: Duration = Duration::from_secs(1);
 /// The address of a session's client. It is `None` for clients on loopback, which cannot be told apart.
 pub(super) type ClientAddress = Option<IpAddr>;
 
-/// Why a new session is refused: a limit is reached, and no session is idle.
+/// Why a new session is refused: this limit is reached, and no session that could be ended is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SessionLimitReached {
     #[error("this address has {0} sessions, and all of them are busy")]
@@ -46,7 +46,7 @@ pub(super) struct HttpSessions {
 #[derive(Default)]
 struct Table {
     open: HashMap<String, HttpSession>,
-    /// Handshakes in progress, by client.
+    /// The number of handshakes in progress, by client.
     beginning: HashMap<ClientAddress, usize>,
     pruned: Option<Instant>,
     /// The credential whose revocation a task waits for.
@@ -75,7 +75,7 @@ impl Table {
     }
 
     /// The limit that one more session of this client would exceed, and the client whose idle session may be ended to
-    /// make room. If that client is `None`, an idle session of any client may be ended.
+    /// make room. If no client is returned with the limit, an idle session of any client may be ended.
     fn exceeded(
         &self,
         client: ClientAddress,

@@ -74,7 +74,7 @@ struct Outgoing {
 }
 
 impl<R> ClientStdioTransport<R> {
-    /// Reads lines of at most `limit` bytes. `ended` is cancelled at the end of the input.
+    /// Creates a transport that reads lines of at most `limit` bytes. It cancels `ended` at the end of the input.
     pub(super) fn new(
         input: R,
         output: impl AsyncWrite + Send + Unpin + 'static,
@@ -232,10 +232,11 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdi
         }
     }
 
-    /// This future may be dropped at any await and the function called again, without losing anything that was read.
+    /// This method is cancel-safe: its future may be dropped and the method called again, without losing anything that
+    /// was read.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        // Lets the last request run first. If it can be answered at once, its answer is added to the backlog before
-        // another request begins.
+        // Lets the request that was just returned run first. If it can be answered at once, its answer is added to the
+        // backlog before another request begins.
         if std::mem::take(&mut self.has_just_returned) {
             tokio::task::yield_now().await;
         }

@@ -227,8 +227,8 @@ fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> 
 }
 
 /// The tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were added. If
-/// servers have not answered yet, our own tools are listed too, because they may be needed once those servers have
-/// answered.
+/// `awaits_servers` is set, our own tools are listed although nothing is deferred yet, because they may be needed once
+/// all servers have answered.
 fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) -> Vec<Value> {
     let (kind, format) = (disclosure.kind, crib.settings().search.format);
     let own_tools: Cow<'_, [OwnTool]> = if awaits_servers {

@@ -1,8 +1,8 @@
 //! Everything that clients can see at one moment.
 //!
 //! A snapshot is built from the lists of all servers and never changes. If a list changes, the hub replaces the
-//! snapshot. Clients differ only by their profile, and for each profile a [`ClientView`] is computed once. So a list
-//! has the same bytes for all clients of a profile, however often they request it.
+//! snapshot. A [`ClientView`] is computed once for each profile and session kind. So a list has the same bytes for all
+//! clients that share a view and have found the same tools, however often they request it.
 
 mod client_view;
 mod entry_list;

@@ -59,8 +59,8 @@ pub(super) fn resource_owner(
     ResourceOwner::of(claimants)
 }
 
-/// A server that lists a URI also claims other URIs with this prefix, which is the URI's scheme, and on the web also
-/// its host.
+/// The prefix of the URIs that a server claims by listing this URI. It consists of the URI's scheme, and on the web
+/// also its host.
 fn claimed_prefix(uri: &str) -> Option<String> {
     let uri = lowercase_authority(uri);
     let scheme = scheme(&uri)?;

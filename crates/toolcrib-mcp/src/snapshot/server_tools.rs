@@ -36,11 +36,12 @@ pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> I
 }
 
 /// The number of tools that each server may have. If there is room, each server has all the tools that it lists.
-/// Otherwise each has at least an equal share, so that no server can crowd out another.
+/// Otherwise servers with few tools have all of them, and the others share the rest equally, so that no server can
+/// crowd out another.
 pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
-    // If the tools cannot be divided equally, the remainder goes to the server with the most tools. If several servers
-    // have that many, it goes to the first of them.
+    // If the rest cannot be divided equally, the servers with the most tools get one more. Among servers with the same
+    // number of tools, the first ones do.
     order.sort_by_key(|at| (counts[*at], std::cmp::Reverse(*at)));
     let (mut room, mut shares) = (limit, vec![0; counts.len()]);
     for (before, at) in order.into_iter().enumerate() {

@@ -35,7 +35,7 @@ pub(crate) enum PermitError {
     QueueFull(QueueFull),
 }
 
-/// The maximum number of calls is already waiting for this server.
+/// The error that as many calls as allowed are already waiting for this server.
 #[derive(Debug, thiserror::Error)]
 #[error("{max} calls are already waiting for `{server}`")]
 pub(crate) struct QueueFull {

@@ -12,8 +12,8 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
 #[derive(Debug)]
 pub(crate) struct ClientService;
 
-/// The gateway announces every capability that one of its clients may have. Servers offer some tools only to clients
-/// with certain capabilities, and a connection is made before its clients are known.
+/// What the gateway announces to servers: every capability that one of its clients may have. Servers offer some tools
+/// only to clients with certain capabilities, and a connection is made before its clients are known.
 fn client_config() -> ClientConfig {
     let mut elicitation = ElicitationCapability::default();
     elicitation.form = Some(FormElicitationCapability::default());

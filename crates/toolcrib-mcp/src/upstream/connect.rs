@@ -121,7 +121,8 @@ async fn connect_expanded(
     }
 }
 
-/// Tries the newer protocol first, and the older protocol if the server does not support the newer one.
+/// The mode in which the SDK tries the newer protocol first, and the older protocol if the server does not support the
+/// newer one.
 pub(super) fn newer_then_older() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

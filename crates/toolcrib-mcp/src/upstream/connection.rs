@@ -1,4 +1,4 @@
-//! A live connection with everything that it needs, and how it is closed.
+//! A live connection with its service, its process and its secrets, and how it is closed.
 
 use std::time::Duration;
 

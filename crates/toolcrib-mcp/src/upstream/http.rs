@@ -74,7 +74,8 @@ impl TappedHttp {
         let now = Instant::now();
         let mut next = self.next_refetch.lock();
         match *next {
-            // A fetch is already scheduled if the time of the next one is more than one interval away.
+            // Scheduling a fetch moves `next_refetch` more than one interval ahead, so in this case a fetch is already
+            // scheduled.
             Some(at) if at > now + MIN_REFETCH_INTERVAL => {}
             Some(at) if at > now => {
                 *next = Some(at + MIN_REFETCH_INTERVAL);

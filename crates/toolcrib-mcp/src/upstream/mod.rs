@@ -253,7 +253,7 @@ impl Upstream {
         self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
-    /// How long requests wait for the server's first answer.
+    /// The deadlines of the requests that wait for the server's first answer.
     pub(crate) fn first_answer_deadlines(&self) -> &FirstAnswerDeadlines {
         &self.first_answer_deadlines
     }

@@ -85,8 +85,8 @@ impl OpenRequests {
     /// Records that a handshake of the older protocol begins. Returns whether there was an earlier handshake on this
     /// connection.
     pub(super) fn begin_handshake(&mut self, id: &RequestId) -> bool {
-        // Before a handshake, the SDK's probe was answered or cancelled. It is removed here, because the SDK would
-        // mistake a late answer to the probe for the answer to the handshake.
+        // The SDK probes the server before the handshake, and the probe was already answered or cancelled. It is
+        // removed here, because the SDK would mistake a late answer to the probe for the answer to the handshake.
         self.sdk_requests.clear();
         self.handshakes += 1;
         self.add_sdk_request(id);
@@ -106,7 +106,7 @@ impl OpenRequests {
         self.sdk_requests.contains(id)
     }
 
-    /// Whether an open request of the SDK itself exists.
+    /// Whether any request of the SDK itself is open.
     pub(super) fn has_sdk_request(&self) -> bool {
         !self.sdk_requests.is_empty()
     }

@@ -10,9 +10,9 @@ use rmcp::model::{
 use super::{ConnectionHandle, Upstream, UpstreamError};
 use crate::config::seconds;
 
-/// Marks a resource as unconfirmed when this value is dropped. A request that was dropped before its answer may or may
-/// not have changed the server's subscription, so the request must be sent again when the next client subscribes or
-/// unsubscribes.
+/// Marks a resource as unconfirmed if its subscribe or unsubscribe request is dropped before the server answers. The
+/// server may or may not have changed the subscription, so a request must be sent when the next client subscribes or
+/// unsubscribes, even if nothing seems to change.
 struct UnconfirmedOnDrop<'a> {
     upstream: &'a Upstream,
     uri: &'a str,

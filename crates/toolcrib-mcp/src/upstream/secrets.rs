@@ -8,7 +8,8 @@ use crate::config::{Server, Transport, masked};
 /// Minimum length of a value that is masked, in bytes. Shorter values may be ordinary words.
 const MIN_BYTES: usize = 6;
 
-/// The values of one server's environment variables and headers, and the arguments that look like keys.
+/// The secrets of one server: the values of its environment variables and headers, the arguments that look like keys,
+/// the values in the query of its URL, and its OAuth client secret.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Vec<Secret>);
 

@@ -19,7 +19,7 @@ use super::message_budget::memory_of;
 use super::upstream_error::UpstreamError;
 use crate::config::GatewayLimits;
 
-/// The lists of a server. This is also the format of the state file.
+/// The lists of a server. They are saved between runs in this format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ServerLists {
     pub(crate) tools: Definitions,

@@ -1,10 +1,10 @@
 //! Inspects every message from a server before the SDK does.
 //!
 //! The SDK's types drop fields that they do not know, which a gateway must not do. So the result of every request is
-//! taken here unparsed, and the SDK only learns that the request was answered. The messages are still in order here:
-//! progress reaches its call before the answer does, and any number of `list_changed` notifications cause one refresh.
-//! The server's requests never reach the SDK (see [`super::server_requests`]), and of its notifications only the two
-//! that the SDK needs are passed on. Messages that wait here are limited in number and charged to a [`MessageBudget`].
+//! taken here unparsed, and the SDK only learns that the request was answered. The messages are still in order here, so
+//! progress reaches its call before the answer does. Any number of `list_changed` notifications cause one refresh. The
+//! server's requests never reach the SDK (see [`super::server_requests`]), and of its notifications only the two that
+//! the SDK needs are passed on. Messages that wait here are limited in number and charged to a [`MessageBudget`].
 
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Limits how often the lists of one server are written to the state folder.
 //!
 //! The lists are written before clients see them, unless they change too fast. After each write there is a pause in
-//! proportion to its size. Changes during the pause are written after it, or when the gateway stops. Otherwise a server
-//! whose large lists change all the time would cause megabytes of writes each second.
+//! proportion to its size. Changes during the pause are written after it, or when the gateway stops. Without the pause,
+//! a server whose large lists change all the time would cause megabytes of writes each second.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::time::Duration;

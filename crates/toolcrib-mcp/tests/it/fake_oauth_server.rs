@@ -48,9 +48,9 @@ pub(crate) struct FakeSettings {
     /// The number of requests that followed the redirect of `token_redirect`.
     pub(crate) redirected: u32,
     pub(crate) registrations: u32,
-    /// The `Authorization` headers of token requests. `accepted` holds those of the accepted requests to the MCP
-    /// server.
+    /// The `Authorization` headers of token requests.
     pub(crate) token_authorization: Vec<Option<String>>,
+    /// The `Authorization` headers of the requests that the MCP server accepted.
     pub(crate) accepted: Vec<String>,
     codes: BTreeMap<String, String>,
     issued: u32,

@@ -39,8 +39,8 @@ impl ExchangeLoop {
         let body = match start.body {
             action::ResponseBody::Complete(body) => {
                 self.report_finished();
-                // The body counts towards the memory budget until the client has received it. The result is ignored,
-                // because these bytes were already counted, so the share hardly grows, if at all.
+                // The body counts towards the memory budget until the client has received it. These bytes were already
+                // counted, so the share hardly grows, if at all, and the result can be ignored.
                 self.memory.resize_fairly(body.len());
                 Body::new(BodyWithPermit::new(Body::from(body), self.memory))
             }

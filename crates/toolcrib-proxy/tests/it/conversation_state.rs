@@ -19,7 +19,7 @@ impl Conversation {
         Self { case, history: Vec::new() }
     }
 
-    /// One turn: the user's goal, the call, its result, and the final text.
+    /// Plays one turn: the user's goal, the call, its result, and the final text.
     async fn goal(&mut self, setup: &TestSetup) {
         self.history.push(self.case.user(GOAL));
         let view = setup.ask_and_read(self.case, &self.case.body(&self.history, &tools(60))).await;

@@ -25,7 +25,7 @@ async fn hidden_rounds_stop_at_the_configured_number() {
         for rounds in [0, 1, 2, 5] {
             let setup = TestSetup::with(searching(), |config| config.rounds = rounds).await;
             assert_eq!(rounds_sent(&setup, case).await, rounds + 1, "{case:?}");
-            // Only the last search result tells the model that this search was the last one.
+            // Only the result of the last search says that this was the last search of the turn.
             let last = "This was the last search of this turn";
             let announces_last: Vec<bool> =
                 setup.texts().iter().map(|text| text.contains(last)).collect();

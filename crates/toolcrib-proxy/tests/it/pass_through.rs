@@ -14,7 +14,7 @@ use toolcrib_testkit::provider::{
 use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
 use crate::setup::{ReceivedResponse, TestSetup, begin, get, more, rest, until};
 
-/// A response with a header of each kind, and a body with unusual formatting.
+/// A response with several headers, one of them repeated, and a body with unusual formatting.
 fn odd(status: u16) -> CannedResponse {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     CannedResponse::Exact(ExactResponse {

@@ -9,7 +9,7 @@ use toolcrib_testkit::provider::Options;
 use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
 use crate::setup::{ReceivedResponse, TestSetup};
 
-/// Headers or trailers that are known only at the end of a turn.
+/// Headers or trailers whose values are known only at the end of a turn.
 const SUMMARY_HEADERS: [&str; 4] = [
     "x-toolcrib-rounds",
     "x-toolcrib-searches",

@@ -104,8 +104,8 @@ async fn a_body_that_cannot_be_read_is_rejected_for_a_limited_caller() {
     assert_eq!(setup.provider.requests().len(), 0);
 }
 
-/// Without `again`, runs one turn with a hidden round and returns the client's history after it. If `again` is such a
-/// history, sends it in the next request.
+/// Without `again`, runs one turn with a hidden round and returns the client's history after it. With such a history in
+/// `again`, only sends it in the next request and returns nothing.
 async fn turn(
     setup: &TestSetup,
     case: ClientCase,

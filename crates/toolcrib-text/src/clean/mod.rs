@@ -87,8 +87,8 @@ pub fn hidden(c: char) -> Option<Hidden> {
     }
 }
 
-/// Whether a text contains a hidden character in any context. This check is for names, keys and addresses, because two
-/// of them that look the same must be the same.
+/// Whether a text contains a hidden character, even one that [`clean`] would keep. This check is for names, keys and
+/// addresses, because two of them that look the same must be the same.
 pub fn has_hidden(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
@@ -145,7 +145,7 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
         let end = escapes.end(c, next);
         if !(c == '\r' && text[next..].starts_with('\n')) {
             removed.push(if end > next { Hidden::Ansi } else { class });
-            // These characters separated two words: line breaks and the braille blank. So a space replaces them.
+            // Line breaks and the braille blank separate words, so a space replaces them.
             if matches!(
                 c,
                 '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{2800}'

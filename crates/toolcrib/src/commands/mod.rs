@@ -1,4 +1,4 @@
-//! The commands, one module each: load the input, run the engine, print the report.
+//! The commands, one module each. A command loads its input, runs the engine and prints a report.
 
 pub(crate) mod demo;
 pub(crate) mod eval;

@@ -14,8 +14,8 @@ use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Maximum estimated size of a document in memory, in bytes. Each alias counts as a copy of its target, and a value with
-/// an anchor counts twice.
+/// Maximum estimated size of a document in memory, in bytes. Each alias counts as a copy of its target, and a value
+/// with an anchor counts twice, because a copy is stored for its aliases.
 const MAX_BYTES: usize = 32 << 20;
 /// Estimated size of a value without its text, in bytes.
 const VALUE_BYTES: usize = 128;

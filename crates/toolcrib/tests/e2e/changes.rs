@@ -122,8 +122,8 @@ fn a_session_is_notified_once_of_each_change_and_of_nothing_else() {
     assert_eq!(client.messages(CHANGED), 0, "only one notification for the found tools");
 }
 
-/// A changed schema changes the full list, although the short list does not show it. Finding a tool does not change the
-/// full list.
+/// A client with its own tool search gets the full list. A changed schema changes that list, although the short list
+/// would stay the same. Finding a tool changes only the short list.
 #[test]
 fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let home = Home::new("");

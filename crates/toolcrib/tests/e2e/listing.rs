@@ -100,7 +100,8 @@ fn without_saved_tools_only_the_bridge_is_listed() {
 #[test]
 fn no_description_is_longer_than_clients_accept() {
     const SERVERS: [&str; 3] = ["one", "two", "three"];
-    // Three cases: all names fit into the description, not all names fit, and there are five thousand tools.
+    // With ten tools per server, all names fit into a description of 2,000 characters. With a hundred they do not, and
+    // the last case has five thousand tools in total.
     for tools in ["10", "100", "1660"] {
         let servers = SERVERS.map(|name| server(name, &faulty(tools), "")).concat();
         for (limit, most) in [("", 2_000), ("[gateway]\ndescription_chars = 600\n", 600)] {

@@ -219,8 +219,8 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
             "{preset}"
         );
         let count = |text: &str| text.matches("requires sessions").count();
-        // The notice is logged before the first server starts. This client has already called a server, so the log is
-        // complete.
+        // The notice is logged before the first server starts. This client has already called a server, so a notice
+        // would be in the log by now.
         let log = fs::read_to_string(home.path().join("stderr")).unwrap();
         assert!(log.contains("server is up"), "{preset}: {log}");
         assert_eq!(count(&log), notices, "{preset}: {log}");

@@ -1,4 +1,4 @@
-//! Tests of when the first list and searches wait for servers without saved tools: at most once for each server.
+//! Tests that the first list and the first search wait for servers without saved tools, at most once for each server.
 
 use std::fs;
 
@@ -129,7 +129,8 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
             let call = json!({"name": "tool_search", "arguments": query});
             client.result("tools/call", &call)["content"][0]["text"].to_string()
         };
-        // This search ends its wait when the server is up, long before the maximum wait.
+        // Here the maximum wait is longer than any test. So the search by words must end its wait when the server
+        // `late` is up.
         home.configure(&config("600"));
         let mut client = home.stdio("test", Era::Older);
         let named = search(&mut client, "select:many__tool_7");
@@ -143,8 +144,8 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
         assert!(!found.contains("connecting"), "{preset}: {found}");
         client.kill();
 
-        // Now the server does not start, so the first search waits for the maximum time. Later searches must not wait
-        // again.
+        // Now the server `late` does not start, so the first search waits for the maximum time. Later searches must not
+        // wait again.
         fs::remove_file(home.path().join("ready")).unwrap();
         fs::remove_dir_all(home.path().join("state")).unwrap();
         fs::remove_file(home.path().join("stderr")).unwrap();

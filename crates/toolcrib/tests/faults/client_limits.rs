@@ -314,7 +314,8 @@ fn bodies_of_disconnected_clients_count_towards_the_limit() {
     peer.ready("deaf__echo");
     let pad = "x".repeat(600_000);
     for _ in 0..3 {
-        // One body at a time fits into the limit, because the body of a call that has ended no longer counts.
+        // The limit has room for only one of these bodies. Each call succeeds, because the body of a call that has
+        // ended no longer counts.
         let echo =
             || peer.call("deaf__echo", json!({"pad": pad}))["structuredContent"]["pad"].is_string();
         until_true("an answer", echo);

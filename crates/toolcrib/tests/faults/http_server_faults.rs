@@ -9,7 +9,8 @@ use crate::probe::{at_most, peak_memory, until_true};
 use crate::raw_client::Era;
 use crate::{faulty_http_server, print_duration, print_figure};
 
-/// Each fault makes its own call fail, within the server's limits, and affects no other call.
+/// A call that is answered with an invalid response fails within its timeout. The server can be called again
+/// afterwards, and memory stays bounded.
 #[test]
 fn each_fault_of_an_http_server_fails_one_call() {
     let address = faulty_http_server::start();
@@ -28,7 +29,7 @@ fn each_fault_of_an_http_server_fails_one_call() {
             fault,
             if answer["error"].is_object() { &answer["error"] } else { &answer["content"] },
         );
-        // The server works again soon, immediately or after a reconnect.
+        // The server can be called again, immediately or after a reconnect.
         peer.ready("web__echo");
         print_duration(&format!("error and fine again after {fault}"), began.elapsed());
     }

@@ -10,8 +10,8 @@ use crate::probe::{at_most, count, until_true};
 use crate::raw_client::Era;
 
 /// How long the gateway waits after the last announced change before it fetches the list again, in milliseconds (see
-/// `upstream/debounce.rs`). If announcements continue, it fetches after two seconds. So two fetches are never closer
-/// together than this, on any machine.
+/// `upstream/debounce.rs`). If the announcements do not stop, it fetches every two seconds. In both cases, at least
+/// this time passes between two fetches, on any machine.
 const QUIET: u128 = 300;
 
 /// A server announces many changes in a row, but its list is fetched only a few times.
@@ -33,7 +33,8 @@ fn ten_thousand_list_changes_are_coalesced() {
     }
     let fetches = (fetches() - first) as u128;
     at_most("fetches of the list", fetches, 1 + began.elapsed().as_millis() / QUIET);
-    // Each fetch returned the same list, so clients receive at most one notification, when the server comes up.
+    // Each fetch returned the same list, so clients receive no notification, except perhaps one from when the server
+    // came up.
     peer.call("wild__echo", json!({}));
     assert_eq!(count(&log, "start"), 1);
     let notifications = peer

@@ -20,7 +20,8 @@ fn a_server_cannot_forge_log_lines() {
     let environment = TestEnvironment::new("log-lines").faulty("loud", &say);
     let peer = environment.stdio(Era::Older);
     peer.ready("loud__echo");
-    // The list is fetched again, and the server answers with an error that contains the text.
+    // This tool makes the server announce a changed list. The gateway fetches the list again, and the server answers
+    // with an error that contains the text.
     peer.call("loud__storm", json!({}));
     until_true("the refusal is logged", || environment.stderr().contains("no list today"));
     // When the server exits, the last lines of its standard error are logged as the reason.

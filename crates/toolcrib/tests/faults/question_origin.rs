@@ -169,7 +169,7 @@ fn other_kinds_of_questions_name_the_server() {
     assert!(message.contains("is not an http or https address"), "{error}");
 }
 
-/// Here the server uses the newer protocol.
+/// A server of the newer protocol asks by returning a result that requires input.
 #[test]
 fn an_input_required_result_names_the_server() {
     let environment = TestEnvironment::new("origin-newer").fixture("fixture", "");

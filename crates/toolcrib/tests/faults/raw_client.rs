@@ -189,7 +189,7 @@ impl RawClient {
         headers
     }
 
-    /// Opens the stream on which a session client receives messages that belong to none of its requests.
+    /// Opens the stream on which a client with a session receives messages that belong to none of its requests.
     pub(crate) fn listen(&self) {
         let Transport::Http { address, path, .. } = &self.wire else { panic!("HTTP only") };
         let headers = self.headers("", &Value::Null);

@@ -152,8 +152,8 @@ fn a_server_that_never_accepts_responses_is_disconnected() {
     }
 }
 
-/// On each of many streams, one large request waits until the responses before it are acknowledged. All these requests
-/// together count towards the limit on the size of waiting requests.
+/// On each of many streams, one large request waits until the responses to earlier requests are acknowledged. The sizes
+/// of the waiting requests on all streams together count towards one limit.
 #[test]
 fn large_requests_from_many_streams_take_bounded_memory() {
     const CALLS: usize = 12;

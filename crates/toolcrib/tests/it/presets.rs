@@ -55,8 +55,8 @@ fn unrelated_keys_in_a_file_are_ignored() {
     assert_eq!(printed, format!("warning: `FILE`: {warning}\n"));
 }
 
-/// The tools of a model request belong to the agent, whatever the name of the file. The tools of a server's list belong
-/// to the server that the file is named after.
+/// The tools in a request to a model belong to the agent, whatever the name of the file. The tools in a server's list
+/// belong to the server that the file is named after.
 #[test]
 fn core_tools_stay_in_full_whatever_the_file_is_called() {
     let request = r#"[{"type":"function","function":{"name":"read_file","description":"Reads.","parameters":{}}},
@@ -232,8 +232,7 @@ fn explain_shows_each_rankers_own_numbers() {
     }
 }
 
-/// If a system returns at most a fixed number of results, its preset does so in `eval`, too, although `eval` measures
-/// only the ranking.
+/// A preset's maximum number of results also applies in `eval`, although `eval` measures only the ranking.
 #[test]
 fn eval_measures_every_presets_ranking() {
     for (preset, most) in [("everruns", 8), ("hermes", 10), ("opencode", 10), ("claude-code", 10)] {

@@ -65,7 +65,7 @@ fn the_three_bridge_tools_of_hermes_cost_about_300_tokens() {
 }
 
 /// Everything that deferring adds to a request is counted: the stubs with their parameters, both search tools, and the
-/// note.
+/// note that asks the model to search.
 #[test]
 fn opencode_shrinks_a_coding_agents_tools() {
     let (crib, shown) = first_turn(CODING, Preset::Opencode.settings());

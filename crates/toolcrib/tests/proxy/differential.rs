@@ -1,7 +1,7 @@
-//! Plays the same conversation with and without Toolcrib. The agent must see the same.
+//! Plays the same conversation with and without Toolcrib. The agent must see the same in both.
 //!
-//! With Toolcrib, an agent sees two more things, because the model wrote them: the text before a search, and the
-//! thought before it. Only these are removed before the comparison.
+//! With Toolcrib, an agent also sees the text and the thought that the model wrote before a search. Only these are
+//! removed before the comparison.
 
 use std::collections::BTreeMap;
 

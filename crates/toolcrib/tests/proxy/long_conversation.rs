@@ -23,7 +23,7 @@ impl LongConversation {
         Self { scenario, steps, provider, agent: Agent::new(scenario, tools, "any") }
     }
 
-    /// Plays the next turn, streamed in every other turn. Asserts that the agent sees the calls of the turn's step.
+    /// Plays the next turn. Every other turn is streamed. Asserts that the agent sees the calls of the turn's step.
     pub(crate) fn turn(&mut self, url: &str) {
         let at = self.agent.turns.len();
         let turn = self.agent.turn(url, at.is_multiple_of(2));
@@ -32,7 +32,7 @@ impl LongConversation {
         assert_eq!(received, calls(&self.steps[at]), "{:?} turn {at}: {turn:?}", self.scenario);
     }
 
-    /// Returns the number of every request that does not begin with the previous one, and the difference.
+    /// Returns the index of each request that does not begin with the previous one, and what differs.
     pub(crate) fn breaks(&self) -> Vec<(usize, String)> {
         breaks(self.scenario, &self.provider.requests())
     }

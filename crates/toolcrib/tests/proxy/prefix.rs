@@ -14,12 +14,12 @@ use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
 const TURNS: usize = 200;
-/// Number of turns with absent or changed ids.
+/// Number of turns in scenarios with absent or changed call ids.
 const ID_TURNS: usize = 100;
-/// Number of turns under a preset. It is lower, because the scenarios without a preset already have long conversations
-/// in the modes `bridge`, `reference` and `hosted`.
+/// Number of turns in scenarios with a preset. It is lower, because the scenarios without a preset already have long
+/// conversations in the modes `bridge`, `reference` and `hosted`.
 const PRESET_TURNS: usize = 40;
-/// Number of turns under a preset with absent or changed ids.
+/// Number of turns in scenarios with a preset and with absent or changed call ids.
 const PRESET_ID_TURNS: usize = 20;
 const TOOLS: usize = 100;
 

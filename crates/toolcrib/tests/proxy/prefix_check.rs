@@ -34,8 +34,8 @@ impl<'a> RequestParts<'a> {
         self.rest["tools"]
     }
 
-    /// Describes the first part of `next` that does not continue this request. Returns `None` if all of `next` does.
-    /// `first` is the first request of the conversation.
+    /// Describes the first difference if `next` does not begin with this request. `first` is the first request of the
+    /// conversation.
     fn first_difference(&self, next: &Self, scenario: Scenario, first: &Self) -> Option<String> {
         for key in self.rest.keys().chain(next.rest.keys()) {
             if scenario.may_change_tools() && *key == "tools" {
@@ -104,10 +104,10 @@ impl<'a> RequestParts<'a> {
         was.iter().zip(&is).filter(|(was, is)| was != is).find_map(|(was, is)| {
             let (before, after) = (name_of(was), name_of(is));
             let is_shown = was.len() < is.len();
-            // The name is followed by an escaped quote in a reply of Toolcrib's, which is text, or by a plain quote in
-            // a call.
+            // The new entries name the tool in a call, where a plain quote follows the name, or in a reply of
+            // Toolcrib's, which is JSON in a string, so that the quote is escaped.
             let named = ["\\\"", "\""];
-            // If the maximum of revealed tools is reached, the tools that were found first are hidden again.
+            // If the maximum of revealed tools is reached, the tools that were found first become stubs again.
             let is_hidden = is_full && is.len() < was.len();
             let is_found =
                 is_shown && named.iter().any(|end| added.contains(&format!("{after}{end}")));
@@ -125,7 +125,7 @@ fn name_of(tool: &str) -> String {
     name.as_str().unwrap().to_owned()
 }
 
-/// Returns the number of every request that does not begin with the previous one, and the difference.
+/// Returns the index of each request that does not begin with the previous one, and what differs.
 pub(crate) fn breaks(scenario: Scenario, requests: &[ReceivedRequest]) -> Vec<(usize, String)> {
     let sent: Vec<RequestParts<'_>> =
         requests.iter().map(|request| RequestParts::read(scenario.api, request)).collect();

@@ -1,5 +1,5 @@
-//! Tests of state that is deleted in the middle of a conversation. Only the next request may fail to begin with the
-//! previous one, and every tool that was called can be called again.
+//! Tests of state that is deleted in the middle of a conversation. Only the first request after that does not begin
+//! with the previous one, and every tool that was called can be called again.
 
 use toolcrib_testkit::redis::Server;
 
@@ -10,7 +10,8 @@ use crate::scenario::{SCENARIOS, Scenario, scenarios};
 use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
-/// Number of turns before the state is deleted. `AFTER` is the number of turns after every used tool was called again.
+/// Number of turns before the state is deleted. After that, every used tool is called again, and then `AFTER` more
+/// turns follow.
 const BEFORE: usize = 40;
 const AFTER: usize = 15;
 const TOOLS: usize = 100;

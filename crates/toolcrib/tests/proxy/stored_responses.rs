@@ -1,5 +1,5 @@
-//! Tests of callers that share an account, because the proxy replaces their keys by the same credential. They must not
-//! see what the provider stores for each other.
+//! Tests of callers that share an account, because the proxy replaces their keys by the same credential. No caller may
+//! see what the provider stores for another.
 
 use serde_json::{Value, json};
 use toolcrib_testkit::provider::{CannedResponse, Options, Provider};

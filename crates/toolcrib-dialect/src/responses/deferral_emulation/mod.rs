@@ -16,7 +16,7 @@ use super::request::is_tool_search;
 use crate::splice::{range_of, splice};
 use crate::sse::Event;
 
-/// Maximum number of search calls in one response whose argument events are hidden.
+/// Maximum number of search calls in one response that are tracked, so that their argument events can be hidden.
 const MAX_SEARCHES: usize = 1024;
 
 /// A translated request, and the state that is needed to translate its response back.

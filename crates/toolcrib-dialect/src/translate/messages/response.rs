@@ -84,9 +84,9 @@ fn tool_use(call: &ResponseCall) -> OutputBlock<'_> {
     OutputBlock::ToolUse { id: &call.id, name: &call.name, input: input(&call.arguments) }
 }
 
-/// Returns the arguments as an object. Text that is not a JSON object is put under the key `_raw`, so that the tool
-/// rejects it and the model sees what it wrote. An empty object would be a call that the model never made, and some
-/// tools would accept it.
+/// Returns the arguments as an object. Missing arguments become an empty object. Any other text that is not a JSON
+/// object is put under the key `_raw`, so that the tool rejects it and the model sees what it wrote. With an empty
+/// object instead, some tools would run a call that the model never made.
 fn input(arguments: &str) -> RawJson {
     let arguments = arguments.trim();
     match arguments {

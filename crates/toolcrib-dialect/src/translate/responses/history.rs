@@ -3,8 +3,8 @@
 //! Responses has separate items for the model's text and its calls, but Chat Completions has them in one message.
 //! Images in results must not come between a call and its results, so they are sent after the last result.
 //!
-//! Therefore text, calls and images are collected first. Text and calls are written before the client's next item,
-//! images before the next item that is not a result, and everything that is left at the end of the request. So the
+//! Therefore text, calls and images are collected first. Text and calls are written before the client's next item, and
+//! images before the next item that is not a result. What remains is written at the end of the request. So the
 //! translation of a longer history begins with the translation of the shorter one.
 //!
 //! Reasoning is left out and not listed as dropped, because another model produced it.

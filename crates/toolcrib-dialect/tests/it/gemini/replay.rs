@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A conversation with one search and one call, which has an id. Both have results.
+/// Plays a turn with a search and a call, and adds the client's result for the call to the history. The call has an id.
 fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
     let mut conversation = GeminiConversation::new(stream);
     let id = "call-0123456789ab";

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::conversation::{ClientResponse, NextStep, TestConversation};
 
-/// Returns the blocks of a history with their roles. How the blocks are distributed over messages makes no difference.
+/// Returns the blocks of a history with their roles. A signature does not depend on how the blocks are distributed over
+/// messages.
 fn blocks(messages: &Value) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for message in messages.as_array().unwrap() {

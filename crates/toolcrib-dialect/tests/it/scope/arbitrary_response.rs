@@ -1,8 +1,8 @@
 //! Sends arbitrary bytes as the response to a caller with a limited scope. No call to a tool outside the scope may
 //! reach the client.
 //!
-//! The caller has the tool `show_tool`. A second, simpler reader checks what the client gets: it must be JSON, or
-//! events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this file.
+//! The caller has the tool `show_tool`. What the client gets is parsed a second time, in a simpler way: it must be
+//! JSON, or events with JSON, and no call in it may have `hide` in its name. The fuzz targets include this file.
 
 use std::sync::Arc;
 

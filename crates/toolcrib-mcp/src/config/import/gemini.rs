@@ -50,7 +50,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     Some(server)
 }
 
-/// In Gemini CLI a URL takes precedence over a command, and `httpUrl` over `url`.
+/// Builds the transport. As in Gemini CLI, a URL takes precedence over a command, and `httpUrl` over `url`.
 fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     if entry.has("httpUrl") {
         return entry.http("httpUrl");

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::super::Server;
 use super::entry::{ImportBuilder, ServerEntry};
 
-/// Escapes `${file:PATH}`, which only our config supports. Otherwise a project's file could send any of the user's
-/// files to the project's server. `${NAME}` and references to folders stay unchanged, because they mean the same in the
-/// client's config and in ours.
+/// Escapes `${file:PATH}`, which only our config supports. Otherwise the config file of a project could make the
+/// gateway send any of the user's files to the project's server. `${NAME}` and references to folders stay unchanged,
+/// because they mean the same in the client's config and in ours.
 pub(super) fn without_files(text: &str) -> String {
     text.replace("${file:", "$${file:")
 }

@@ -64,7 +64,7 @@ pub enum ClientKind {
 }
 
 impl ClientKind {
-    /// All known clients.
+    /// All clients except [`Self::Other`].
     pub const ALL: [Self; 10] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,

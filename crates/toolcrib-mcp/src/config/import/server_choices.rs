@@ -36,7 +36,7 @@ pub struct ServerChoices {
 }
 
 impl ServerChoices {
-    /// Adds Claude Code's `~/.claude.json`, but only the settings for `folder` and its parent folders.
+    /// Adds the choices in Claude Code's `~/.claude.json`, but only those for `folder` and its parent folders.
     pub fn add_claude_user_file(&mut self, value: &Value, folder: &Path) {
         let projects = value.get("projects").and_then(Value::as_object).into_iter().flatten();
         for (_, project) in projects.filter(|(path, _)| folder.starts_with(Path::new(path))) {

@@ -2,10 +2,10 @@
 //! size.
 //!
 //! A client knows only the gateway, so an unchanged question would seem to be the gateway's own. Therefore every
-//! elicitation begins with `[server "files"]`, and every sampling request has that label at the beginning of its system
-//! prompt. No server can forge such a label: `[server` becomes `(server` in its own text, and no line of it can begin
-//! with an opening bracket. A question that cannot be shown truthfully is rejected, and the server gets an error with
-//! the reason. In log messages, the server's name is in `logger`.
+//! elicitation begins with a label such as `[server "files"]`, and every sampling request has the label at the
+//! beginning of its system prompt. No server can forge such a label: `[server` becomes `(server` in its own text, and
+//! no line of it can begin with an opening bracket. A question that cannot be shown truthfully is rejected, and the
+//! server gets an error with the reason. In log messages, the server's name is in `logger`.
 //!
 //! It would not be enough to put the name into `_meta`, because no client shows `_meta`.
 

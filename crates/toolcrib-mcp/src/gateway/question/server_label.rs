@@ -27,8 +27,8 @@ pub(super) fn label_name(server: &str) -> String {
     shorten(&name, MAX_NAME_CHARS).into_owned()
 }
 
-/// Replaces the opening bracket of each text block that begins like a label. The rest of a prompt stays unchanged,
-/// because the completion depends on every character.
+/// Replaces the opening bracket of each text block that begins like a label. The rest of the text stays unchanged,
+/// because the model's answer depends on every character.
 pub(super) fn replace_label_brackets(content: &mut Value) {
     match content {
         Value::Array(blocks) => blocks.iter_mut().for_each(replace_label_brackets),
@@ -78,8 +78,8 @@ pub(super) fn without_labels_or_leading_brackets(text: &str) -> String {
     text.char_indices().map(replace).collect()
 }
 
-/// Replaces the opening brackets of labels in a prompt. Other brackets stay, because the completion depends on every
-/// character.
+/// Replaces the opening brackets of labels in a system prompt. Other brackets stay, because the model's answer depends
+/// on every character.
 pub(super) fn without_labels(text: &str) -> String {
     let replace = |(at, c): (usize, char)| {
         let is_label = is_opening(c) && begins_with_server(&text[at + c.len_utf8()..]);

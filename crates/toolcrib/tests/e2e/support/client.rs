@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// Reads the next message. Stores a response, and answers a question.
+    /// Reads the next message. Answers it if it is a request, and stores it for the test.
     fn read_message(&mut self) {
         let mut message = self.wire.receive();
         let Some(method) = message["method"].as_str().map(str::to_owned) else {

@@ -33,8 +33,8 @@ impl Template {
         fixed.len() >= MIN_FIXED_CHARS && fixed.trim().contains(' ')
     }
 
-    /// Whether the literal produces a message that starts with this text. A text that ends with `…` is the beginning of a
-    /// message.
+    /// Whether this literal can produce a message that starts with `text`. If `text` contains a `…`, only the part
+    /// before it is compared, which may end anywhere in the literal.
     fn produces(&self, text: &str) -> bool {
         let (text, is_cut) = text.split_once('…').map_or((text, false), |(start, _)| (start, true));
         let Some(mut rest) = text.strip_prefix(&*self.0[0]) else {
@@ -84,7 +84,7 @@ fn collect_literals(path: &Path, found: &mut Vec<Template>) {
                 found.push(Template::new(text));
                 literal = None;
             }
-            // A line that ends with a backslash continues at the first character of the next line.
+            // A line that ends with a backslash continues at the next character that is not whitespace.
             ('\\', Some(text)) => match chars.next() {
                 Some('\n') => while chars.next_if(|c| c.is_whitespace()).is_some() {},
                 Some('n') => text.push('\n'),
@@ -121,7 +121,7 @@ fn explained_errors(page: &str) -> Vec<String> {
             .strip_prefix('`')
             .map_or_else(|| start.split_once('`'), |double| double.split_once("``"));
         let (error, after) = code.unwrap();
-        // Bold text that goes on is a heading that mentions a command.
+        // If bold text continues after the code, it is a heading that mentions a command, not an error.
         if after.starts_with(" |") || after.starts_with(['.', ',']) {
             errors.push(error.trim().to_owned());
         }
@@ -139,7 +139,8 @@ fn quoted_messages_exist() {
     messages.extend(explained_errors(&read("docs/troubleshooting.md")));
     assert!(messages.len() > 20, "only {} messages were found", messages.len());
     for message in messages {
-        // Some literals include the level. The name of a file, a server or a command may follow the level.
+        // Some literals include the level, and after the level a message may name a file, a server or a command that is
+        // not in the literal. So the message is compared with the level, without it, and without such names.
         let level = LEVELS.iter().find(|level| message.starts_with(**level));
         let text = level.map_or(&*message, |level| &message[level.len()..]);
         let without_context = text.match_indices(": ").map(|(at, _)| &text[at + 2..]);

@@ -160,8 +160,8 @@ fn an_agents_tools_shrink_by_as_much_as_everruns_says() {
         tools.iter().map(|tool| tool["input_schema"].to_string().len()).sum::<usize>()
     };
     let saved = |before: usize, after: usize| 100 * (before - after) / before;
-    // Both lists contain the search tool. In the proxy its description includes the note, which in everruns is not part
-    // of the tools.
+    // Both lists contain the search tool. In the proxy, the description of that tool includes the note that asks the
+    // model to search first; in everruns, the note is in the system prompt.
     let list = saved(size(&before), size(after));
     let schemas = saved(schemas(&before), schemas(after));
     assert!(list >= 39 && schemas >= 55, "saved: list {list} %, schemas {schemas} %");

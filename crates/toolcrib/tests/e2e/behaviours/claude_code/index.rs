@@ -16,8 +16,8 @@ fn the_index_groups_names_by_server_and_sorts_them() {
     let before = index(&mut session);
     mixed.reverse();
     session.define("github", &mixed);
-    // The new order alone does not change the index. So one more tool is added, to know that the gateway has received
-    // the new order.
+    // The new order alone does not change the index, so the gateway would not announce it. One more tool is added, and
+    // its announcement shows that the gateway has fetched the new order, too.
     let more = [mixed, plain(&[("zip", "Packs.")])].concat();
     session.define("github", &more);
     session.client.wait_for_message(CHANGED);

@@ -44,7 +44,8 @@ fn auto_defers_from_a_tenth_of_the_context_on() {
     let tokens = first_exchange(&auto(10_000), &tools).number("x-toolcrib-tokens-before");
     assert_eq!(first_exchange(&auto(10 * tokens), &tools).mode(), "append");
     assert_eq!(first_exchange(&auto(10 * tokens + 10), &tools).mode(), "pass-through");
-    // Claude Code's own variable has the same effect. Here the context window is looked up by the model's name.
+    // Claude Code's own variable has the same effect as `mode = 'auto'`. Here the context window is looked up by the
+    // model's name.
     let variable = enabled(&json!("auto")).model("claude-sonnet-4-5");
     assert_eq!(first_exchange(&variable, &tools).mode(), "append");
 }

@@ -74,7 +74,8 @@ fn everruns_own_file_asks_for_the_providers_search_by_name() {
         let setup = Setup::file("everruns.json", config.to_string());
         for flags in [&["--preset", "everruns@0.50"][..], &[]] {
             let exchange = first_exchange(&setup.clone().flags(flags), &tools(20));
-            // These requests use Chat Completions, which has no hosted search, so `bridge` is used instead.
+            // The last two ids request a hosted search. These requests use Chat Completions, which has none, so
+            // `bridge` is used instead.
             assert_eq!(exchange.mode(), mode, "{id} {flags:?}: {}", exchange.why());
         }
     }

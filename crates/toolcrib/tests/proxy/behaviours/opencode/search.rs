@@ -97,8 +97,8 @@ fn five_tools_are_returned_at_most_unless_the_limit_is_raised() {
     assert_eq!(headings(&answers[0]).len(), 10);
 }
 
-/// A search by words covers only names and descriptions. `k1` decides how much repeated words weigh in comparison with
-/// rare words.
+/// A search by words covers only names and descriptions. `k1` decides how much the repetition of one query word weighs
+/// in comparison with a match of several query words.
 #[test]
 fn words_rank_by_bm25_and_a_higher_k1_lets_repeated_words_count_for_more() {
     let tools = [
