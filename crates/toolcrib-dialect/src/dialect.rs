@@ -91,8 +91,8 @@ pub(crate) trait Dialect: Sync {
     /// Returns the function that writes `tools` for the upstream.
     fn tools_writer(&self) -> WriteTools;
 
-    /// Rewrites one of the model's history entries so that its calls of deferred tools go through the bridge tool `call`.
-    /// This is used for turns without a record. Returns `None` if the entry has no such calls.
+    /// Rewrites one of the model's history entries so that its calls of deferred tools go through the bridge tool
+    /// `call`. This is used for turns without a record. Returns `None` if the entry has no such calls.
     fn wrap_deferred_calls(
         &self,
         entry: &str,

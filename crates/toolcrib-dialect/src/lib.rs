@@ -4,8 +4,8 @@
 //! rounds, which the client does not see. When the client sends its next request, these rounds are restored in the
 //! history, byte for byte.
 //!
-//! Nothing here does I/O or reads a clock. The driver of an [`Exchange`] reports what happened, and the exchange returns
-//! the next action. The same code runs in the proxy, in tests and in a fuzzer.
+//! Nothing here does I/O or reads a clock. The driver of an [`Exchange`] reports what happened, and the exchange
+//! returns the next action. The same code runs in the proxy, in tests and in a fuzzer.
 //!
 //! Reading order:
 //!
