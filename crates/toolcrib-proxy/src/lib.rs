@@ -7,8 +7,8 @@
 //!
 //! Reading order: [`config`], [`path`] and [`endpoint`] (what a request is for), [`caller`] (who sends it) and
 //! [`caller_scope`] (which tools the caller may see), `admission` (whether the request is accepted), [`route`] (which
-//! upstream it goes to), `start_exchange` (a request up to its exchange), `forward_other_path` (requests whose body is not
-//! read), `exchange_loop` (the loop that runs an exchange), [`Proxy`] (what all requests share).
+//! upstream it goes to), `start_exchange` (a request up to its exchange), `forward_other_path` (requests whose body is
+//! not read), `exchange_loop` (the loop that runs an exchange), [`Proxy`] (what all requests share).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

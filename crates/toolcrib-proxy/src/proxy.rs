@@ -96,8 +96,8 @@ impl ProxyConfigError {
 
 impl Proxy {
     /// Creates a proxy with this config and these settings of the engine. Callers without a key of their own must send
-    /// `shared_key`, which may change while the proxy runs; no key is required if only this machine can reach the proxy.
-    /// `admin` may see the statistics of all callers.
+    /// `shared_key`, which may change while the proxy runs; no key is required if only this machine can reach the
+    /// proxy. `admin` may see the statistics of all callers.
     pub fn new(
         config: ProxyConfig,
         settings: Settings,

@@ -20,8 +20,8 @@ pub(crate) struct RunningTotals {
     rows: Mutex<BTreeMap<RowKey, TotalsRow>>,
 }
 
-/// The name of the authenticated caller, if any, the model, and the name that the client reports. The caller has a field
-/// of its own, so that a client that reports the name of a caller is not counted in that caller's rows.
+/// The name of the authenticated caller, if any, the model, and the name that the client reports. The caller has a
+/// field of its own, so that a client that reports the name of a caller is not counted in that caller's rows.
 type RowKey = (Option<String>, String, String);
 
 impl Default for RunningTotals {

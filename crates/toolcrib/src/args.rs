@@ -168,7 +168,8 @@ pub(crate) struct StatsArgs {
     /// Count tokens for this model: exact for OpenAI's models, an estimate for others
     #[arg(long, value_name = "NAME", default_value = "gpt-5")]
     pub(crate) model: String,
-    /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is set
+    /// Show what the proxy at this URL has saved so far, by model and client. Sends the key in `TOOLCRIB_KEY` if it is
+    /// set
     #[arg(long, value_name = "URL", conflicts_with_all = ["catalog", "preset", "config", "context", "model"])]
     pub(crate) live: Option<String>,
     /// One JSON document on standard output

@@ -1,7 +1,7 @@
 //! Printing, and the failures that end a command.
 //!
-//! A command builds one typed report. With `--json` the report is the document on standard output; otherwise the command
-//! formats it as text. Notes and warnings go to standard error.
+//! A command builds one typed report. With `--json` the report is the document on standard output; otherwise the
+//! command formats it as text. Notes and warnings go to standard error.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

@@ -91,8 +91,8 @@ pub(super) fn message(listing: &Listing, names: OwnNames) -> String {
 pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
                                     holds, and the tools you have are all defined in full.";
 
-/// The instruction for the system prompt. Its length does not depend on the number of tools. `listed` is the form of the
-/// listing.
+/// The instruction for the system prompt. Its length does not depend on the number of tools. `listed` is the form of
+/// the listing.
 pub(super) fn instruction(
     settings: &Settings,
     listed: Option<ListingForm>,

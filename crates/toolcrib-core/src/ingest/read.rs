@@ -194,7 +194,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the server to which a tool belongs. If the list was sent by a known server, it is that server. Otherwise
-    /// it is the first of these that exists: the `server` field of the tool, the prefix of its name, and the list's label.
+    /// it is the first of these that exists: the `server` field of the tool, the prefix of its name, and the list's
+    /// label.
     fn server(
         &self,
         name: &str,

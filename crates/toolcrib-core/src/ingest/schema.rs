@@ -26,8 +26,8 @@ pub(crate) const NAMED: [&str; 5] =
 
 /// Calls `visit` for every searchable part, in document order.
 ///
-/// The recursion depth is limited: [`check`] rejects schemas that are nested too deeply, and `serde_json` does not parse
-/// more than 128 levels.
+/// The recursion depth is limited: [`check`] rejects schemas that are nested too deeply, and `serde_json` does not
+/// parse more than 128 levels.
 pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut impl FnMut(Part<'a>)) {
     let map = match schema {
         Value::Object(map) => map,

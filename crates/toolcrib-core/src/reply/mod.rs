@@ -53,8 +53,8 @@ pub struct Reply {
     pub fit: Option<Fit>,
     /// The tools that were found, best first.
     pub hits: Vec<FoundTool>,
-    /// The names of the tools that this reply loads. Their schemas are in the reply itself, or in the tool list from the
-    /// next turn on.
+    /// The names of the tools that this reply loads. Their schemas are in the reply itself, or in the tool list from
+    /// the next turn on.
     pub loaded: Vec<String>,
     /// Tools that were requested by name and do not exist.
     pub missing: Vec<MissingTool>,

@@ -166,8 +166,8 @@ fn everything(crib: &Crib, scope: &Scope, question: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Invariant 1. A scope is equivalent to a smaller catalog: every byte of every answer, including scores, is the same
-    /// as if the other tools did not exist. This holds for every preset.
+    /// Invariant 1. A scope is equivalent to a smaller catalog: every byte of every answer, including scores, is the
+    /// same as if the other tools did not exist. This holds for every preset.
     #[test]
     fn out_of_scope_tools_influence_no_answer(
         tools in scoped_tools(), question in question(), preset in preset(), never in 0..48usize, always in 0..48usize,
@@ -243,8 +243,8 @@ proptest! {
         }
     }
 
-    /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or replaced, and an engine works
-    /// with the resulting settings.
+    /// Invariant 5. Any value anywhere in another system's configuration is used, clamped or replaced, and an engine
+    /// works with the resulting settings.
     #[cfg(feature = "presets")]
     #[test]
     fn any_configuration_is_read(value in leaf(), other in leaf(), at in 0..12usize) {

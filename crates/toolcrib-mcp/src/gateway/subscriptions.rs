@@ -198,8 +198,8 @@ impl ClientSubscriptions {
         if subscription.is_confirmed || subscription.pending > 0 {
             return None;
         }
-        // The lock is held until the entry is removed. Otherwise a second request for the same resource could add itself
-        // to the entry in between, and its subscription would be removed as well.
+        // The lock is held until the entry is removed. Otherwise a second request for the same resource could add
+        // itself to the entry in between, and its subscription would be removed as well.
         let subscription = entries.remove(resource)?;
         self.gateway.subscriptions.release(resource);
         Some(subscription)

@@ -185,8 +185,8 @@ async fn register_client(
 
 fn registration_error(target: &SignInTarget, error: &AuthError) -> Error {
     let reason = match error {
-        // Only two kinds of errors are repeated: HTTP errors, which may quote the server's own error, and the SDK's error
-        // that registration is not supported. A parser's error could quote the secret in a successful response.
+        // Only two kinds of errors are repeated: HTTP errors, which may quote the server's own error, and the SDK's
+        // error that registration is not supported. A parser's error could quote the secret in a successful response.
         AuthError::RegistrationFailed(reason) if reason.starts_with("HTTP ") => clean(reason),
         AuthError::RegistrationFailed(reason) if reason.starts_with("Dynamic") => clean(reason),
         _ => "its response is not usable".to_owned(),

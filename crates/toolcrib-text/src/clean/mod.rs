@@ -1,8 +1,9 @@
 //! Removes hidden characters from untrusted text.
 //!
-//! A description can contain text that no reviewer sees: Unicode tags, bidirectional overrides, zero-width characters, terminal
-//! escapes. Text for a model or a terminal is cleaned here first, and what was removed is reported, because hidden text says
-//! something about the server that sent it. Invisible characters that ordinary text needs are kept (see `context`).
+//! A description can contain text that no reviewer sees: Unicode tags, bidirectional overrides, zero-width characters,
+//! terminal escapes. Text for a model or a terminal is cleaned here first, and what was removed is reported, because
+//! hidden text says something about the server that sent it. Invisible characters that ordinary text needs are kept
+//! (see `context`).
 
 mod context;
 

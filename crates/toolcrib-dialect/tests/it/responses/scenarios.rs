@@ -86,7 +86,8 @@ fn one_search() {
         assert!(hidden[4]["output"].as_str().unwrap().contains("crm__find_customer"));
         assert_eq!(hidden.len(), 5);
 
-        // The client sends back what it received. The history sent upstream starts with the history of the previous request.
+        // The client sends back what it received. The history sent upstream starts with the history of the previous
+        // request.
         let input = next_input(&input, &client, &[output("call_find0000001", "Ada, 7")]);
         conversation.send(
             TARGET,

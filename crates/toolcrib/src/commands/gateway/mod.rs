@@ -1,4 +1,5 @@
-//! The commands that run the gateway, and the code they share: the runtime, the log, the reloaded config and the shutdown.
+//! The commands that run the gateway, and the code they share: the runtime, the log, the reloaded config and the
+//! shutdown.
 
 pub(crate) mod doctor;
 mod listener;

@@ -1,6 +1,7 @@
 //! `toolcrib import`: combines the servers of other clients into one config.
 //!
-//! The printed config contains no secrets: each literal secret is `***`. Only the file that `--write` names contains them.
+//! The printed config contains no secrets: each literal secret is `***`. Only the file that `--write` names contains
+//! them.
 
 mod client_files;
 mod discover;

@@ -1,7 +1,7 @@
 //! Tests that every error, warning, note, hint and log line that the documentation quotes exists in the source.
 //!
-//! A message is compared with the string literals of all crates, in which `{…}` matches anything. The start of a message
-//! must match the start of a literal.
+//! A message is compared with the string literals of all crates, in which `{…}` matches anything. The start of a
+//! message must match the start of a literal.
 
 use std::fs;
 use std::path::Path;
