@@ -1,5 +1,5 @@
-//! The measured processes. Their executables are in the same folder as this one, and they are killed when they are no
-//! longer needed.
+//! The measured processes. Their executables are in the same folder as the benchmark's own executable. A process is
+//! killed when it is no longer needed.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};

@@ -203,7 +203,8 @@ impl Acceptor {
     }
 }
 
-/// Whether an error of `accept` concerns only one connection, which its client has closed, and not the listener.
+/// Whether an error of `accept` concerns only a single connection that its client has closed, so that the listener
+/// still works.
 fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -50,7 +50,7 @@ impl AccessState {
         Self { access, credential: AcceptedCredential::default(), revoked }
     }
 
-    /// Returns the state after access changes to `access`. The previous token is then revoked.
+    /// Returns the state that requires `access` and in which the previous token, if it is another one, is revoked.
     fn replaced_by(&self, access: Access) -> Self {
         let token = |access: &Access| match access {
             Access::Bearer(token) => Some(token.clone()),
@@ -156,7 +156,7 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why there is no usable token. The server must not start without one.
+/// Why a listener that needs a token has none. The server then does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Other users can read the token file, so they may know the token.

@@ -62,7 +62,7 @@ impl AdminToken {
 }
 
 impl AdminAccess {
-    /// Replaces the admin token. The previous one is then revoked.
+    /// Replaces the admin token and revokes the previous one.
     pub fn set_token(&self, token: Option<AdminToken>) {
         let token = token.map(|AdminToken(token)| token);
         let mut rules = self.0.write();

@@ -77,8 +77,8 @@ impl ConnectionActivity {
         InFlight(Arc::clone(self))
     }
 
-    /// The time since which no request has been in flight. `None` if a request is in flight or the connection is
-    /// evicted.
+    /// When the current phase began, or when bytes were last sent in the idle phase. `None` if a request is in flight
+    /// or the connection is evicted.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.phase != Phase::InFlight && !state.is_evicted).then_some(state.since)
@@ -107,8 +107,9 @@ impl ConnectionActivity {
 
     /// Returns when to check the connection next, or `None` if it has timed out and must be closed.
     ///
-    /// The next check is never later than the shorter of the head and idle timeouts, so a phase that starts after this
-    /// call is checked in time. Rejected: a timer that every request resets, which would slow down every request.
+    /// The time until the next check is never longer than the head timeout or the idle timeout, so a phase that starts
+    /// after this call is checked in time. Rejected: a timer that every request resets, which would slow down every
+    /// request.
     pub(crate) fn next_check(&self, timeouts: &Timeouts) -> Option<Instant> {
         let (state, now) = (*self.lock(), Instant::now());
         let latest = now + timeouts.header.min(timeouts.idle);

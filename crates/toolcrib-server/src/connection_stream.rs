@@ -1,8 +1,8 @@
 //! The stream that hyper reads from and writes to. It reads small chunks and reports bytes received and sent.
 //!
 //! hyper doubles its read buffer whenever one read fills it, up to 400 KB, and keeps the buffer for the lifetime of the
-//! connection. Hundreds of the proxy's clients send 100 KB or more at a time and then wait for minutes. With reads of
-//! at most [`MAX_READ`] bytes, the buffer stays small.
+//! connection. The proxy may have hundreds of clients, each of which sends 100 KB or more at a time and then waits for
+//! minutes. With reads of at most [`MAX_READ`] bytes, the buffer stays small.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

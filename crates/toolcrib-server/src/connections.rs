@@ -28,7 +28,7 @@ pub(crate) struct ConnectionLimits {
     pub(crate) per_address: usize,
 }
 
-/// Which limit was reached while every connection was busy.
+/// Which limit was reached when no connection could be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overload {
     Total,
@@ -158,7 +158,7 @@ impl Connections {
         self.closed.notified().await;
     }
 
-    /// Evicts an idle connection if a new connection would exceed a limit. If every connection is busy, returns the
+    /// Evicts an idle connection if a new connection would exceed a limit. If no connection can be evicted, returns the
     /// limit that was reached.
     fn make_room(&self, client: Option<IpAddr>) -> Option<Overload> {
         let ConnectionLimits { total, per_address } = self.limits;
@@ -220,8 +220,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The address by which connections are counted. For IPv6, this is the /64 network, which is what one customer of a
-/// provider usually has. `None` on loopback.
+/// The address by which connections are counted. For IPv6, this is the /64 network, which is what an internet provider
+/// usually assigns to one customer. `None` on loopback.
 pub(crate) fn client_of(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         address if address.is_loopback() => None,

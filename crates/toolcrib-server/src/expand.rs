@@ -38,7 +38,7 @@ pub enum Reference<'a> {
     Folder,
 }
 
-/// A reference without a value. The error contains names, never values.
+/// Why a reference cannot be expanded. The error contains names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReferenceError {
     /// An environment variable that is not set.
@@ -50,7 +50,7 @@ pub enum ReferenceError {
     /// A file with a relative path. The path would depend on the working folder, which may contain files from anyone.
     #[error("the path of `${{file:{0}}}` is relative")]
     RelativeFile(String),
-    /// An input for which an editor would ask its user.
+    /// An `${input:…}` reference. An editor would ask its user for the value.
     #[error("`${{input:{0}}}` needs an editor that asks its user, and Toolcrib cannot ask")]
     Input(String),
     /// The home folder is unknown.

@@ -174,7 +174,8 @@ impl Guard {
     }
 
     /// Decides whether a request is accepted. `uri` contains an authority if the request uses HTTP/2 or has an absolute
-    /// request line. Returns the request's credential, or `None` if the route needs none or checks its own keys.
+    /// URI in its request line. Returns the request's credential, or `None` if the route needs none or checks its own
+    /// keys.
     pub fn check(
         &self,
         method: &Method,

@@ -110,7 +110,7 @@ fn is_secret_option(text: &str) -> bool {
 fn is_secret(text: &str) -> bool {
     let bare = text.rsplit('/').next().unwrap_or_default();
     PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        // For example `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host` and `https://…?key=…`.
+        // Texts such as `TOKEN=…`, `--token=…`, `Authorization: …`, `postgres://user:…@host` and `https://…?key=…`.
         || text.contains('=')
         || text.contains(": ")
         || text.contains("://") && (redact(text) != text)

@@ -257,8 +257,8 @@ impl PrivateFolder {
 const MAX_SECRET_BYTES: u64 = 1 << 20;
 
 /// Reads a secret that an administrator created, such as a private key. Symbolic links are followed, and the file may
-/// belong to root and be readable by a group, because tools that renew certificates create such files. Only a file that
-/// every user of the machine can read is rejected.
+/// belong to root and be readable by a group, because tools that renew certificates create such files. Only a file to
+/// which every user of the machine has access is rejected.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, PrivateFileError> {
     let failed = |source| PrivateFileError::Io { path: path.to_owned(), source };
     let (file, metadata) = ownership::open(path, SymlinkPolicy::Follow).map_err(failed)?;

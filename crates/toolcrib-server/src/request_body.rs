@@ -12,8 +12,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Sleep, timeout};
 
-/// If a service does not read a body to its end, the rest is received and discarded. This is the maximum size of that
-/// rest, in bytes. By default, services accept bodies up to this size.
+/// Maximum number of bytes that are received and discarded if a service does not read a body to its end. By default,
+/// services accept bodies up to this size.
 const MAX_DISCARDED: usize = 64 << 20;
 /// Maximum time to receive the unread rest of a body.
 const DISCARD_TIME: Duration = Duration::from_secs(10);

@@ -52,7 +52,8 @@ pub fn is_local(url: &str, port: u16, base: &str) -> bool {
         && path.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a text could be a key: at least 16 characters, no spaces, and both letters and digits.
+/// Whether a text could be a key: at least 16 ASCII letters, digits or characters of `_-.+=`, with at least one letter
+/// and one digit.
 pub fn looks_like_key(text: &str) -> bool {
     text.len() >= 16
         && text

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
 
-/// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is any binary that cargo
-/// built for the test, because all binaries are in the same folder.
+/// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is the path of any binary
+/// that cargo built for the test; all binaries are in its folder.
 ///
 /// `cargo test --workspace` builds the binaries of this package. `cargo test -p toolcrib` does not, because a package
 /// cannot depend on the binaries of another package. In that case, this function builds them once, with the same

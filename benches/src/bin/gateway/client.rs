@@ -1,5 +1,5 @@
-//! The interface that the stdio and HTTP clients share: single requests, requests on a schedule, or as many requests as
-//! possible.
+//! The interface that the stdio and HTTP clients share. A client can send single requests, calls on a schedule, or
+//! calls as fast as responses arrive.
 
 use std::time::{Duration, Instant};
 

@@ -34,7 +34,8 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());
     drop(first);
-    // The first run saved the servers' tool lists, and this run loads them. Its memory is the last column of the table.
+    // The first run saved the servers' tool lists, and this run loads them. The last column of the table is the memory
+    // of this run.
     let again = pipe()?;
     search_times(&again, &queries)?;
     println!("| stdio | {row} | {resident:.0} | {:.0} |", resident_mb(&again.process.id()));

@@ -24,8 +24,8 @@ struct Route<'a> {
 }
 
 /// Response times over three routes: directly, directly with only the few tools that the proxy sends, and through the
-/// proxy. They are measured until the text `content` of [`Times::measure`] arrives, or until the response is complete
-/// if it is `None`.
+/// proxy. A response time ends when the text `content`, a parameter of [`Times::measure`], has arrived, or when the
+/// response is complete if `content` is `None`.
 pub(crate) struct Times {
     direct: Vec<Vec<f64>>,
     small: Vec<Vec<f64>>,

@@ -35,7 +35,7 @@ impl RecordedExchange {
         Ok(Self { api, direct: from.answer(&request)?, request, small, through })
     }
 
-    /// Replaces the parts of every recorded response.
+    /// Applies `change` to the body parts of every recorded response.
     pub(crate) fn with_parts(mut self, change: impl Fn(Vec<BodyPart>) -> Vec<BodyPart>) -> Self {
         for answer in self.through.iter_mut().chain([&mut self.direct]) {
             answer.parts = change(std::mem::take(&mut answer.parts));

@@ -135,7 +135,7 @@ fn read_stream(
     let request = &exchange.request;
     let (mut first, mut words, begin) = (f64::NAN, 0, Instant::now());
     connection.stream(&request.path, &request.headers, &request.body, &mut |chunk| {
-        // A delta contains `WORD` once. Summary events repeat the text of all deltas, so they are not counted.
+        // A delta contains `WORD` once. Events that repeat the whole text contain it many times and are not counted.
         let text = String::from_utf8_lossy(chunk);
         let came = text.lines().filter(|line| line.matches(WORD).count() == 1).count();
         if words == 0 && came > 0 {

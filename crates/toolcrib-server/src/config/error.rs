@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// A config that cannot be used.
+/// Why a config cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// What is wrong.
@@ -59,7 +59,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A value that is out of range or contradicts another value.
+/// An error about a value that is out of range or contradicts another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSetting {
     /// The path of keys from the top level of the file to the value.

@@ -50,7 +50,7 @@ pub struct HttpSettings {
 pub struct TlsFiles {
     /// PEM file with the certificate, followed by the certificates of intermediate authorities.
     pub certificate: PathBuf,
-    /// PEM file with the private key. Only the owner of the file may have access to it.
+    /// PEM file with the private key. Only the owner and the group of the file may have access to it.
     pub key: PathBuf,
 }
 

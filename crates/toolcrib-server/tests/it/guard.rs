@@ -181,7 +181,8 @@ fn missing_and_repeated_headers_are_denied_and_the_authority_counts() {
         check("/mcp", &[(host.clone(), "localhost"), (host.clone(), "localhost")]),
         Err(AccessDenied::ManyHosts)
     );
-    // HTTP/2 requests have an authority instead of `Host`. A request with an absolute request line may have both.
+    // HTTP/2 requests have an authority instead of `Host`. A request with an absolute URI in its request line may have
+    // both.
     assert_eq!(check("http://localhost:1/mcp", &[]), Ok(()));
     assert_eq!(check("http://evil.com/mcp", &[]), Err(AccessDenied::ForeignHost));
     assert_eq!(

@@ -62,7 +62,7 @@ pub(crate) struct Faults {
     /// Start two child processes that may outlive the server. The tool `pids` returns their ids
     #[arg(long)]
     pub(crate) grandchild: bool,
-    /// Declare the logging capability, and note every log level that the client sets in the file of `--log`
+    /// Declare the logging capability, and append every log level that the client sets to the file of `--log`
     #[arg(long)]
     pub(crate) logging: bool,
     /// Append one line per event to this file

@@ -1,8 +1,8 @@
 //! An MCP server with configurable faults, for tests of the gateway.
 //!
-//! It speaks the older protocol on stdio, without a library, so that it can also break rules that a library would
-//! enforce. Without arguments, it behaves correctly. Each argument adds a fault, and faults can be combined. All of
-//! these faults have been seen in real servers.
+//! It speaks the protocol versions that begin with `initialize`, on stdio and without a library, so that it can also
+//! break rules that a library would enforce. Without arguments, it behaves correctly. Each argument adds a fault, and
+//! faults can be combined. All of these faults have been seen in real servers.
 
 mod faults;
 mod flood;

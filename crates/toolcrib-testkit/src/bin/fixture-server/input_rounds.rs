@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// protocol.
 const ROUNDS: usize = 10;
 
-/// What the client has sent by the time of a round.
+/// Everything that the client has sent when a round begins.
 pub(crate) struct Round<'a> {
     pub(crate) arguments: &'a JsonObject,
     pub(crate) answers: &'a InputResponses,

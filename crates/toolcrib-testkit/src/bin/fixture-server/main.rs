@@ -1,8 +1,8 @@
 //! A correct MCP server, for tests of the gateway.
 //!
-//! It has everything that the official conformance suite expects of a server, in both protocol versions. When the suite
-//! runs against a gateway in front of this server, any failure is the gateway's fault. The server uses stdio, or
-//! Streamable HTTP with `--http ADDRESS`.
+//! It has everything that the official conformance suite expects of a server, both in the older protocol, which has
+//! sessions, and in the newer one, which is stateless. When the suite runs against a gateway in front of this server,
+//! any failure is the gateway's fault. The server uses stdio, or Streamable HTTP with `--http ADDRESS`.
 
 mod changes;
 mod content;
