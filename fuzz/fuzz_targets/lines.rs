@@ -1,4 +1,4 @@
-//! Splits the bytes of a server into pieces of any size. The pieces must give the same lines as all bytes at once, and
+//! Splits the output of a server into pieces of any size. The pieces must give the same lines as all bytes at once, and
 //! no line may exceed the limit.
 
 #![no_main]

@@ -39,8 +39,8 @@ fuzz_target!(|data: &[u8]| {
     assert!(text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic()), "{text}");
     assert_eq!(NormalizedPath::read(text.as_bytes()).as_ref(), Ok(&normal), "twice");
     let slashes = text.matches('/').count();
-    // For callers without a limited scope, the path is forwarded as the client sent it, so this path must be safe as
-    // well.
+    // For callers without a limited scope, the path is forwarded as the client sent it. So both the normalized path and
+    // the original one must be safe.
     for mut bytes in [text.as_bytes().to_vec(), path] {
         for _ in 0..4 {
             for segment in bytes.split(|byte| *byte == b'/') {

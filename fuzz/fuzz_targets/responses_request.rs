@@ -1,4 +1,5 @@
-//! Reads any body as a Responses request, and checks what is sent to the upstream in any mode.
+//! Reads any body as a Responses request, and checks what is sent to the upstream. The input selects how tools are
+//! deferred.
 
 #![no_main]
 

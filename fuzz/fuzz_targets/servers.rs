@@ -1,4 +1,4 @@
-//! Reads any text as a config of the gateway or of another client.
+//! Reads any text as a config of the gateway, or of a client whose servers can be imported.
 //!
 //! An error must say what to do. If imported servers are written to a config, reading it must give the same servers.
 //! Masking a server for display and expanding its references must not panic.

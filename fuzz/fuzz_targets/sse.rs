@@ -32,7 +32,8 @@ fuzz_target!(|data: (Vec<u8>, Vec<u8>)| {
         assert!(again.len() == 1 && rest.is_empty());
         assert_eq!((again[0].name(), again[0].data()), (name, Some(data)));
     }
-    // Any text can be written as an event. When it is read again, each of its carriage returns is a newline.
+    // Any text can be written as an event. Reading the event gives the same text, with a newline in place of each
+    // carriage return.
     if let Ok(text) = std::str::from_utf8(&bytes) {
         let mut written = Vec::new();
         sse::write_event(Some("x"), text, &mut written);

@@ -161,7 +161,7 @@ fn check_rewritten(text: &str) {
     }
 }
 
-/// For each API, the record of a turn that contains a search alone and a search next to a call.
+/// For each API, the record of a turn with two rounds: a search, and then another search together with a call.
 static RECORDS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| Api::ALL.map(record).to_vec());
 
 fn record(api: Api) -> Vec<u8> {

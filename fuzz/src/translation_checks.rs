@@ -49,7 +49,7 @@ fn check_whole(api: Api, body: &[u8]) {
         let mut adapter = begun(api, false);
         let answer = adapter.complete_response(status, body);
         assert!(serde_json::from_slice::<Value>(&answer.body).is_ok(), "{}", text(&answer.body));
-        // If the translated response is a success, the exchange between client and adapter must be able to read it.
+        // If the translated response is a success, the proxy must be able to read it as a response of the client's API.
         let mut turn = client::turn(api, Mode::Bridge, false);
         let next = turn.complete_response(&answer.body);
         assert_eq!(next.is_some(), answer.status < 400, "{}", text(&answer.body));

@@ -39,7 +39,7 @@ impl TlsTerminator {
         Self { port, folder, _runtime: runtime }
     }
 
-    /// The host name in the certificate, with the port.
+    /// The address for clients: the host name in the certificate, and the port.
     pub fn address(&self) -> String {
         format!("localhost:{}", self.port)
     }

@@ -35,7 +35,7 @@ pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError { status: 400, message: message.into() }
 }
 
-/// Everything except the reply that is needed to write a response.
+/// Everything that is needed to write a response, except the model's reply.
 pub(crate) struct ResponseContext<'a> {
     pub(crate) request: &'a Value,
     pub(crate) options: &'a Options,

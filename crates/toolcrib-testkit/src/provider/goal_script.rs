@@ -10,7 +10,8 @@ const GOAL_MARK: &str = "goal:";
 
 /// Returns the steps of the newest message that has a goal, and the index of that message.
 ///
-/// Requests without tools get a short text, because agents send such requests to get a title for the conversation.
+/// If the request has no goal or no tools, the only step is a short text. Agents send requests without tools to get a
+/// title for the conversation.
 pub(crate) fn steps(request: &ParsedRequest) -> (Vec<Step>, usize) {
     let newest =
         request.messages.iter().enumerate().rev().find_map(|(at, message)| match message {

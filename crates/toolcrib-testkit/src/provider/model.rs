@@ -147,7 +147,8 @@ fn play_next_step(
     reply
 }
 
-/// Performs all actions of a step. If it needs tools that the model must find first, searches for them instead.
+/// Performs all actions of a step. If the step needs tools that the model must find first, the model only searches for
+/// them, unless the search is hosted.
 fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut ModelReply) {
     let hosted = request.native_search == Some(NativeSearch::Hosted);
     let missing: Vec<&Action> =

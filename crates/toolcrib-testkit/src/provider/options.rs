@@ -19,7 +19,8 @@ pub struct Options {
     pub scripts: BTreeMap<String, Script>,
     /// Responses to the first requests, in order. Later requests are answered by the script.
     pub responses: Vec<CannedResponse>,
-    /// Native features that the provider rejects, with the same 400 as a backend that does not support them.
+    /// Native features that the provider rejects, with the error that a backend without the feature returns (status
+    /// 400).
     pub rejects: Vec<RejectedFeature>,
     /// Deviations in the format of calls, as some compatible servers have them.
     pub quirks: Vec<ChatQuirk>,

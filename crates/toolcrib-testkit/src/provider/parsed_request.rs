@@ -39,7 +39,7 @@ pub(crate) enum LoadState {
     Loaded,
     /// The model must search for the tool before it can call it.
     Deferred,
-    /// The tool was deferred, but the history contains a reference to it or its definition.
+    /// The tool was deferred, but the history contains its definition or a reference to it.
     Revealed,
 }
 

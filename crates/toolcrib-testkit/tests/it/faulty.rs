@@ -125,7 +125,7 @@ fn slow_calls_overlap() {
         peer.receive();
     }
     let took = begin.elapsed();
-    // If the calls did not overlap, they would take at least 50 s on any machine.
+    // If the calls did not overlap, the 100 calls would take at least 50 s on any machine.
     assert!(took >= slow && took < slow * 100, "{took:?}");
 }
 
