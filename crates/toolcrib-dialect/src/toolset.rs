@@ -28,7 +28,8 @@ use crate::toolset_plan::ToolsetPlan;
 
 /// Maximum size of the listing, in percent of the tokens of all tools.
 const MAX_LISTING_PERCENT: usize = 7;
-/// The number of tokens of a hit in a search answer, in addition to its definition. Measured.
+/// The number of tokens that each hit adds to a search answer, not counting the tool's definition. This is a measured
+/// value.
 const HIT_TOKENS: usize = 45;
 /// The number of tokens that a listing may always have, even if the tools are small.
 const MIN_LISTING_TOKENS: usize = 120;

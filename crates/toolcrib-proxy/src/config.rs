@@ -192,7 +192,7 @@ pub struct CallerConfig {
     /// Paths that are open to the caller, in addition to those of `[proxy]`.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// The credentials that are sent to providers if the caller sends its Toolcrib key in place of a credential.
+    /// The credentials that are sent to providers if the caller sends its Toolcrib key in place of a provider credential.
     #[serde(default)]
     pub upstream_keys: ProviderKeys,
 }

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 /// The timeouts of a connection's phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// Maximum time from the first byte of a request, or from the start of the connection, to the end of the request's
-    /// head.
+    /// Maximum time until the head of a request is complete. It starts with the request's first byte, or with the
+    /// connection for the first request.
     pub(crate) header: Duration,
     /// Maximum time between two requests.
     pub(crate) idle: Duration,

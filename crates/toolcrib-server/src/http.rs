@@ -60,9 +60,9 @@ impl ServeError {
 /// How the routes of a service authenticate their callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
-    /// By the listener's bearer token, if it has one.
+    /// Callers send the listener's bearer token, if the listener has one.
     BearerToken,
-    /// By keys that the service checks itself. The guard then ignores `Authorization`, because it may contain a
+    /// Callers send keys that the service checks itself. The guard then ignores `Authorization`, because it may contain a
     /// credential that the service forwards.
     OwnKeys,
 }

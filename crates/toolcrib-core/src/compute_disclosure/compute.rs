@@ -51,8 +51,8 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        // This flag can make the conversation keep deferring in later turns. It is not set if only tools with the
-        // policy `always` are deferred, because the other tools need not be deferred later.
+        // Once this flag is set, later turns may go on deferring all tools. So it is not set if only tools with the policy
+        // `always` are deferred: it could cause the other tools to be deferred later without need.
         if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }

@@ -56,7 +56,8 @@ impl CoverageBonuses {
         result
     }
 
-    /// The bonus of a tool that is placed after the hits placed so far, computed from its cosine with each need.
+    /// Returns the bonus that a tool would get if it were placed next, after the hits placed so far. `similarities` are the
+    /// cosines of the tool with each need.
     pub(super) fn bonus_for(&self, similarities: &[f32]) -> f32 {
         let gains =
             similarities.iter().zip(&self.served).map(|(similarity, served)| similarity - served);

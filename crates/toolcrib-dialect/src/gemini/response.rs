@@ -40,7 +40,7 @@ impl<'a> GeminiResponse<'a> {
         }
     }
 
-    /// Whether the prompt was blocked, so that there is no candidate.
+    /// Whether the response has no candidate because the prompt was blocked.
     pub(super) fn is_blocked(&self) -> bool {
         self.candidate.is_none() && self.fields.get("promptFeedback").is_some()
     }

@@ -10,7 +10,7 @@ use crate::http::{self, Request};
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// Configures a profile with two servers of four, which also excludes two tools.
+/// Configures four servers, and a profile that includes only two of them and excludes two tools.
 fn narrowed(name: &str) -> TestEnvironment {
     TestEnvironment::new(name)
         .fixture("books", "")

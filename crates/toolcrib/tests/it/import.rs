@@ -219,7 +219,8 @@ fn the_written_config_equals_the_files_that_were_read() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let config = GatewayConfig::from_toml(&fs::read_to_string(&path).unwrap()).unwrap();
-    // Hermes' YAML file is compared with `HERMES`, because the library does not read YAML; only the binary does.
+    // The library cannot read YAML, so the servers of Hermes' YAML file are compared with `HERMES`, which has the same
+    // servers in TOML.
     let (yaml, others): (Vec<_>, Vec<_>) =
         FOUND.into_iter().partition(|(client, ..)| *client == "hermes");
     let hermes = GatewayConfig::from_toml(HERMES).unwrap();

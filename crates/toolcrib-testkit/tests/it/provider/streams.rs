@@ -135,7 +135,8 @@ async fn gemini_events_are_in_order() {
     assert_eq!(finished.iter().position(|finished| *finished), Some(events.len() - 1));
 }
 
-/// Joins the fragments of the only call in a stream. Returns their number, the call and the `finish_reason`.
+/// Joins the fragments of the only call in a stream. Returns the number of fragments, the call and the
+/// `finish_reason`.
 async fn chat_calls(quirks: Vec<ChatQuirk>) -> (usize, Value, String) {
     let text = stream(&provider(quirks), Dialect::Chat).await;
     assert!(text.ends_with("data: [DONE]\n\n"));

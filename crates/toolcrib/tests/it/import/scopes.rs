@@ -246,8 +246,8 @@ fn names_in_a_file_cannot_forge_output_lines() {
     assert!(!run.err.contains(['\u{1b}', '\u{202e}']), "{}", run.err);
 }
 
-/// `${file:PATH}` is Toolcrib's own syntax. If it were expanded in a project's file, it could send any of the user's
-/// files to the project's server.
+/// `${file:PATH}` is Toolcrib's own syntax. If it were expanded in a project's file, the file could send any of the
+/// user's files to the project's server.
 #[test]
 fn a_project_gets_no_files_and_the_variables_it_gets_are_listed() {
     let folders = ImportFolders::new("sends");
