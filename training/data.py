@@ -255,8 +255,8 @@ def read(gathered, data, written, wordnet_folder, trained, leave_out):
         else:
             corpus.queries.extend(about_itself(at, tool, rng))
     left = {source: [] for source in measured}
-    # The kinds of queries for each tool, in the order of the file: a request by a person, a paraphrase, the query of an
-    # agent, the goal behind it or a long message, and a query in another language.
+    # The kinds of queries for each tool, in the order of the file: a request by a person, a paraphrase of it, the query
+    # of an agent, the goal behind the request or a long message, and a query in another language.
     kinds = ["user", "para", "agent", "goal", "foreign"]
     for path in sorted(written.glob("*.jsonl")):
         for line in lines(path):

@@ -12,7 +12,8 @@ import json
 import re
 from pathlib import Path
 
-# Maximum number of tools per server. Otherwise a server with thousands of similar operations would dominate the others.
+# Maximum number of tools per server. Without it, a server with thousands of similar operations would dominate the
+# others.
 MOST_PER_SERVER = 400
 MOST_PARAMETERS = 24
 MOST_DESCRIPTION = 700

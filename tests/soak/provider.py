@@ -33,8 +33,8 @@ async def _answer(reader, writer):
     length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.startswith("content-length:")), 0)
     body = await reader.readexactly(length)
     if not body:
-        # Without a content length, the request is a GET or has a chunked body, which the proxy forwards without reading
-        # it.
+        # Without a content length, the request is a GET or has a chunked body. The proxy forwards both without reading
+        # the body.
         return await refuse(writer, None)
     message = json.loads(body)
     model = message.get("model", "good")
