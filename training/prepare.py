@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--written", type=Path, default=Path(__file__).parent / "queries")
     parser.add_argument("--wordnet", type=Path, required=True, help="WordNet 3.0's folder of data.* files")
     parser.add_argument("--teacher", type=Path, required=True, help="the folder of all-MiniLM-L6-v2")
-    parser.add_argument("--without-sets", action="store_true", help="train on no public set: the honest figure")
+    parser.add_argument("--without-sets", action="store_true", help="train on no public set, for figures on unseen data")
     parser.add_argument("--leave-out", action="store_true", help="keep one server in six for measuring")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
