@@ -98,8 +98,9 @@ fn every_behaviour_names_an_existing_test() {
         let rows = rows(preset);
         assert!(rows.len() >= 15, "{preset}: {} rows", rows.len());
         for [document, says, ours, cells @ ..] in &rows {
-            let known =
-                |name: &str| name == NOT_DOCUMENTED || DOCUMENTS.iter().any(|(known, _)| *known == name);
+            let known = |name: &str| {
+                name == NOT_DOCUMENTED || DOCUMENTS.iter().any(|(known, _)| *known == name)
+            };
             assert!(document.split(", ").all(known), "{preset}: {document}");
             assert!(!says.trim().is_empty() && !ours.trim().is_empty(), "{preset}: {says}");
             for (cell, folders) in cells.iter().zip(FOLDERS) {
