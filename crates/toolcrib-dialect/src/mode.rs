@@ -68,7 +68,7 @@ pub enum HostedSearch {
 impl Mode {
     /// Whether the model sees a deferred tool only as a line in the listing. A turn that needs such a tool takes two
     /// requests, one of them for the search, so deferral must save more than half of the tokens. Reveal and terse are
-    /// exempt from this check, because they show every tool and cannot save that much.
+    /// exempt from this check, because they show every tool and often save less than that.
     pub(crate) fn hides_tools(self) -> bool {
         !matches!(self, Self::Reveal | Self::Terse)
     }
