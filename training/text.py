@@ -19,8 +19,8 @@ PARAMETER_NAMES = FIELD_TOKENS[2]
 HUMP = "\x1f"
 # The ranges of ideographs that BERT treats as separate words. They include Han, but neither kana nor Hangul.
 IDEOGRAPHS = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF), (0x2F800, 0x2FA1F))
-# Letters in circles and squares. Their Unicode category is symbol, but they have the alphabetic property, which Rust
-# checks.
+# Letters in circles and squares. Their Unicode category is symbol, but Rust counts them as letters, because they have
+# the alphabetic property.
 FRAMED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 

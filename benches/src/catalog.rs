@@ -9,7 +9,7 @@ use toolcrib_text::first_sentence;
 /// Maximum number of words in a query.
 const WORDS: usize = 12;
 
-/// The lines of the measured catalog, each a tool definition in JSON.
+/// Returns the lines of the measured catalog, each a tool definition in JSON.
 pub fn lines() -> Result<Vec<String>, files::FileError> {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/toolcrib/sample/catalog.jsonl");
     let named = std::env::var_os("TOOLCRIB_BENCH_CATALOG").map(PathBuf::from);
@@ -21,8 +21,8 @@ pub fn lines() -> Result<Vec<String>, files::FileError> {
     Ok(lines)
 }
 
-/// The tools of the catalog, repeated until there are `size` of them. Each repetition gives the tools and servers new
-/// names.
+/// Returns the tools of the catalog, repeated until there are `size` tools. Each repetition gives the tools and servers
+/// new names.
 pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
     (0..size).filter_map(|i| {
         let (line, round) = (&lines[i % lines.len()], i / lines.len());
@@ -37,7 +37,7 @@ pub fn repeated(lines: &[String], size: usize) -> impl Iterator<Item = Value> {
     })
 }
 
-/// A query for the tool with this description: the first words of its first sentence.
+/// Returns a query for the tool with this description: the first words of the description's first sentence.
 pub fn sentence(description: &str) -> String {
     let sentence = first_sentence(description, 200);
     sentence.split_whitespace().take(WORDS).collect::<Vec<_>>().join(" ")

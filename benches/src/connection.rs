@@ -21,7 +21,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header.
+    /// Returns the value of a header. `name` must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -1,24 +1,24 @@
 //! Percentiles, and the memory and CPU time of a process.
 
-/// The quantile `share`, from 0 to 1, of sorted values.
+/// Returns the quantile `share`, from 0 to 1, of sorted values, or NaN if there are no values.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted.get((last as f64 * share) as usize).copied().unwrap_or(f64::NAN)
 }
 
-/// The median of unsorted values.
+/// Returns the median of unsorted values.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
 }
 
-/// Resident memory of a process in megabytes, or 0 if the system does not report it. The process id `"self"` means this
-/// process.
+/// Returns the resident memory of a process in megabytes, or 0 if the system does not report it. The process id
+/// `"self"` means this process.
 pub fn resident_mb(process: &str) -> f64 {
     megabytes(process, "VmRSS:")
 }
 
-/// Peak resident memory of a process in megabytes.
+/// Returns the peak resident memory of a process in megabytes, or 0 if the system does not report it.
 pub fn peak_mb(process: &str) -> f64 {
     megabytes(process, "VmHWM:")
 }
@@ -30,7 +30,7 @@ fn megabytes(process: &str, kind: &str) -> f64 {
     kib * 1.024e-3
 }
 
-/// CPU time of a process so far, in seconds.
+/// Returns the CPU time of a process so far, in seconds.
 pub fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The process name may contain spaces, so skip it: it ends at the last closing parenthesis.

@@ -96,7 +96,7 @@ fn queries(crib: &Crib) -> Vec<WordQuery> {
         .collect()
 }
 
-/// Time in microseconds of a disclosure when nothing has changed since the previous one.
+/// Returns the median time in microseconds of a disclosure when nothing has changed since the previous disclosure.
 fn same_disclosure(crib: &Crib, scope: &Scope) -> f64 {
     let turn = TurnContext::new(scope);
     let mut conversation = Conversation::new();

@@ -18,7 +18,7 @@ pub fn build() -> Result<(), BenchError> {
     if built.success() { Ok(()) } else { Err("the gateway cannot be built".into()) }
 }
 
-/// The path of an executable of this workspace.
+/// Returns the path of an executable of this workspace, or an error if the executable has not been built.
 pub fn program(name: &str) -> Result<PathBuf, BenchError> {
     let path = std::env::current_exe()?.with_file_name(name);
     if path.exists() { Ok(path) } else { Err(format!("`{}` is missing", path.display()).into()) }
@@ -29,7 +29,7 @@ pub fn program(name: &str) -> Result<PathBuf, BenchError> {
 pub struct Process(pub Child);
 
 impl Process {
-    /// The process id.
+    /// Returns the process id.
     pub fn id(&self) -> String {
         self.0.id().to_string()
     }
@@ -63,12 +63,12 @@ pub struct GatewaySetup {
 }
 
 impl GatewaySetup {
-    /// A setup without servers.
+    /// Creates a setup without servers.
     pub fn new() -> Result<Self, BenchError> {
         Ok(Self { folder: tempfile::tempdir()?, config: String::new() })
     }
 
-    /// Adds a stdio server to the config. `more` has further lines for its section.
+    /// Adds a stdio server to the config. `more` contains further lines for the server's section.
     pub fn command(&mut self, name: &str, program: &Path, args: &[&str], more: &str) {
         let program = program.display().to_string();
         let _ = writeln!(
@@ -82,12 +82,13 @@ impl GatewaySetup {
         let _ = writeln!(self.config, "[servers.{name}]\nurl = \"http://{address}/mcp\"");
     }
 
-    /// The temporary folder.
+    /// Returns the temporary folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A `toolcrib` command that uses this config. The caller sets up its standard streams.
+    /// Writes the config file and returns a `toolcrib` command that uses the file. The caller sets up the standard
+    /// streams of the command.
     pub fn toolcrib(&self, args: &[&str]) -> Result<Command, BenchError> {
         let file = self.folder.path().join("toolcrib.toml");
         std::fs::write(&file, &self.config)?;

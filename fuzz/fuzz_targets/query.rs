@@ -90,7 +90,7 @@ fn check_score(crib: &Crib, scope: &Scope, query: &str, reply: &Reply) {
     assert!((sum - hit.score).abs() <= most, "{sum} against {}: {explanation:?}", hit.score);
 }
 
-/// The query as the search parses it. `None` if the query selects or lists tools without ranking them.
+/// Returns the query as the search parses it, or `None` if the query selects or lists tools without ranking them.
 fn words(crib: &Crib, scope: &Scope, query: &str) -> Option<WordQuery> {
     match crib.parse(query, scope) {
         Query::Words(words) => Some(words),

@@ -1,4 +1,4 @@
-//! A client of each API with forty tools, and the modes in which they can be deferred.
+//! A client of each API with forty tools, and the modes in which these tools can be deferred.
 //!
 //! One of the forty tools is never deferred, so that responses can mix calls that pass through with calls that are
 //! withheld from the client. The first line of an input says how to run it, as described at [`Head`].
@@ -24,7 +24,7 @@ pub struct Head {
     pub cut: usize,
 }
 
-/// Parses the first line of an input. Returns it with the rest of the input.
+/// Parses the first line of an input. Returns the parsed line and the rest of the input.
 pub fn head(api: Api, data: &[u8]) -> (Head, &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (line, rest) = data.split_at(end);
@@ -35,7 +35,7 @@ pub fn head(api: Api, data: &[u8]) -> (Head, &[u8]) {
     (Head { mode, kind: at(1), cut }, rest.get(1..).unwrap_or_default())
 }
 
-/// The modes in which tools can be deferred with this API.
+/// Returns the modes in which tools can be deferred with this API.
 pub fn modes(api: Api) -> &'static [Mode] {
     match api {
         Api::Chat | Api::Gemini => &[Mode::Bridge, Mode::Append, Mode::Reveal, Mode::Terse],
@@ -60,7 +60,7 @@ pub fn modes(api: Api) -> &'static [Mode] {
     }
 }
 
-/// The path and query of a request.
+/// Returns the path and query of a request.
 pub fn target(api: Api, stream: bool) -> &'static str {
     match api {
         Api::Chat => "/v1/chat/completions",
@@ -71,7 +71,7 @@ pub fn target(api: Api, stream: bool) -> &'static str {
     }
 }
 
-/// The key of the conversation history in a request.
+/// Returns the key of the conversation history in a request.
 pub fn history_key(api: Api) -> &'static str {
     match api {
         Api::Chat | Api::Messages => "messages",
@@ -80,7 +80,7 @@ pub fn history_key(api: Api) -> &'static str {
     }
 }
 
-/// The value of `tools`: forty tools of a fictional company, in the format of the API.
+/// Returns the value of `tools`: forty tools of a fictional company, in the format of the API.
 pub fn tools(api: Api) -> &'static str {
     static TOOLS: LazyLock<HashMap<Api, String>> =
         LazyLock::new(|| Api::ALL.into_iter().map(|api| (api, forty(api).to_string())).collect());
@@ -123,7 +123,7 @@ fn forty(api: Api) -> Value {
     }
 }
 
-/// A request with one question and the forty tools.
+/// Returns the body of a request with one question and the forty tools.
 pub fn body(api: Api, stream: bool) -> String {
     let (key, tools) = (history_key(api), tools(api));
     let history = match api {
@@ -149,7 +149,7 @@ pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> DrivenTurn {
     turn
 }
 
-/// Starts an exchange for a request. The store returns `kept` for every key.
+/// Starts an exchange for a request. Whenever the exchange looks up a record, it gets `kept`.
 pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> DrivenTurn {
     static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
         let mut settings = Settings::default();
@@ -167,7 +167,7 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
 }
 
 fn toolset(plan: ToolsetPlan, input: &str) -> Arc<Toolset> {
-    /// Toolsets are cached, because indexing forty tools takes longer than the rest of a run.
+    /// The toolsets built so far. They are cached, because indexing forty tools takes longer than the rest of a run.
     static KNOWN: LazyLock<Mutex<HashMap<(Api, Mode), Arc<Toolset>>>> =
         LazyLock::new(Mutex::default);
     let key = (plan.api, plan.mode);

@@ -47,7 +47,7 @@ pub fn is_clean(events: &[Event]) -> bool {
 /// Panics if a client would see a call of one of Toolcrib's own tools, or such a tool in the list of tools that a
 /// response repeats.
 pub fn check_stream(api: Api, events: &[Event]) {
-    // The pieces of a name are joined by the index of the call.
+    // The names of the calls by the index of the call. Each name is joined from the pieces in the stream.
     let mut pieces: BTreeMap<u64, String> = BTreeMap::new();
     for event in events {
         let Some(data) = event.data() else { continue };

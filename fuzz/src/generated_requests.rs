@@ -8,8 +8,8 @@ use toolcrib_dialect::Api;
 use crate::client;
 use crate::generated_responses::{ARGUMENTS, NAMES, ModelOutput, break_one, part};
 
-/// An entry of the history, in the format of the API. It is either output of the model that the client sends back, or
-/// an entry of the client itself.
+/// Generates an entry of the history, in the format of the API. The entry is either output of the model that the client
+/// sends back, or an entry of the client itself.
 fn entry(api: Api, u: &mut Unstructured<'_>) -> Result<Value> {
     let name = *u.choose(&NAMES)?;
     let id = format!("call_{}_in_full", u.int_in_range(0..=3)?);

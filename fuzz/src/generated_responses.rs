@@ -173,8 +173,8 @@ pub fn break_one(u: &mut Unstructured<'_>, value: &mut Value) -> Result<()> {
     }
 }
 
-/// The responses of two rounds. The first contains a search, and the second contains another search and a call of a
-/// tool that was found.
+/// Returns the responses of two rounds. The first contains a search, and the second contains another search and a call
+/// of a tool that was found.
 pub fn searched(api: Api) -> [String; 2] {
     let call = |id: &str, name, arguments| ModelOutput::Call { id: id.to_owned(), name, arguments };
     let first = [call("call_search_first", NAMES[0], ARGUMENTS[0])];
@@ -186,7 +186,7 @@ pub fn searched(api: Api) -> [String; 2] {
         .map(|body| body.to_string())
 }
 
-/// The reason for the end of a response with calls, as the API names it.
+/// Returns the reason for the end of a response with calls, as the API names it.
 fn own_end(api: Api) -> &'static str {
     match api {
         Api::Chat => "tool_calls",
@@ -196,7 +196,7 @@ fn own_end(api: Api) -> &'static str {
     }
 }
 
-/// A complete response of the API.
+/// Returns a complete response of the API.
 fn body(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Value {
     let all: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();
     match api {
@@ -217,14 +217,14 @@ fn body(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Value {
     }
 }
 
-/// A response of the Responses API. It repeats the tools that were sent to the upstream.
+/// Returns a response of the Responses API. It repeats the tools that were sent to the upstream.
 fn response(n: usize, output: &[Value], status: &str) -> Value {
     json!({"id": format!("resp_{n}"), "object": "response", "created_at": n, "status": status,
         "output": output, "tools": [{"type": "function", "name": "tool_search"}],
         "previous_response_id": null, "usage": {"input_tokens": 7, "output_tokens": 3}})
 }
 
-/// One piece of output, in the format of the API.
+/// Returns one piece of output, in the format of the API.
 pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     let object = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!({}));
     match (api, said) {
@@ -259,7 +259,7 @@ pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     }
 }
 
-/// The events of a streamed response.
+/// Returns the events of a streamed response.
 fn stream(api: Api, n: usize, said: &[ModelOutput], end: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let parts: Vec<Value> = said.iter().enumerate().map(|(at, said)| part(api, at, said)).collect();

@@ -37,14 +37,14 @@ pub fn check_response(data: &[u8]) {
 /// case or server, and a tool without a description.
 const TOOLS: &str = include_str!("tools.jsonl");
 
-/// The catalog with the tools of `tools.jsonl`.
+/// Returns the catalog with the tools of `tools.jsonl`.
 pub fn catalog() -> Catalog {
     let catalog = Catalog::from_json(TOOLS.as_bytes()).expect("the fixed catalog is readable");
     assert_eq!(catalog.len(), TOOLS.lines().count(), "{:?}", catalog.findings());
     catalog
 }
 
-/// The fixed catalog, ready to be served with default settings.
+/// Returns the fixed catalog, ready to be served with default settings.
 pub fn crib() -> Crib {
     Crib::new(catalog(), Settings::default())
 }
@@ -53,13 +53,13 @@ pub fn crib() -> Crib {
 pub const PRESETS: [Preset; 4] =
     [Preset::Default, Preset::Everruns, Preset::Hermes, Preset::Opencode];
 
-/// A scope with every second tool, starting with the first.
+/// Returns a scope with every second tool, starting with the first.
 pub fn every_second(catalog: &Catalog) -> Scope {
     Scope::of(catalog, catalog.ids().step_by(2))
 }
 
 /// Returns a crib that contains only the tools in the scope, in reverse order if the order must make no difference. A
-/// caller limited to the scope must get the same replies from it as from `crib`.
+/// caller limited to the scope must get the same replies from the returned crib as from `crib`.
 pub fn without_the_hidden(crib: &Crib, scope: &Scope) -> Crib {
     let catalog = crib.catalog();
     let mut tools: Vec<_> = scope.ids().map(|id| catalog.tool(id).clone()).collect();

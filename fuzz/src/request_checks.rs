@@ -79,8 +79,8 @@ fn read(text: &str) -> Vec<(String, &str)> {
     fields.iter().map(|(key, raw)| (key.to_owned(), raw)).collect()
 }
 
-/// Every name in the tools of a request. If the tools cannot be parsed, returns an empty name, which matches every
-/// text.
+/// Returns every name in the tools of a request. If the tools cannot be parsed, returns only an empty name, which every
+/// text contains.
 fn names(tools: &str) -> Vec<String> {
     fn note(value: &Value, names: &mut Vec<String>) {
         match value {
@@ -106,7 +106,7 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
     assert!(new.len() >= old.len() && new.len() <= old.len() + 2, "{old:?}\n{new:?}");
     let mut called = false;
     for (old, new) in old.iter().zip(new) {
-        // A name may be written with escapes, so any entry with a backslash may contain one.
+        // A name may be written with escapes, so any entry with a backslash may contain a name.
         let calls = old.contains('\\') || names.iter().any(|name| old.contains(name));
         called |= calls;
         let answers = api == Api::Gemini && called && old.contains("esponse");
@@ -114,8 +114,9 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
     }
 }
 
-/// Removes the tools outside a caller's scope, and replaces the model. Removing tools again must change nothing, and
-/// the body must stay valid JSON, even if it cannot be read as a request.
+/// Removes the tools outside a caller's scope, then replaces the name of the model. Checks that removing tools again
+/// changes nothing, and that a body that is JSON stays JSON when the name is replaced, even if it cannot be read as a
+/// request.
 fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let odd = |names: &[&str]| names.iter().any(|name| name.len() % 2 == 1);
     let read = |body: Vec<u8>| Some(match Request::read_in_scope(api, target, body, &odd).ok()? {

@@ -49,7 +49,8 @@ pub fn parted(bytes: &[u8]) -> Vec<Vec<u8>> {
     rounds
 }
 
-/// Returns everything that the client receives, and the responses of the rounds that were played.
+/// Plays the rounds as streams, in pieces of `cut` bytes. Returns everything that the client receives, and the
+/// responses of the rounds that were played.
 fn stream(api: Api, mode: Mode, rounds: &[Vec<u8>], cut: usize) -> (Vec<u8>, Vec<&Vec<u8>>) {
     let mut turn = client::turn(api, mode, true);
     let mut out = Vec::new();
@@ -87,8 +88,8 @@ fn check_whole(api: Api, mode: Mode, rounds: &[Vec<u8>]) {
     check_size(api, &told, body.len());
 }
 
-/// Returns the request of the next round. Checks that its history begins with that of the previous round, byte for
-/// byte.
+/// Returns the request of the next round. Checks that its history begins with the history of `before`, the request of
+/// the previous round, byte for byte.
 fn again(api: Api, mode: Mode, turn: &DrivenTurn, before: &str) -> String {
     let after = turn.request();
     let [old, new] = [before, &after].map(|body| Fields::read(body).expect("a request is JSON"));

@@ -18,7 +18,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-# The SDK warns about the protocol version with sessions, which half of these checks use.
+# Half of these checks use the protocol version with sessions, and the SDK warns about that version.
 warnings.simplefilter("ignore")
 
 report = {}

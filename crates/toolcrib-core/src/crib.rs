@@ -69,8 +69,8 @@ impl Crib {
         Self::index(catalog, vectors, settings, plugins)
     }
 
-    /// A crib for a new catalog that replaces the current one. The counter and the ranker stay the same, and tools that
-    /// did not change keep their vectors.
+    /// Returns a crib for a new catalog, which replaces this crib. The token counter and the custom ranker stay the
+    /// same, and tools that did not change keep their vectors.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {
         let vectors = if self.vectors.are_of(&settings.vector_table) {
@@ -237,7 +237,8 @@ impl Crib {
         }
     }
 
-    /// Whether the ranker provides a confidence for each hit, from which a reply's fit is decided.
+    /// Whether the ranker provides a confidence for each hit. The fit of a reply, that is, how well its hits answer the
+    /// query, is decided from these confidences.
     pub(crate) fn has_confidence(&self) -> bool {
         match &self.plugins.ranker {
             Some(ranker) => ranker.has_confidence(),

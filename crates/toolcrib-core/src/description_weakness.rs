@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, ToolId};
 use crate::text::{is_stop, words};
 use toolcrib_text::clean;
 
-/// A tool with fewer searchable words than this can be found only by its exact name.
+/// Minimum number of searchable words. A tool with fewer words can be found only by its exact name.
 const MIN_WORDS: usize = 3;
 
 /// A tool with too few words to be found, and the words that it has.

@@ -143,7 +143,7 @@ impl Stub {
 #[non_exhaustive]
 pub enum Guidance {
     /// Depends on the model's name. The guidance is strong, unless models of that family are known to search without
-    /// it.
+    /// strong guidance.
     #[default]
     Auto,
     /// The instruction only says how to find and call tools, and to search before giving up.

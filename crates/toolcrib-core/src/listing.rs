@@ -207,8 +207,9 @@ impl<'a> Groups<'a> {
         self.by_server.iter().map(|(server, ids)| self.line(server, ids)).collect()
     }
 
-    /// Lists the tools of a server by name, or only counts them. Servers are changed from names to a count one by one,
-    /// the one with the longest line first, until the text fits.
+    /// Returns a listing that names the tools of some servers and only counts the tools of the others. Servers are
+    /// changed from names to a count one by one, the server with the longest line first, until the text fits. Returns
+    /// `None` if no such listing fits.
     ///
     /// Counting tokens is slow, so the length of a text is used to estimate whether it may fit. That way, only a few
     /// texts are counted even if the catalog has a thousand servers.

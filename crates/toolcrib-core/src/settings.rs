@@ -128,8 +128,8 @@ impl Settings {
             && matches!(self.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
     }
 
-    /// Whether the number or the total size of shown tools is limited. If so, a tool that is loaded again counts as the
-    /// newest.
+    /// Whether the number or the total size of the loaded tools that are shown in full is limited. If so, a tool that
+    /// is loaded again counts as the newest.
     pub fn limits_revealed(&self) -> bool {
         self.max_revealed > 0 || self.max_revealed_bytes > 0
     }

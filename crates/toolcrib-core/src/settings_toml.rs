@@ -246,9 +246,9 @@ fn read(preset: Option<Preset>, text: &str, other_keys: &[&str]) -> Result<Setti
     Ok(settings)
 }
 
-/// An error with the problem and its position. It leaves out the line of text that the parser quotes, because the line
-/// may belong to another reader and contain a secret token. `more_keys` are added to the list of known keys in the
-/// message.
+/// Returns an error with the problem and its position. The error leaves out the line of text that the parser quotes,
+/// because the line may be meant for another program that reads the same file, and may contain a secret token.
+/// `more_keys` are added to the list of known keys in the message.
 fn unreadable(text: &str, error: &toml::de::Error, more_keys: &[&str]) -> Error {
     let mut problem = error.message().to_owned();
     for key in more_keys {

@@ -184,7 +184,8 @@ impl FoldedSpelling {
             && self.ends.contains(&name.len())
     }
 
-    /// The servers in scope that the spelling names, because it begins with the server's name or with the prefix of its
+    /// Returns the servers that the spelling names, among the servers with tools in scope and the servers in
+    /// `unlisted`. A spelling names a server if it begins with the server's name or with the prefix of the server's
     /// tools.
     fn servers<'c>(
         &self,

@@ -228,7 +228,8 @@ impl Tool {
         &self.definition
     }
 
-    /// The input schema, as JSON text.
+    /// The input schema, as JSON text. For a tool that declares no schema, it is the schema of a tool without
+    /// parameters.
     pub fn schema(&self) -> &str {
         let stated = self
             .schema

@@ -1,9 +1,9 @@
 //! How the wire name of a tool is made. It is a name that every provider accepts, unique for each pair of server and
 //! tool.
 //!
-//! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. If a pair fits this form, its wire name
-//! is `server__tool`. Otherwise it is a readable slug with 80 bits of a hash, `slug_h<16 chars>`. A wire name depends
-//! only on the pair.
+//! The names that all four LLM APIs accept are `[a-zA-Z_][a-zA-Z0-9_-]{0,63}`. The wire name is `server__tool` if that
+//! has this form, is not reserved, and cannot be the name of another pair. Otherwise it is a readable slug with 80 bits
+//! of a hash, `slug_h<16 chars>`. A wire name depends only on the pair.
 //!
 //! Two alternatives were rejected. Joining with a separator alone is not injective (`a_`+`b` and `a`+`_b`). If
 //! collisions were numbered, the names would depend on which server connected first.

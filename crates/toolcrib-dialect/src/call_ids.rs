@@ -25,12 +25,12 @@ pub(crate) struct GeneratedId {
 }
 
 impl CallIdGenerator {
-    /// Returns `None` for an API that does not require ids.
+    /// Creates the generator for one turn. Returns `None` if the API does not require ids.
     pub(crate) fn new(api: Api, seed: [u8; 32]) -> Option<Self> {
         (api != Api::Gemini).then(|| Self { seed, count: 0, generated: Vec::new() })
     }
 
-    /// Generates the id for the next call that has none.
+    /// Generates an id for the next call that arrived without one. `name` is the name that the call has upstream.
     pub(crate) fn generate(&mut self, name: &str) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed).update(&self.count.to_le_bytes());
@@ -40,7 +40,7 @@ impl CallIdGenerator {
         id
     }
 
-    /// Returns the ids that were generated in the round that just ended.
+    /// Removes and returns the ids that were generated in the round that just ended.
     pub(crate) fn take_round(&mut self) -> Vec<GeneratedId> {
         std::mem::take(&mut self.generated)
     }

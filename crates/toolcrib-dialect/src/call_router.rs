@@ -62,7 +62,7 @@ pub(crate) struct CallRouter {
     fingerprint: Box<FingerprintBuilder>,
     /// The number of calls in this round so far.
     calls: usize,
-    /// The ids of the calls that were forwarded.
+    /// The ids of the calls that were forwarded. `None` for a call that arrived without an id.
     forwarded_ids: Vec<Option<String>>,
     /// For each call in `forwarded_ids`, the id that was generated for it, if it needed one.
     generated_ids: Vec<Option<String>>,
@@ -137,7 +137,8 @@ impl CallRouter {
         self.forward(id, generated, name, arguments);
     }
 
-    /// Generates an id for a call that arrived without one, if the API requires ids.
+    /// Generates an id for a call whose own id is `given`. Returns `None` if the call has an id or the API does not
+    /// require ids.
     fn generate_id(&mut self, given: Option<&str>, name: &str) -> Option<String> {
         let generator = self.id_generator.as_mut().filter(|_| given.is_none())?;
         Some(generator.generate(name))
@@ -157,9 +158,9 @@ impl CallRouter {
         self.note_unseen_call(name);
     }
 
-    /// Records a call of a deferred tool whose schema the model had not been shown. Without this entry, the next
-    /// request would treat the call as evidence of a lost record and load the tool again, which changes the prefix of
-    /// the prompt.
+    /// Remembers a deferred tool that was called although the model had not been shown its schema. Otherwise the next
+    /// request would treat the call as evidence of a lost record and load the tool again, which would change the prefix
+    /// of the prompt.
     fn note_unseen_call(&mut self, name: &str) {
         let native = matches!(self.toolset.mode(), Mode::Reference(_) | Mode::Hosted(_));
         let shown =
@@ -181,7 +182,8 @@ impl CallRouter {
         self.is_altered = true;
     }
 
-    /// Records tools that were shown by Toolcrib's search, by the provider's search, or by a refusal.
+    /// Records tools whose definitions the model was shown by Toolcrib's search, by the provider's search, or in a
+    /// refusal.
     pub(crate) fn note_found_tools(&mut self, names: Vec<String>) {
         for name in names {
             let loaded = self.revealed_before.len() + self.revealed.len();
@@ -283,23 +285,24 @@ impl CallRouter {
         }
     }
 
-    /// Takes the answers of the round that has ended.
+    /// Removes and returns the answers to the hidden calls of the round that has ended.
     pub(crate) fn take_answers(&mut self) -> Vec<HiddenAnswer> {
         self.calls = 0;
         std::mem::take(&mut self.answers)
     }
 
-    /// Takes the ids that were generated in the round that has ended.
+    /// Removes and returns the ids that were generated in the round that has ended.
     pub(crate) fn take_generated_ids(&mut self) -> Vec<GeneratedId> {
         self.id_generator.as_mut().map(CallIdGenerator::take_round).unwrap_or_default()
     }
 
-    /// The ids of the calls that were forwarded in this turn.
+    /// Returns the ids of the calls that were forwarded in this turn. `None` for a call that arrived without an id.
     pub(crate) fn forwarded_ids(&self) -> &[Option<String>] {
         &self.forwarded_ids
     }
 
-    /// For each call in `forwarded_ids`, the id that was generated for it, if any. Empty if no id was generated.
+    /// Returns, for each call in `forwarded_ids`, the id that was generated for it, if any. The list is empty if no id
+    /// was generated at all.
     pub(crate) fn generated_ids(&self) -> &[Option<String>] {
         if self.generated_ids.iter().any(Option::is_some) { &self.generated_ids } else { &[] }
     }
@@ -325,7 +328,7 @@ impl CallRouter {
     }
 }
 
-/// Treats an empty id as missing, because some servers send empty ids.
+/// Returns the id, or `None` if it is empty, because some servers send an empty id for a call without one.
 fn non_empty(id: Option<&str>) -> Option<&str> {
     id.filter(|id| !id.is_empty())
 }

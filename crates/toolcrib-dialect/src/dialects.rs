@@ -1,4 +1,4 @@
-//! Returns the implementation of each API. This is the only module that depends on all four.
+//! Maps each API to its implementation. This is the only module that depends on all four implementations.
 
 use crate::api::Api;
 use crate::chat::ChatDialect;

@@ -139,8 +139,8 @@ impl Records {
     ) -> Self {
         let mut found = found.into_iter();
         let mut next = || found.next().flatten().and_then(|bytes| TurnRecord::from_bytes(&bytes));
-        // Whether the client changed the ids of any turn so far. Only then are records used that match without ids but
-        // not with them.
+        // Whether the client changed the ids of any turn so far. Only in that case is a record used that matches only
+        // if ids are ignored.
         let mut changes_ids = false;
         let turns = request.segments.iter().filter(|segment| segment.speaker == Speaker::Model);
         let turns = turns.take(keys.turn_count()).map(|turn| {
@@ -176,8 +176,8 @@ impl Records {
         unique_keeping_last(self.all().flat_map(|record| &record.revealed))
     }
 
-    /// Returns the tools whose schemas the model was shown, and the tools that it called without having been shown
-    /// them.
+    /// Returns the tools whose schemas the model was shown, and the tools that the model called without having been
+    /// shown their schemas.
     pub(crate) fn revealed_or_called(&self) -> Vec<String> {
         unique_keeping_first(
             self.all().flat_map(|record| record.revealed.iter().chain(&record.unseen_calls)),
@@ -190,8 +190,9 @@ impl Records {
     }
 }
 
-/// Whether the client replaced the provider's ids with ids of its own. This is the case if their form differs. If ids
-/// differ but have the same form, the record may belong to another conversation and must not be used.
+/// Whether the client replaced the provider's ids with ids of its own. This is assumed if an id in `echoed` has another
+/// form than the same call's id in `given`, or if only one of the two exists. If the two ids differ but have the same
+/// form, the record may belong to another conversation and must not be used.
 fn has_rewritten_ids(given: &[Option<String>], echoed: &[Option<String>]) -> bool {
     /// Returns the form of an id: the text before its random part, and the length of the complete id.
     fn form(id: &str) -> (&str, usize) {

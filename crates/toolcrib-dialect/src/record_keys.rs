@@ -29,7 +29,8 @@ pub(crate) struct RecordKeys {
     api: Api,
     /// The strict and the loose key of each turn of the model, in order.
     turns: Vec<[RecordKey; 2]>,
-    /// The key of the stored response from which the request continues, if it continues from one.
+    /// The key for the stored response from which the request continues, if it continues from one. The record of that
+    /// response is stored under this key.
     previous: Option<RecordKey>,
     /// The hashes for strict keys, which include ids.
     strict: Chain,
@@ -83,7 +84,8 @@ impl RecordKeys {
         keys
     }
 
-    /// Returns all keys to look up in the store: two for each turn, then that of the previous response.
+    /// Returns all keys to look up in the store: two for each turn, and then the key for the previous response, if
+    /// there is one.
     pub(crate) fn to_load(&self) -> Vec<RecordKey> {
         self.turns.iter().flatten().copied().chain(self.previous).collect()
     }
@@ -111,7 +113,7 @@ impl RecordKeys {
         [strict, chained(&self.loose, turn.loose)]
     }
 
-    /// Returns the key for the id of a response that the API stores.
+    /// Returns the key under which the record of a stored response is found. `id` is the id of the response.
     pub(crate) fn of_response(&self, id: &str) -> RecordKey {
         self.key(b"response", &[blake3::hash(id.as_bytes()).as_bytes()])
     }

@@ -97,7 +97,7 @@ impl Event {
         self.values("event").last()
     }
 
-    /// Returns the data of the event. Returns `None` if the event is only a comment, or if it is not UTF-8.
+    /// Returns the data of the event. Returns `None` if the event has no `data` field, or if it is not UTF-8.
     pub fn data(&self) -> Option<Cow<'_, str>> {
         let mut values = self.values("data");
         let first = values.next()?;

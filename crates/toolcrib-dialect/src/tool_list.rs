@@ -50,7 +50,7 @@ pub(crate) fn name(fields: &Fields<'_>) -> Option<String> {
         .or_else(|| fields.string("name"))
 }
 
-/// If an entry is a group of tools, returns its members and the key of their list.
+/// If an entry is a group of tools, returns the key of the list that contains its members, and the members.
 pub(crate) fn members<'a>(fields: &Fields<'a>) -> Option<(&'static str, Vec<&'a str>)> {
     let keys: &[&'static str] = match fields.string("type").as_deref() {
         Some("namespace") => &["tools"],

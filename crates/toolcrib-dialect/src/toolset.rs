@@ -158,17 +158,17 @@ impl Toolset {
         self.deferred.is_empty()
     }
 
-    /// Why the tools are deferred or not.
+    /// Returns why the tools are deferred or not.
     pub fn deferral_reason(&self) -> DeferralReason {
         self.deferral_reason
     }
 
-    /// How tools are deferred, if they are.
+    /// Returns the mode in which tools are deferred. It has no effect if nothing is deferred.
     pub fn mode(&self) -> Mode {
         self.plan.mode
     }
 
-    /// The number of tools that the client declares.
+    /// Returns the number of tools that the client declares.
     pub fn len(&self) -> usize {
         self.declared.len()
     }
@@ -178,12 +178,13 @@ impl Toolset {
         self.declared.is_empty()
     }
 
-    /// The number of deferred tools.
+    /// Returns the number of deferred tools.
     pub fn deferred(&self) -> usize {
         self.deferred.len()
     }
 
-    /// Returns the number of tokens of the tools as the client sent them, and of the tools that are sent instead.
+    /// Returns two token counts: that of the tools as the client sent them, and that of the tools that are sent
+    /// instead.
     pub fn tokens(&self) -> (usize, usize) {
         self.tokens
     }
@@ -250,8 +251,8 @@ impl Toolset {
         Some(self.crib.catalog().tool(id).definition())
     }
 
-    /// Whether loading a tool again can change which tools are sent in full. It can if the limits may be too low for
-    /// this number of loaded tools, because then only those that were loaded last are sent in full.
+    /// Whether loading a tool again can change which tools are sent in full. This is possible if the limits may be too
+    /// low for `loaded` tools, because in that case only the tools that were loaded last are sent in full.
     pub(crate) fn order_matters(&self, loaded: usize) -> bool {
         let bounded = self.crib.settings().limits_revealed() || loaded > DEFAULT_MAX_REVEALS;
         self.plan.mode.grows() && bounded

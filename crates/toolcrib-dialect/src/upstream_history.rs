@@ -40,7 +40,8 @@ pub(crate) fn tools_to_send_in_full(
     names
 }
 
-/// Returns the deferred tools that are called in the history although no record shows that they were found.
+/// Returns the deferred tools that are called in the history although no record shows that they were found. Returns an
+/// empty list in all modes other than reference and hosted.
 pub(crate) fn tools_without_record(
     request: &Request,
     records: &Records,
@@ -170,8 +171,8 @@ pub(crate) fn upstream_history(
 /// Returns the announcement to send with this request, if any.
 ///
 /// If the API stores the conversation, the conversation already contains the announcement, unless the tools have
-/// changed since. If there is no record of the conversation, the announcement is sent again, because the model may
-/// never have seen the listing.
+/// changed after it was sent. If there is no record of the conversation, the announcement is sent again, because the
+/// model may never have seen the listing.
 fn pending_announcement<'a>(
     request: &Request,
     records: &Records,
@@ -188,7 +189,7 @@ pub(crate) fn announcement_hash(announcement: &str) -> String {
     blake3::hash(announcement.as_bytes()).to_hex()[..32].to_owned()
 }
 
-/// Returns the calls of a turn if the client changed the id of any of them. Otherwise returns an empty list.
+/// Returns all calls of a turn if the client changed the id of at least one of them. Otherwise returns an empty list.
 fn calls_with_changed_ids<'a>(
     upstream_ids: &'a [Option<String>],
     client_turn: Option<&'a Segment>,

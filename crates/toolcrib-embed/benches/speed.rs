@@ -161,7 +161,8 @@ fn time_scans(model: &EmbeddingModel, count: usize) {
     println!("| {count} | {scan:.0} | {p99:.0} | {float_scan:.0} | {:.1} |", float_scan / scan);
 }
 
-/// The fastest float dot product without intrinsics: eight independent sums.
+/// Returns the dot product of two float vectors. It uses eight independent sums, which is the fastest way without
+/// intrinsics.
 fn float_dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
     for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
@@ -184,7 +185,7 @@ fn micros(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e6
 }
 
-/// The given quantile of the values.
+/// Sorts the values and returns the given quantile of them.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);

@@ -20,9 +20,9 @@ pub(crate) struct AlphanumericRun {
     part_ends: [u16; MAX_RUN_CHARS],
     /// Number of finished parts.
     parts: usize,
-    /// Characters of the run so far, including those that were dropped because a part was too long.
+    /// Number of characters of the run so far, including those that were dropped because a part was too long.
     run_chars: usize,
-    /// Characters of the unfinished part.
+    /// Number of characters of the unfinished part.
     part_chars: usize,
 }
 
@@ -36,7 +36,7 @@ impl AlphanumericRun {
         part_chars: 0,
     };
 
-    /// All parts joined into one word.
+    /// Returns all parts joined into one word.
     pub(crate) fn as_one_word(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -46,7 +46,7 @@ impl AlphanumericRun {
         self.parts > 1
     }
 
-    /// The parts in order. A finished run has at least one part, and no part is empty.
+    /// Returns the parts in order. A finished run has at least one part, and no part is empty.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.part_ends[..self.parts].iter().map(move |end| {
@@ -78,7 +78,7 @@ impl AlphanumericRun {
         }
     }
 
-    /// Passes the run to `visit`, unless the run is empty, and clears it.
+    /// Passes the run to `visit`, unless the run is empty, and then clears the run.
     pub(crate) fn finish(
         &mut self,
         visit: &mut impl FnMut(&Self) -> ControlFlow<()>,

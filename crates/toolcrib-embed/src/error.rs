@@ -1,4 +1,4 @@
-//! The error of a table that cannot be used, with a hint for the operator.
+//! The error type for tables that cannot be used, with hints for the operator.
 
 use thiserror::Error;
 
@@ -88,7 +88,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the operator can do about the error, in one line.
+    /// Returns what the operator can do about the error, in one line.
     pub fn hint(&self) -> String {
         match self {
             Self::NotATable => "use a table that was written by `training/`".into(),

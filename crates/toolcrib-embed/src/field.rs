@@ -1,6 +1,6 @@
 //! The fields of a tool that are embedded, each with its own weight.
 
-/// A field of a tool. The order is the order of the field weights in a table file.
+/// A field of a tool. The variants are in the order of the field weights in a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EmbeddedField {
     /// The name, an identifier such as `create_issue`.
@@ -28,7 +28,7 @@ impl EmbeddedField {
         Self::Server,
     ];
 
-    /// Maximum number of pieces of this field that are embedded; the rest is ignored. `training/` uses the
+    /// Returns the maximum number of pieces of this field that are embedded; the rest is ignored. `training/` uses the
     /// same limits. Even the longest descriptions state their subject well before the limit.
     pub(crate) fn max_pieces(self) -> usize {
         match self {

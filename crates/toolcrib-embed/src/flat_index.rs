@@ -37,7 +37,7 @@ impl FlatIndex {
         self.blocks.reserve(additional * self.blocks_per_vector());
     }
 
-    /// The number of vectors.
+    /// Returns the number of vectors.
     pub fn len(&self) -> usize {
         self.scales.len()
     }
@@ -47,7 +47,7 @@ impl FlatIndex {
         self.scales.is_empty()
     }
 
-    /// The size of the vectors in memory, in bytes.
+    /// Returns the size of the vectors in memory, in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.scales.as_slice()) + size_of_val(self.blocks.as_slice())
     }
@@ -72,7 +72,7 @@ impl FlatIndex {
         self.blocks.extend_from_slice(other.vector_blocks(index));
     }
 
-    /// The cosine similarity of `query` and the vector at `index`.
+    /// Returns the cosine similarity of `query` and the vector at `index`.
     ///
     /// # Panics
     /// If `index` is out of range, or `query` has a different number of dimensions.
@@ -180,7 +180,7 @@ mod tests {
         FlatIndex::new(2).push(&Vector::normalised(vec![1.0]).quantised());
     }
 
-    /// Random vectors with the same number of dimensions; the first serves as the query.
+    /// Generates vectors with the same number of dimensions; the first serves as the query.
     fn vectors() -> impl Strategy<Value = Vec<Vec<f32>>> {
         (1_usize..200).prop_flat_map(|dims| {
             proptest::collection::vec(proptest::collection::vec(-1.0_f32..1.0, dims), 2..20)

@@ -32,7 +32,7 @@ pub struct EmbeddingModel {
 }
 
 impl EmbeddingModel {
-    /// The table inside the binary. The first call parses its vocabulary; the vectors are not copied.
+    /// Returns the table inside the binary. The first call parses its vocabulary; the vectors are not copied.
     #[cfg(feature = "builtin-table")]
     pub fn builtin() -> &'static Self {
         static BUILTIN: std::sync::LazyLock<EmbeddingModel> = std::sync::LazyLock::new(|| {
@@ -53,7 +53,7 @@ impl EmbeddingModel {
         Ok(Self { dims, segmenter, field_weights, query_scales, tool_scales, codes })
     }
 
-    /// The number of dimensions of a vector.
+    /// Returns the number of dimensions of a vector.
     pub fn dims(&self) -> usize {
         self.dims
     }
@@ -114,7 +114,7 @@ impl EmbeddingModel {
     }
 }
 
-/// Leaves out the vocabulary and the vectors, which are megabytes.
+/// The output leaves out the vocabulary and the vectors, which are megabytes.
 impl fmt::Debug for EmbeddingModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { dims, query_scales, field_weights, .. } = self;

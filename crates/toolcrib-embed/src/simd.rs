@@ -60,14 +60,15 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest kernel that this CPU supports.
+    /// Returns the fastest kernel that this CPU supports.
     pub(crate) fn best() -> Self {
         static BEST: LazyLock<Kernel> =
             LazyLock::new(|| Kernel::all().last().unwrap_or(Kernel::Portable));
         *BEST
     }
 
-    /// All kernels that this CPU supports, slowest first. Kernels must be obtained only from this function.
+    /// Returns all kernels that this CPU supports, slowest first. Kernels must be obtained only from this function,
+    /// because a kernel may run only on a CPU that supports its features.
     fn all() -> impl Iterator<Item = Self> {
         #[cfg(not(target_arch = "x86_64"))]
         let detected: [Option<Self>; 0] = [];
@@ -95,7 +96,8 @@ impl Kernel {
         }
     }
 
-    /// Adds `scale` times each of `codes`, whose bytes are i8, to `sum`.
+    /// Multiplies each of `codes`, whose bytes are i8, by `scale` and adds it to the component of `sum` at the same
+    /// position.
     pub(crate) fn add(self, sum: &mut [f32], codes: &[u8], scale: f32) {
         match self {
             Self::Portable => add(sum, codes, scale),
@@ -180,7 +182,7 @@ mod x86 {
         _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(std::ptr::from_ref(quarter).cast()) })
     }
 
-    /// The sum of the eight lanes.
+    /// Returns the sum of the eight lanes.
     #[target_feature(enable = "avx2")]
     fn total(sums: __m256i) -> i32 {
         let four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
@@ -201,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// A straightforward reference implementation of the dot product.
+    /// Computes the dot product in a straightforward way, as a reference for the kernels.
     fn naive(a: &[Block], b: &[Block]) -> i32 {
         let codes = |blocks: &[Block]| -> Vec<i32> {
             blocks.iter().flat_map(|block| block.0).map(i32::from).collect()
@@ -217,7 +219,7 @@ mod tests {
         out
     }
 
-    /// Random blocks in which the extreme values are frequent.
+    /// Generates blocks in which the extreme values are frequent.
     fn block() -> impl Strategy<Value = Block> {
         let code = prop_oneof![Just(i8::MIN), Just(i8::MAX), Just(-1), any::<i8>()];
         proptest::collection::vec(code, 64).prop_map(|codes| {

@@ -36,7 +36,8 @@ pub(crate) fn each_run(
     }
 }
 
-/// The fast path for ASCII, which needs neither decomposition nor allocation. Nearly all text in catalogs is ASCII.
+/// Like `each_run`, but faster and only for ASCII, which needs neither decomposition nor allocation. Nearly all text in
+/// catalogs is ASCII.
 fn each_run_ascii(
     text: &[u8],
     visit: &mut impl FnMut(&AlphanumericRun) -> ControlFlow<()>,
@@ -80,8 +81,8 @@ fn each_run_unicode(
     run.finish(visit)
 }
 
-/// The characters of `text` with `mark` inserted before each camel-case part that follows another one. A
-/// `mark` in the text itself becomes a space.
+/// Returns the characters of `text` with `mark` inserted before each camel-case part that follows another one. A `mark`
+/// in the text itself becomes a space.
 pub(crate) fn with_part_marks(text: &str, mark: char) -> impl Iterator<Item = char> {
     let mut before = ' ';
     let next = text.chars().skip(1).chain(once(' '));
@@ -93,7 +94,8 @@ pub(crate) fn with_part_marks(text: &str, mark: char) -> impl Iterator<Item = ch
     })
 }
 
-/// Whether a camel-case part begins at `here`, without a separator before it.
+/// Whether a camel-case part begins at `here` directly after another part. `before` and `next` are the adjacent
+/// characters.
 fn begins_part(before: char, here: char, next: char) -> bool {
     here.is_uppercase()
         && (before.is_lowercase()
@@ -149,7 +151,7 @@ mod tests {
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
-    /// The parts of each run.
+    /// Returns the parts of each run.
     fn runs(text: &str) -> Vec<Vec<String>> {
         let mut runs = Vec::new();
         let _ = each_run(text, &mut |run| {

@@ -126,7 +126,7 @@ fn parse_text(bytes: Cow<'static, [u8]>) -> Result<Cow<'static, str>, Error> {
 mod tests {
     use super::*;
 
-    /// A file with two rows of three dimensions.
+    /// Returns a file with two rows of three dimensions.
     fn file() -> Vec<u8> {
         let mut file = MAGIC.to_vec();
         for number in [3_u32, 2, 5, 6] {
@@ -147,7 +147,7 @@ mod tests {
         TableFile::parse(Cow::Owned(file.to_vec()))
     }
 
-    /// The file of [`file`], with the number at position `at` of its header replaced.
+    /// Returns the file of [`file`], with the number at position `at` of its header replaced.
     fn with_header(at: usize, number: u32) -> Vec<u8> {
         let mut file = file();
         file[8 + at * 4..][..4].copy_from_slice(&number.to_le_bytes());

@@ -20,7 +20,7 @@ impl Vector {
         Self(values.into())
     }
 
-    /// The components.
+    /// Returns the components.
     pub fn values(&self) -> &[f32] {
         &self.0
     }
@@ -30,7 +30,7 @@ impl Vector {
         self.0.iter().all(|value| *value == 0.0)
     }
 
-    /// The cosine similarity to another vector of the same model.
+    /// Returns the cosine similarity to another vector of the same model.
     pub fn dot(&self, other: &Self) -> f32 {
         dot_product(&self.0, &other.0)
     }
@@ -55,7 +55,7 @@ pub(crate) fn quantise(values: &[f32]) -> (f32, impl Iterator<Item = i8>) {
     (largest / 127.0, values.iter().map(move |value| (value * steps).round() as i8))
 }
 
-/// The dot product, summed in eight lanes in a fixed order, so that it has the same bits on every machine.
+/// Returns the dot product, summed in eight lanes in a fixed order, so that it has the same bits on every machine.
 fn dot_product(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; 8];
     for (a, b) in a.chunks(8).zip(b.chunks(8)) {

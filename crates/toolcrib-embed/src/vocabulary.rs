@@ -24,7 +24,7 @@ pub(crate) enum PieceKey<'a> {
 }
 
 impl<'a> PieceKey<'a> {
-    /// The key of a vocabulary entry.
+    /// Returns the key of a vocabulary entry.
     fn of(entry: &'a str) -> Self {
         if let Some(rest) = entry.strip_prefix("##") {
             Self::Continuation(rest.as_bytes())
@@ -133,7 +133,7 @@ impl PieceVocabulary {
         Ok(())
     }
 
-    /// The row of `key`.
+    /// Returns the row of `key`, or `None` if the vocabulary does not contain it.
     pub(crate) fn get(&self, key: PieceKey<'_>) -> Option<u32> {
         let hash = key.hash();
         let mut at = self.slot(hash);
@@ -149,13 +149,13 @@ impl PieceVocabulary {
         }
     }
 
-    /// The vocabulary entry of a row.
+    /// Returns the vocabulary entry of a row.
     pub(crate) fn entry(&self, row: u32) -> &str {
         let row = row as usize;
         &self.text[self.starts[row] as usize..self.starts[row + 1] as usize - 1]
     }
 
-    /// Length of the longest beginning or continuation of a word, in bytes.
+    /// Returns the length of the longest beginning or continuation of a word, in bytes.
     pub(crate) fn longest_piece(&self) -> usize {
         self.longest_piece
     }
@@ -170,7 +170,7 @@ impl PieceVocabulary {
     }
 }
 
-/// The upper half of a hash. The lower bits of the hash choose the slot.
+/// Returns the upper half of a hash, which a slot stores for comparison. The lower bits of the hash choose the slot.
 fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

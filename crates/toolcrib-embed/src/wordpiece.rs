@@ -35,7 +35,7 @@ pub(crate) fn each_row(
     });
 }
 
-/// The row of a compound run that the vocabulary has as one word.
+/// If `run` is compound and the vocabulary contains it as a single word, returns that word's row.
 fn row_of_one_word(vocabulary: &PieceVocabulary, run: &AlphanumericRun) -> Option<u32> {
     if run.is_compound() { vocabulary.get(PieceKey::Word(run.as_one_word())) } else { None }
 }
@@ -82,7 +82,8 @@ fn each_piece(
     ControlFlow::Continue(())
 }
 
-/// The row of the longest piece that begins at `start`, and the end of the piece.
+/// Returns the row of the longest piece of `word` that begins at `start`, and the position at which the piece ends.
+/// Returns `None` if no piece of the vocabulary fits.
 fn longest_piece(vocabulary: &PieceVocabulary, word: &[u8], start: usize) -> Option<(u32, usize)> {
     let mut end = word.len().min(start + vocabulary.longest_piece());
     while end > start {
@@ -155,7 +156,7 @@ mod tests {
         // Only the entire run is looked up as one word. `GitHub` is only a part of this run, so it is split.
         assert_eq!(pieces(&entries, "GitHubIssue"), ["git", "hub", "issue"]);
         // A continuation such as `##github`, a phrase such as `git hub`, or a prefix of the run such as `githu` does
-        // not make it one word.
+        // not make `GitHub` one word.
         assert_eq!(
             pieces(&["git", "hub", "##github", "git hub"], "GitHub"),
             ["git", "hub", "git hub"]

@@ -67,7 +67,7 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::File(error) => error.hint().to_owned(),

@@ -65,7 +65,8 @@ pub struct RunLine {
     pub confidence: Vec<f32>,
 }
 
-/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each query.
+/// Runs the first `limit` queries of a dataset as plain words, and calls `progress` after each query. Returns the
+/// scores and the ranking of each query.
 ///
 /// Only the ranking is timed, from the words to the ordered tools. A query without relevant tools is unservable: it has
 /// no recall, and the correct answer is that no tool fits.
@@ -114,7 +115,7 @@ pub fn evaluate(
     (report, run)
 }
 
-/// The results of all queries, in lists with one entry per query.
+/// The results of all queries. Each list has one entry per query that it is about.
 #[derive(Default)]
 struct QueryResults {
     /// The metrics of each servable query.
@@ -141,7 +142,8 @@ impl QueryResults {
     }
 }
 
-/// The mean over datasets. Each value is averaged over the datasets that have this value, all with equal weight.
+/// Returns the mean scores over datasets. Each value is averaged over the datasets that have this value, all with equal
+/// weight.
 pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     let n = reports.len().max(1) as f64;
     // A dataset without servable queries has no retrieval metrics, so it is left out of their mean.
@@ -164,7 +166,8 @@ pub fn mean_score(reports: &[DatasetReport]) -> EvalScore {
     }
 }
 
-/// The share of queries that were answered; `None` if there are no queries, or the ranker computes no confidence.
+/// Returns the share of queries that were answered; `None` if there are no queries, or the ranker computes no
+/// confidence.
 fn share(answered: &[Option<bool>]) -> Option<f64> {
     let judged: Option<Vec<bool>> = answered.iter().copied().collect();
     let judged = judged.filter(|judged| !judged.is_empty())?;

@@ -36,7 +36,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path and its permissions; `-` reads standard input",
@@ -72,8 +72,8 @@ pub fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The catalog files that a path refers to: the file itself, or the JSON files of a folder, sorted by name. For a
-/// dataset folder, only the catalog is returned, not the queries.
+/// Returns the catalog files that a path refers to: the file itself, or the JSON files of a folder, sorted by name. For
+/// a dataset folder, only the catalog is returned, not the queries.
 pub fn catalog_files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -89,15 +89,15 @@ pub fn catalog_files(path: &Path) -> Result<Vec<PathBuf>, FileError> {
     if files.is_empty() { Err(FileError::Empty { path: shown() }) } else { Ok(files) }
 }
 
-/// Finds the file `name` in a folder, with any of the supported extensions.
+/// Finds the file `name` in a folder, with any of the supported extensions. Returns `None` if there is no such file.
 pub fn find_file(folder: &Path, name: &str) -> Option<PathBuf> {
     let extensions = ["jsonl.gz", "jsonl", "json.gz", "json"];
     let file = |extension: &&str| folder.join(format!("{name}.{extension}"));
     extensions.iter().map(file).find(|file| file.is_file())
 }
 
-/// The server name that a file name implies, for tools that do not name their server: the file name without
-/// its extensions. `None` for generic names such as `tools.json`.
+/// Returns the server name that a file name implies, for tools that do not name their server: the file name without its
+/// extensions. Returns `None` for generic names such as `tools.json`.
 pub fn implied_server(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);

@@ -59,7 +59,7 @@ impl RetrievalMetrics {
         }
     }
 
-    /// The mean of each metric.
+    /// Returns the mean of each metric.
     pub fn mean(all: &[Self]) -> Self {
         let n = all.len().max(1) as f64;
         // The sum of no floats is -0.0. Adding 0.0 makes it 0.0.

@@ -50,8 +50,8 @@ impl Gateway {
         let _ = tokio::time::timeout(REBUILD_TIMEOUT, rebuilt).await;
     }
 
-    /// The number of tokens in all tool definitions, and the number in the tool list and the instructions that clients
-    /// get instead.
+    /// Returns the number of tokens in all tool definitions, and the number of tokens in what clients get instead of
+    /// them: the tool list and the instructions. Returns `None` if the default profile is not in the config.
     pub fn token_cost(&self) -> Option<(usize, usize)> {
         let snapshot = self.hub().snapshot();
         let view = snapshot.view(None, SessionKind::Stateful)?;
@@ -63,7 +63,8 @@ impl Gateway {
         Some((full, list + view.instruction.as_deref().map_or(0, count)))
     }
 
-    /// Returns whether tools are deferred, the kind of disclosure, and the reason.
+    /// Returns whether tools are deferred, the kind of disclosure, and the reason for deferring or not deferring.
+    /// Returns `None` if the default profile is not in the config.
     pub fn deferral_decision(&self) -> Option<(bool, &'static str, String)> {
         let view = self.hub().snapshot().view(None, SessionKind::Stateful)?;
         let defers = view.decision.deferral != Deferral::Nothing;
@@ -71,8 +72,8 @@ impl Gateway {
         Some((defers, kind, view.decision.reason.to_string()))
     }
 
-    /// Warnings about configured disclosures that the gateway replaces, and about patterns in the config that match no
-    /// tool or server. Nothing else would reveal a typo in such a pattern.
+    /// Returns warnings about configured disclosures that the gateway replaces, and about patterns in the config that
+    /// match no tool or server. Nothing else would reveal a typo in such a pattern.
     pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
@@ -114,7 +115,7 @@ impl Gateway {
         warnings
     }
 
-    /// The health of every server, sorted by name.
+    /// Returns the health of every server, sorted by name.
     pub fn server_health(&self) -> Vec<ServerHealth> {
         let snapshot = self.hub().snapshot();
         let (catalog, sizes) = (snapshot.crib.catalog(), snapshot.crib.definition_tokens());

@@ -54,7 +54,7 @@ fn clean_into(value: &mut Value, removed: &mut Vec<Hidden>) {
     }
 }
 
-/// The classes of hidden characters in the strings of a value.
+/// Returns the classes of hidden characters in the strings of a value.
 pub(crate) fn find_hidden(value: &Value) -> Vec<Hidden> {
     let mut found = Vec::new();
     find_into(value, &mut found);
@@ -109,7 +109,7 @@ pub(crate) fn loggable_name(name: &str) -> String {
     shorten(&one_line(name), MAX_NAME_CHARS).into_owned()
 }
 
-/// The names of classes of hidden characters, as text for people.
+/// Joins the names of classes of hidden characters into a text for people.
 pub(crate) fn class_names(found: &[Hidden]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -131,7 +131,7 @@ impl Hub {
         }
     }
 
-    /// The connected clients, for questions that belong to no call.
+    /// Returns the connected clients, for questions that belong to no call.
     pub(crate) fn connected_clients(&self) -> &Arc<ConnectedClients> {
         &self.shared.clients
     }
@@ -140,7 +140,6 @@ impl Hub {
         &self.shared.metrics
     }
 
-    /// Returns the current config.
     pub(crate) fn config(&self) -> Arc<GatewayConfig> {
         Arc::clone(&self.config.lock())
     }

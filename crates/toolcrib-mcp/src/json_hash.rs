@@ -17,7 +17,7 @@ impl io::Write for HashWriter {
     }
 }
 
-/// The hash of the JSON that `serde_json` writes for a value.
+/// Computes the hash of the JSON that `serde_json` writes for a value.
 pub(crate) fn json_hash(value: &impl Serialize) -> serde_json::Result<blake3::Hash> {
     let mut writer = io::BufWriter::new(HashWriter(blake3::Hasher::new()));
     serde_json::to_writer(&mut writer, value)?;

@@ -21,7 +21,7 @@ const MIN_CHECKED_BYTES: usize = 64 << 10;
 /// parsed.
 pub(crate) const TOO_MANY_VALUES: &str = "the server's answer has too many values for its size";
 
-/// The estimated memory of a JSON text once it is parsed, in bytes.
+/// Estimates how much memory a JSON text takes once it is parsed, in bytes.
 pub(crate) fn parsed_bytes(text: &[u8]) -> usize {
     let mut memory = text.len();
     let mut bytes = text.iter();

@@ -13,7 +13,8 @@ pub const DEFAULT_LIMIT: usize = 8 << 20;
 /// How many bytes of a line that is too long are returned. This is enough to find an `id` near its start.
 pub const START_BYTES: usize = 512;
 
-/// The bytes that may surround the content of a line: a byte order mark before it and a carriage return after it.
+/// The number of bytes that may surround the content of a line: a byte order mark before it and a carriage return after
+/// it.
 const FRAME_BYTES: usize = BOM.len() + 1;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -69,7 +70,7 @@ impl LineSplitter {
         Self { limit, buffer: Vec::new(), is_event_in_buffer: false, is_skipping: false }
     }
 
-    /// The size of the buffer, in bytes. It is at most one byte more than the limit plus [`FRAME_BYTES`].
+    /// Returns the size of the buffer, in bytes. It is at most one byte more than the limit plus [`FRAME_BYTES`].
     #[cfg(test)]
     fn buffer_bytes(&self) -> usize {
         self.buffer.capacity()
@@ -112,7 +113,7 @@ impl LineSplitter {
         None
     }
 
-    /// Returns the last line of a stream that ended without a newline.
+    /// Returns the last line of a stream that ended without a newline, or `None` if there is no such line.
     pub fn finish(&mut self) -> Option<LineEvent<'_>> {
         self.clear_event();
         self.is_skipping = false;
@@ -120,14 +121,14 @@ impl LineSplitter {
         if content(&self.buffer).is_empty() { None } else { Some(self.event(&self.buffer)) }
     }
 
-    /// The maximum length of a line in bytes, including a byte order mark and a carriage return. A longer line is
-    /// certainly over the limit.
+    /// Returns the maximum length of a line in bytes, including a byte order mark and a carriage return. A longer line
+    /// is certainly over the limit.
     fn max_raw_bytes(&self) -> usize {
         self.limit.saturating_add(FRAME_BYTES)
     }
 
-    /// How many bytes of a line that is too long are returned: at most `limit + 1`, because the line may have no more
-    /// than that.
+    /// Returns how many bytes of a line that is too long are reported: [`START_BYTES`], but at most `limit + 1`,
+    /// because the line may have no more bytes than that.
     fn start(&self) -> usize {
         self.limit.saturating_add(1).min(START_BYTES)
     }
@@ -160,8 +161,8 @@ impl LineSplitter {
     }
 }
 
-/// Removes the first line from `input`, or all of `input` if it has no newline. Also returns whether there was a
-/// newline.
+/// Removes and returns the first line of `input`, or all of `input` if it has no newline. Also returns whether there
+/// was a newline.
 fn split_line<'a>(input: &mut &'a [u8]) -> (&'a [u8], bool) {
     if let Some(end) = memchr(b'\n', input) {
         let part = &input[..end];
@@ -215,7 +216,7 @@ mod tests {
         Owned::Line(text.into())
     }
 
-    /// The expected events, computed in the simplest way, with all bytes in memory.
+    /// Computes the expected events in the simplest way, with all bytes in memory.
     fn expected(limit: usize, bytes: &[u8]) -> Vec<Owned> {
         bytes
             .split(|b| *b == b'\n')

@@ -59,7 +59,8 @@ impl RawArguments {
         is_call.then(|| (id, arguments.to_owned().into()))
     }
 
-    /// The arguments that the transport stored with a request. If there are none, the SDK's map is converted to text.
+    /// Returns the arguments that the transport stored with a request. If there are none, converts `parsed`, the SDK's
+    /// map, to text.
     pub(crate) fn from_request(
         extensions: &Extensions,
         parsed: Option<&JsonObject>,
@@ -73,7 +74,7 @@ impl RawArguments {
         self.0.get()
     }
 
-    /// The arguments as a map, for the SDK.
+    /// Returns the arguments as a map, for the SDK.
     pub(crate) fn parsed(&self) -> Option<JsonObject> {
         serde_json::from_str(self.text()).ok()
     }

@@ -71,7 +71,7 @@ impl MessageHead {
     }
 }
 
-/// The id at the start of a truncated message, if the id itself is complete.
+/// Returns the id at the start of a truncated message, if the id itself is complete.
 pub(crate) fn id_in_head(start: &[u8]) -> Option<RequestId> {
     MessageHead::read(start).id
 }
@@ -87,7 +87,7 @@ fn complete_id(rest: &[u8]) -> Option<RequestId> {
     request_id(&serde_json::from_slice::<Value>(&rest[..end]).ok()?)
 }
 
-/// The end of the string that begins at `start`.
+/// Returns the index after the string that begins at `start`, or `None` if the string is truncated.
 fn string_end(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {

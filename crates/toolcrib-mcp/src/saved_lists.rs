@@ -53,7 +53,7 @@ impl SavedLists {
         Self { folder }
     }
 
-    /// The name of a server's file.
+    /// Returns the name of a server's file.
     fn file_name(name: &str, server: &Server) -> String {
         let mut hasher = blake3::Hasher::new();
         let mut add = |text: &str| {

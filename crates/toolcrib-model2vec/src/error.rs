@@ -1,8 +1,8 @@
-//! The error about a file that cannot be used, with a hint for the operator.
+//! The error type for files that cannot be used, with a hint for the operator.
 
 use thiserror::Error;
 
-/// Why a file of a Model2Vec folder cannot be used.
+/// The reason why a file of a Model2Vec folder cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{file}`: {problem}")]
 pub struct Error {
@@ -15,7 +15,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error about a file that does not have the format that Model2Vec writes.
+    /// Returns an error about a file that does not have the format that Model2Vec writes.
     pub(crate) fn format(file: &'static str, problem: String) -> Self {
         let hint =
             "use a folder that Model2Vec saved, with `tokenizer.json` and `model.safetensors`";

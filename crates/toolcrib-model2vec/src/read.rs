@@ -8,7 +8,7 @@ use crate::Error;
 use crate::tensors::{TENSORS_FILE, Tensors};
 use crate::tokenizer::FileTokenizer;
 
-/// Reads the two files of a Model2Vec folder, `tokenizer.json` and `model.safetensors`.
+/// Builds a model from the contents of the two files of a Model2Vec folder, `tokenizer.json` and `model.safetensors`.
 pub fn read(tokenizer: &[u8], tensors: &[u8]) -> Result<EmbeddingModel, Error> {
     let Tensors { dims, values, mapping, weights } = Tensors::parse(tensors)?;
     let tokens = mapping.as_ref().map_or(values.len() / dims, Vec::len);

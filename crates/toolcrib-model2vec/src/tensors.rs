@@ -81,7 +81,7 @@ fn floats(name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>, Error> {
     })
 }
 
-/// The numbers of a tensor, `N` bytes each.
+/// Returns the numbers of a tensor, `N` bytes each.
 fn chunks<'a, const N: usize, T: 'a>(
     tensor: &TensorView<'a>,
     read: fn([u8; N]) -> T,

@@ -17,7 +17,7 @@ pub(crate) struct FileTokenizer {
 }
 
 impl FileTokenizer {
-    /// Reads a `tokenizer.json` whose token ids must be below `tokens`.
+    /// Parses a `tokenizer.json`. Fails if the id of a token is not below `tokens`, because such a token has no row.
     pub(crate) fn parse(json: &[u8], tokens: usize) -> Result<Self, Error> {
         let invalid = |error: tokenizers::Error| format_error(error.to_string());
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(invalid)?;
@@ -52,7 +52,8 @@ impl toolcrib_embed::Tokenizer for FileTokenizer {
     }
 }
 
-/// The id of the unknown token. Most files give the token's name, and those of Unigram models give its number.
+/// Returns the id of the unknown token, or `None` if the tokenizer has none. Most files give the token's name, and
+/// those of Unigram models give its id.
 fn unknown_token(json: &[u8], tokenizer: &Tokenizer) -> Option<u32> {
     let file: Value = serde_json::from_slice(json).unwrap_or_default();
     let model = &file["model"];

@@ -1,7 +1,8 @@
-//! Removes data about the provider's account from responses to clients that use the operator's account.
+//! Removes data about the operator's account from responses to clients that use this account.
 //!
-//! A caller with a Toolcrib key uses a credential of the operator. The caller must not learn that credential, which
-//! providers repeat in some errors, and must not receive the account's cookies or the name of its organisation.
+//! A caller that sends a Toolcrib key in place of a credential uses a credential of the operator, and so does every
+//! client of a route that has a `key`. Such a client must not learn the credential, which providers repeat in some
+//! errors, and must not receive the account's cookies or the name of its organisation.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bytes::Bytes;

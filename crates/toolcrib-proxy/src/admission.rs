@@ -29,7 +29,8 @@ pub(crate) struct AdmittedRequest {
 }
 
 impl AdmittedRequest {
-    /// The memory budget that the request's listener has for bodies.
+    /// Returns the memory budget that the request's listener has for bodies; `None` if the request has no
+    /// [`ConnectionContext`].
     pub(crate) fn bodies(&self) -> Option<&BodyBudget> {
         self.parts.extensions.get::<ConnectionContext>().map(ConnectionContext::bodies)
     }

@@ -69,7 +69,7 @@ impl RequestError {
         Self { api, status, text: text.to_string() }
     }
 
-    /// The rejection of a request whose caller cannot be identified.
+    /// Creates the error for a request whose caller cannot be identified.
     pub(crate) fn unidentified(api: Api, why: &IdentifyError) -> Self {
         let status = match why {
             IdentifyError::NoKey | IdentifyError::MisplacedKey(_) => StatusCode::UNAUTHORIZED,
@@ -91,8 +91,8 @@ impl IntoResponse for RequestError {
     }
 }
 
-/// The response to a WebSocket upgrade, which is not supported. Without this response clients retry; with it, Codex
-/// falls back to HTTP at once.
+/// Returns the response to a WebSocket upgrade, which is not supported. Without this response clients retry; with it,
+/// Codex falls back to HTTP at once.
 pub(crate) fn websocket_unsupported(api: Api) -> Response {
     let text = "WebSockets are not supported: send the request with POST";
     let mut response = error_response(api, StatusCode::UPGRADE_REQUIRED, text);

@@ -10,8 +10,8 @@ const MAX_INLINE_BYTES: usize = 256 << 10;
 /// Limits how many large bodies are worked on at the same time. Each may take many times its size in memory.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(4);
 
-/// Runs `work` on a body of `bytes` bytes. `held` reserves the memory of the body. The work continues even if the
-/// client disconnects, so `held` is kept until the work is done, and then returned.
+/// Runs `work` on a body of `bytes` bytes. Returns the result of `work`, and `held`, which reserves the memory of the
+/// body. The work continues even if the client disconnects, so `held` is kept until the work is done.
 pub(crate) async fn run<T, H, F>(bytes: usize, held: H, work: F) -> (T, H)
 where
     T: Send + 'static,

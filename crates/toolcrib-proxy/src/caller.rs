@@ -1,8 +1,8 @@
 //! Identifies the caller of a request, and says what it may do.
 //!
-//! A caller is identified by its Toolcrib key or, if no key is required, by the provider's credential that it sends.
-//! Its id is a hash of that key or credential. The id is part of the key of every stored record, so one caller's
-//! records cannot appear in another caller's conversation.
+//! A caller in the config is identified by its Toolcrib key, and any other caller by the provider's credential that it
+//! sends. The id of a caller is a hash of its name in the config, or of that credential. The id is part of the key of
+//! every stored record, so one caller's records cannot appear in another caller's conversation.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,13 +39,14 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// The caller's name, if it has one.
+    /// Returns the caller's name in the config; `None` if the caller has no key of its own.
     pub fn name(&self) -> Option<&str> {
         self.configured.as_ref().map(|configured| configured.name.as_str())
     }
 
-    /// Identifies the caller and its scope in the keys of a conversation's records. A record contains definitions of
-    /// tools that were found, so a record that was made with one scope must not be used with another.
+    /// Returns the id that identifies the caller and its scope in the keys of a conversation's records. A record
+    /// contains definitions of tools that were found, so a record that was made with one scope must not be used with
+    /// another.
     pub(crate) fn record_owner_id(&self) -> [u8; 32] {
         if !self.scope.is_narrow() {
             return self.id;
@@ -56,13 +57,14 @@ impl Caller {
         *hasher.finalize().as_bytes()
     }
 
-    /// Says when the caller's key is revoked, or the listener's token if the caller has no key.
+    /// Returns the [`Revocation`] of the caller's key, or of the listener's token if the caller has no key.
     pub(crate) fn revocation(&self) -> Revocation {
         self.revocation.clone()
     }
 
-    /// Whether only listed endpoints are open to the caller. True for a caller with a key, because it uses a credential
-    /// of the operator, and for a caller with a scope, because a scope can be enforced only in bodies that are read.
+    /// Whether the caller may use only generation, counting, lists of models, and the paths that the config opens. True
+    /// for a caller with a key, because it may use a credential of the operator, and for a caller with a scope, because
+    /// a scope can be enforced only in bodies that are read.
     pub(crate) fn is_limited(&self) -> bool {
         self.configured.is_some() || self.scope.is_narrow()
     }
@@ -89,7 +91,7 @@ struct ConfiguredCaller {
     /// The paths that are open to this caller: its own, and those that are open to all callers.
     paths: Arc<AllowedPaths>,
     upstream_keys: ProviderKeys,
-    /// Says when the caller's key is revoked. It is kept when the config is reloaded, as long as the caller has the
+    /// Whether the caller's key is revoked. This is kept when the config is reloaded, as long as the caller has the
     /// same key.
     revocation: Revocation,
 }
@@ -176,7 +178,7 @@ impl Callers {
         })
     }
 
-    /// The key for callers that have none of their own.
+    /// Returns the key for callers without a key of their own.
     pub(crate) fn shared_key(&self) -> AccessControl {
         self.shared_key.clone()
     }
@@ -266,8 +268,8 @@ impl Callers {
         }
         let (shared_key, credential) = self.shared_key.current();
         let is_admitted = match (own_headers.key, &shared_key) {
-            // A wrong key is an error, even if the request contains a valid key elsewhere. It is not treated as a
-            // missing key, because its sender expects to be recognised.
+            // A wrong key in `x-toolcrib-key` is an error, even if the request contains a valid key elsewhere. It is
+            // not treated as a missing key, because its sender expects to be recognised.
             (Some(given), shared) => {
                 own.is_some() || shared.as_ref().is_some_and(|shared| shared.matches(given))
             }

@@ -24,8 +24,8 @@ impl CallerScope {
         self.sees_tool(&[name])
     }
 
-    /// Whether a tool with these names is visible to the caller: at least one of them is allowed, and none is hidden. A
-    /// tool with a name that is far too long for any provider is never visible to a limited caller.
+    /// Whether a tool with these names is visible to the caller: at least one of them is allowed, and none is hidden.
+    /// If the caller may not see all tools, a tool with a name that is far too long for any provider is never visible.
     pub fn sees_tool(&self, names: &[&str]) -> bool {
         if names.iter().any(|name| name.len() > MAX_NAME_BYTES) && self.is_narrow() {
             return false;
@@ -76,13 +76,13 @@ pub(crate) struct ScopeRule {
 }
 
 impl ScopeRule {
-    /// The rule of a caller in the config.
+    /// Creates the rule of a caller in the config.
     pub(crate) fn new(only: &[String], hidden: &[String]) -> Self {
         let globs = |texts: &[String]| texts.iter().map(String::as_str).collect();
         Self { only: globs(only), hidden: globs(hidden) }
     }
 
-    /// Parses a header such as `a__*, -*delete*`. A `-` hides the tools that match.
+    /// Parses a header such as `a__*, -*delete*`. A pattern after a `-` hides the tools that match it.
     pub(crate) fn read(text: &str) -> Result<Self, InvalidScopeRule> {
         if text.len() > MAX_HEADER_BYTES {
             return Err(InvalidScopeRule::TooLong);

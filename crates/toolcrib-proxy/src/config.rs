@@ -99,7 +99,7 @@ impl ProxyConfig {
         keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect()
     }
 
-    /// The limits on the data that is held from responses.
+    /// Returns the limits on the data that is held from responses.
     pub(crate) fn limits(&self) -> ResponseLimits {
         ResponseLimits {
             response: self.response_bytes,

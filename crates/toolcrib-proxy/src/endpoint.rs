@@ -22,7 +22,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// The vendor of an API.
+    /// Returns the vendor of an API.
     pub fn of(api: Api) -> Self {
         match api {
             Api::Chat | Api::Responses => Self::OpenAi,
@@ -31,7 +31,7 @@ impl Vendor {
         }
     }
 
-    /// The API whose error format clients of this vendor expect.
+    /// Returns the API whose error format clients of this vendor expect.
     pub(crate) fn error_api(self) -> Api {
         match self {
             Self::OpenAi => Api::Chat,
@@ -114,8 +114,9 @@ impl Endpoint {
     }
 }
 
-/// The endpoint of a path that ends with `models/MODEL:VERB`, if the verb is known. If the part before `models` is not
-/// one that Google uses, the body is still read, but the endpoint is not open to callers.
+/// Returns the API (if the body is read) and the kind of a path that ends with `models/MODEL:VERB`; `None` for any
+/// other path or an unknown verb. If the part before `models` is not one that Google uses, the API is the same, but the
+/// kind is `Other`, so the endpoint is not open to callers.
 fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     let [prefix @ .., "models", last] = rest else { return None };
     let (model, verb) = last.split_once(':')?;
@@ -136,7 +137,8 @@ fn gemini(rest: &[&str]) -> Option<(Option<Api>, EndpointKind)> {
     Some((api, if is_known { kind } else { EndpointKind::Other }))
 }
 
-/// The kind of an endpoint that may list models or describe one. `rest` is the path after the version segment.
+/// Returns `Models` if the path lists models or describes one, and otherwise `Other`. `rest` is the path after the
+/// version segment.
 fn models(rest: &[&str]) -> EndpointKind {
     match rest {
         ["models"] => EndpointKind::Models,
@@ -159,8 +161,8 @@ fn is_name(segment: &str, more: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain)
 }
 
-/// The vendor of the client that sends a request to a path that belongs to no API. A credential must not be sent to the
-/// wrong provider, so the header that contains the credential and the credential's prefix are considered, too.
+/// Returns the vendor whose client sent a request, for a path that belongs to no API. A credential must not be sent to
+/// the wrong provider, so the header that contains the credential and the credential's prefix are considered, too.
 fn vendor_of_client(all: &[&str], rest: &[&str], query: &str, headers: &HeaderMap) -> Vendor {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =

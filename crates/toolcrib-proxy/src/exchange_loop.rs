@@ -1,4 +1,5 @@
-//! The loop that runs an exchange: it performs the actions that the exchange returns and reports their results to it.
+//! The loop that runs an exchange. An exchange is the state machine in `toolcrib-dialect` that handles one client
+//! request; the loop performs the actions that the exchange returns and reports their results to it.
 //!
 //! The client drives the loop. Until the head of the response is known, the loop runs in the request's own task; after
 //! that it runs whenever the client's connection polls for the next frame of a stream. If the client disconnects, the
@@ -69,7 +70,8 @@ pub(crate) struct ExchangeLoop {
     started: Instant,
     /// Whether the response to the client has trailers.
     has_trailers: bool,
-    /// The caller that owns the ids in the response, if other callers use the same account.
+    /// The id of the caller that is recorded as the owner of the stored objects in the response, if other callers use
+    /// the same account.
     owner: Option<[u8; 32]>,
     recorder: Option<OwnershipRecorder>,
     /// Whether the request was already reported when its response started. It is then not reported again at the end.
@@ -105,7 +107,7 @@ impl ExchangeLoop {
         }
     }
 
-    /// Records the caller as the owner of the stored objects in the response.
+    /// Makes the loop record the caller as the owner of the stored objects in the response.
     pub(crate) fn record_ownership_for(mut self, caller: [u8; 32]) -> Self {
         self.owner = Some(caller);
         self.upstream.is_read = true;
@@ -178,7 +180,8 @@ impl ExchangeLoop {
         }
     }
 
-    /// Waits for the upstream. Returns a keep-alive for the client if that takes long.
+    /// Waits for the upstream, and reports what arrives to the exchange. If nothing arrives for
+    /// [`KEEP_ALIVE_INTERVAL`], returns a keep-alive for the client, if possible; otherwise `None`.
     async fn receive(&mut self) -> Option<LoopOutput> {
         match &mut self.upstream_state {
             UpstreamState::AwaitingResponse(answer) => {

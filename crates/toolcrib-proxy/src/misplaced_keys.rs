@@ -38,8 +38,8 @@ impl fmt::Display for KeyLocation {
     }
 }
 
-/// Finds a Toolcrib key where no credential belongs. `is_key` returns whether a text is a key, `has_key` whether it
-/// contains one.
+/// Returns the part of a request that contains a Toolcrib key where no credential belongs; `None` if there is none.
+/// `is_key` returns whether a text is a key, and `has_key` whether a text contains one.
 pub(crate) fn find_misplaced_key(
     uri: &Uri,
     headers: &HeaderMap,
@@ -73,7 +73,8 @@ pub(crate) fn find_misplaced_key(
     is_in(&query::without(query, is_key)).then_some(KeyLocation::Query)
 }
 
-/// Decodes the user and password in a `Basic` header, which clients send for credentials in a URL.
+/// Decodes the user and password in a `Basic` header, which clients send for credentials in a URL. Returns `None` for
+/// any other header.
 fn decoded_basic(value: &str) -> Option<String> {
     let (scheme, encoded) = value.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

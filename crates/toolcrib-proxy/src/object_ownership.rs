@@ -67,7 +67,8 @@ fn body_of(reading: &ReadResult) -> &[u8] {
     }
 }
 
-/// Checks the id in the path of a stored response, such as `/v1/responses/ID/cancel`.
+/// Checks that the caller owns the stored response whose id is in the path, such as `/v1/responses/ID/cancel`. Any
+/// other path is accepted.
 pub(crate) async fn check_path(
     proxy: &Proxy,
     admitted: &AdmittedRequest,
@@ -118,7 +119,7 @@ async fn check_ids(
     Ok(())
 }
 
-/// The key of the record which says that a caller owns an id.
+/// Returns the key of the record which says that a caller owns an id.
 pub(crate) fn ownership_key(caller: [u8; 32], id: &str) -> RecordKey {
     let mut hasher = blake3::Hasher::new_derive_key("toolcrib proxy stored by caller");
     RecordKey(*hasher.update(&caller).update(id.as_bytes()).finalize().as_bytes())

@@ -58,7 +58,7 @@ pub fn referenced_ids(api: Api, body: &[u8]) -> Option<Vec<String>> {
     ObjectReferences::read(api, body).ok().map(|found| found.ids)
 }
 
-/// The keys that may refer to stored objects in the bodies of this API, written as [`fold_key`] returns them.
+/// Returns the keys that may refer to stored objects in the bodies of this API, written as [`fold_key`] returns them.
 fn reference_keys(api: Api) -> &'static [&'static str] {
     match api {
         Api::Responses => &["previousresponseid", "conversation", "input", "tools"],

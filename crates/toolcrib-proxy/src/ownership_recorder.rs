@@ -21,8 +21,8 @@ const MAX_IDS: usize = 4_096;
 /// recorded, so the caller cannot continue that response in a later request.
 const MAX_COMPLETE_BYTES: usize = 32 << 20;
 
-/// Records the ids in a response for the caller that receives it. They are recorded before the client receives the
-/// bytes that contain them.
+/// Records the ids in a response for the caller that receives it. The ids in an event are recorded before the client
+/// receives the whole event, and the ids in a non-streamed response before the client receives its last chunk.
 #[derive(Debug)]
 pub(crate) struct OwnershipRecorder {
     api: Api,
@@ -60,7 +60,7 @@ impl OwnershipRecorder {
         Self { api, caller, scan, memory, seen: HashSet::new() }
     }
 
-    /// Searches the next bytes of a response.
+    /// Searches the next bytes of a response, and records the ids that are complete.
     pub(crate) async fn push(&mut self, proxy: &Proxy, bytes: &[u8]) {
         let mut ids = Vec::new();
         match &mut self.scan {
@@ -105,7 +105,7 @@ impl OwnershipRecorder {
         self.record(proxy, ids).await;
     }
 
-    /// Stops searching: the ids in the rest of the response are not recorded.
+    /// Stops searching: ids that are not recorded yet stay unrecorded.
     fn stop(&mut self) {
         tracing::warn!(
             "a response is too large to record its stored objects, so it cannot be continued"
@@ -114,7 +114,7 @@ impl OwnershipRecorder {
         self.memory.release();
     }
 
-    /// Searches what is left at the end of a response.
+    /// Searches what is left at the end of a response, and records the ids in it.
     pub(crate) async fn end(&mut self, proxy: &Proxy) {
         let mut ids = Vec::new();
         match std::mem::replace(&mut self.scan, ResponseScan::Stopped) {
@@ -132,7 +132,7 @@ impl OwnershipRecorder {
         self.record(proxy, ids).await;
     }
 
-    /// Searches a complete response.
+    /// Searches a complete response, and records the ids in it.
     pub(crate) async fn complete(&mut self, proxy: &Proxy, body: &[u8]) {
         self.push(proxy, body).await;
         self.end(proxy).await;

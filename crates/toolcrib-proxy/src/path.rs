@@ -58,7 +58,7 @@ impl NormalizedPath {
         Ok(Self(normal))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -72,7 +72,7 @@ impl NormalizedPath {
         })
     }
 
-    /// The segments, without their slashes.
+    /// Returns the segments, without their slashes.
     pub fn segments(&self) -> Vec<&str> {
         self.0.split('/').skip(1).filter(|segment| !segment.is_empty()).collect()
     }

@@ -158,7 +158,6 @@ impl Proxy {
         })
     }
 
-    /// The current callers.
     pub(crate) fn callers(&self) -> arc_swap::Guard<Arc<Callers>> {
         self.callers.load()
     }
@@ -182,7 +181,7 @@ impl Proxy {
         self.metrics.register(registry);
     }
 
-    /// The features that upstreams have so far turned out not to support.
+    /// Returns the features that upstreams have so far turned out not to support.
     pub(crate) fn learned(&self) -> LearnedUnsupported {
         self.learned.lock().clone()
     }
@@ -192,12 +191,14 @@ impl Proxy {
         self.learned.lock().merge(unsupported);
     }
 
-    /// Seconds since the proxy was created: the clock for learned capabilities.
+    /// Returns the number of seconds since the proxy was created. It is the clock that decides how long an unsupported
+    /// feature is remembered.
     pub(crate) fn now(&self) -> u64 {
         self.started.elapsed().as_secs()
     }
 
-    /// Reads records. Returns an empty list if the store is unavailable.
+    /// Returns the records under these keys, in the same order, with `None` for a key without a record. Returns an
+    /// empty list if the store is unavailable.
     pub(crate) async fn load(&self, keys: &[RecordKey]) -> Vec<Option<Vec<u8>>> {
         let keys: Vec<_> = keys.iter().map(|key| toolcrib_store::Key::new(key.0)).collect();
         match self.store.get(&keys).await {
@@ -221,7 +222,7 @@ impl Proxy {
     }
 }
 
-/// Checks that callers can be distinguished.
+/// Checks that no two callers have the same name or key, and that no key is empty.
 fn check_callers(config: &ProxyConfig) -> Result<(), ProxyConfigError> {
     for (at, caller) in config.callers.iter().enumerate() {
         let same =

@@ -10,8 +10,8 @@ const CREDENTIALS: [&str; 4] = ["key", "access_token", "oauth_token", "api_key"]
 /// Parameters that make some servers use a different method from that of the request.
 const METHODS: [&str; 4] = ["_method", "$method", "$httpmethod", "x-http-method-override"];
 
-/// Parameters of requests to Gemini that callers with a limited scope may send, in addition to credentials. Others can
-/// change the format of the response: `callback` wraps it in a script.
+/// Parameters of requests to Gemini that callers with a limited scope may send, in addition to credentials. Other
+/// parameters can change the format of the response: `callback` wraps it in a script.
 const GEMINI: [&str; 4] = ["alt", "$alt", "prettyPrint", "$prettyPrint"];
 
 /// Why the query of a limited caller is rejected.

@@ -33,8 +33,8 @@ impl ReadBodyError {
     }
 }
 
-/// Reads a body up to `limit` bytes. Returns these bytes, the unread rest if the body is larger, and the permit for the
-/// memory.
+/// Reads a body until it ends or is larger than `limit` bytes. Returns the bytes that were read, the unread rest if the
+/// body is too large, and the permit for the memory of these bytes, if `bodies` is given.
 pub(crate) async fn read_body(
     body: Body,
     limit: usize,

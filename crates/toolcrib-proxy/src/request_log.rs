@@ -188,7 +188,7 @@ impl Drop for ForwardLog {
     }
 }
 
-/// The client's product name from `User-Agent`, without its version.
+/// Returns the client's product name from `User-Agent`, without its version.
 fn client_product(headers: &HeaderMap) -> String {
     let agent =
         headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();

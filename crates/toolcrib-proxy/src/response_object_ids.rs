@@ -1,7 +1,8 @@
 //! Finds the ids of stored objects in a response, of the kinds that `object_references` finds in requests.
 //!
 //! Only fields that the provider itself fills are read. A response also repeats data from the client (`metadata`,
-//! schemas, tool definitions), and a client that put another caller's id there would otherwise become its owner.
+//! schemas, tool definitions). If these were read, a client could put another caller's id there and be recorded as the
+//! owner of that caller's object.
 
 use std::borrow::Cow;
 

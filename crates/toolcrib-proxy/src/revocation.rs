@@ -9,7 +9,7 @@ use toolcrib_server::access::AcceptedCredential;
 /// The error message for a client whose key was revoked.
 pub(crate) const REVOKED_MESSAGE: &str = "the access of this client was revoked";
 
-/// Says when a client's key or token is revoked.
+/// Whether a client's key or token is revoked. Requests can also wait for that.
 #[derive(Debug, Clone)]
 pub(crate) enum Revocation {
     /// The client uses the key of a caller in the config.
@@ -25,7 +25,7 @@ impl Revocation {
         Self::Key(CancellationToken::new())
     }
 
-    /// Revokes the key of a caller. The listener revokes its own token.
+    /// Revokes the key of a caller. Does nothing for the listener's token, which the listener itself revokes.
     pub(crate) fn revoke(&self) {
         if let Self::Key(token) = self {
             token.cancel();

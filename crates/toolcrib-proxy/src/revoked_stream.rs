@@ -1,4 +1,5 @@
-//! Response bodies that end when the caller's key is revoked, with an error event of its API if possible.
+//! Response bodies that end when the caller's key is revoked, if possible with an error event in the format of the
+//! client's API.
 
 use axum::http::StatusCode;
 use bytes::Bytes;

@@ -97,7 +97,7 @@ impl LlmUpstream {
         key.clone().map_or(UpstreamCredential::None, UpstreamCredential::Key)
     }
 
-    /// The upstream's host. The port is included unless it is the scheme's default port.
+    /// Returns the upstream's host. The port is included unless it is the scheme's default port.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -178,7 +178,7 @@ async fn start_exchange(
     exchange_loop.respond().await
 }
 
-/// The context window that a client requests, in tokens.
+/// Returns the context window that a client requests, in tokens; `None` if the client requests none.
 fn requested_context_window(headers: &HeaderMap, reading: &ReadResult) -> Option<usize> {
     let betas = headers.get_all("anthropic-beta").iter().filter_map(|value| value.to_str().ok());
     let is_long =

@@ -1,7 +1,7 @@
 //! A cache of toolsets.
 //!
-//! A client sends the same tools on every turn. Reading, indexing and counting them takes milliseconds; finding the
-//! result in the cache takes one hash computation.
+//! A client sends the same tools on every turn. Reading and indexing them and counting their tokens takes milliseconds;
+//! finding the result in the cache takes one hash computation.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl ToolsetCache {
     }
 
     /// Waits until a core is free for building a toolset. Another request may build the same toolset meanwhile, so the
-    /// tools are copied only after the wait.
+    /// cache must be checked again after the wait.
     async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed, so this never returns `None`.
         self.building.acquire().await.ok()

@@ -9,8 +9,8 @@ use toolcrib_dialect::TurnSummary;
 
 use crate::caller::StatsView;
 
-/// Maximum number of rows, which is needed because clients choose their own names. Further entries are added to extra
-/// rows: one for each configured caller, and one for all other clients.
+/// Maximum number of rows. Without a limit a client could create any number of rows, because clients choose their own
+/// names. Further entries are added to extra rows: one for each configured caller, and one for all other clients.
 const MAX_ROWS: usize = 256;
 
 /// The totals since the proxy started.
@@ -20,7 +20,7 @@ pub(crate) struct RunningTotals {
     rows: Mutex<BTreeMap<RowKey, TotalsRow>>,
 }
 
-/// The name of the authenticated caller, if any, the model, and the name that the client reports. The caller has a
+/// The key of a row: the name of the authenticated caller (if any), the model, and the client's name. The caller has a
 /// field of its own, so that a client that reports the name of a caller is not counted in that caller's rows.
 type RowKey = (Option<String>, String, String);
 
@@ -47,13 +47,13 @@ pub struct TotalsRow {
     pub model: String,
     /// The client: the caller's name, or the client's product name.
     pub client: String,
-    /// Requests with tools.
+    /// Number of requests with tools.
     pub requests: u64,
-    /// Requests whose tools were deferred.
+    /// Number of requests whose tools were deferred.
     pub deferred: u64,
-    /// Requests to the upstream, including hidden rounds.
+    /// Number of requests to the upstream, including hidden rounds.
     pub rounds: u64,
-    /// Searches answered.
+    /// Number of searches answered.
     pub searches: u64,
     /// Tokens of the tools as clients sent them.
     pub tokens_before: u64,
@@ -145,7 +145,8 @@ pub(crate) fn saved((before, after): (usize, usize), summary: &TurnSummary) -> i
     direct - signed(summary.usage.input)
 }
 
-/// Returns the printable part of a name that a client chose.
+/// Returns the printable part of a name that a client chose, shortened to 64 characters, or `unknown` if nothing is
+/// left.
 pub(crate) fn printable_name(name: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
     let name: String = name.chars().filter(|c| plain(*c)).take(64).collect();

@@ -201,7 +201,7 @@ fn redact_response(
     })
 }
 
-/// The API that a request must be translated to; `None` if the upstream supports the client's API.
+/// Returns the API that a request must be translated to; `None` if the upstream supports the client's API.
 pub(crate) fn translation_target(upstream: &LlmUpstream, api: Api) -> Option<Api> {
     upstream.speaks.filter(|speaks| api != *speaks)
 }

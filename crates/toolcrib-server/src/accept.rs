@@ -48,13 +48,13 @@ pub struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// The address that per-client limits use: the remote address, or its /64 network for IPv6. `None` on loopback,
-    /// because all programs on this machine share that address.
+    /// Returns the address that per-client limits use: the remote address, or its /64 network for IPv6. Returns `None`
+    /// on loopback, where these limits do not apply, because all programs on this machine share that address.
     pub fn client(&self) -> Option<IpAddr> {
         client_of(self.remote.ip())
     }
 
-    /// The budget for the memory that the bodies of all requests take.
+    /// Returns the budget for the memory that the bodies of all requests take.
     pub fn bodies(&self) -> &BodyBudget {
         &self.bodies
     }

@@ -50,7 +50,8 @@ impl AccessState {
         Self { access, credential: AcceptedCredential::default(), revoked }
     }
 
-    /// Returns the state that requires `access` and in which the previous token, if it is another one, is revoked.
+    /// Returns the state that requires `access`. In this state, the previous token is revoked, unless it is also the
+    /// token of `access`.
     fn replaced_by(&self, access: Access) -> Self {
         let token = |access: &Access| match access {
             Access::Bearer(token) => Some(token.clone()),
@@ -87,13 +88,14 @@ impl AcceptedCredential {
 }
 
 impl AccessControl {
-    /// The key that a client must send if the config has no separate key for it. `None` if no key is required.
+    /// Returns the key that a client must send, unless the config has a separate key for that client. Returns `None` if
+    /// no key is required.
     pub fn key(&self) -> Option<Secret> {
         self.current().0
     }
 
-    /// The key that a client must send if the config has no separate key for it, and the credential of a request with
-    /// this key.
+    /// Returns the key that a client must send, unless the config has a separate key for that client, and the
+    /// credential of a request with this key. The key is `None` if no key is required.
     pub fn current(&self) -> (Option<Secret>, AcceptedCredential) {
         let current = self.0.load();
         let key = match &current.access {
@@ -156,7 +158,7 @@ impl From<Option<Secret>> for AccessControl {
     }
 }
 
-/// Why a listener that needs a token has none. The server then does not start.
+/// Why a listener that needs a token has no usable token. The server then does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Other users can read the token file, so they may know the token.
@@ -187,7 +189,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::ReadableByOthers { path, .. } | Self::Weak { path: Some(path) } => {
@@ -209,7 +211,7 @@ fn source_of(path: Option<&Path>) -> String {
 
 impl Access {
     /// Decides what a listener on `address` requires: the configured token if there is one; otherwise nothing on a
-    /// loopback address, and the generated token on any other.
+    /// loopback address, and the generated token on any other address.
     pub fn decide(
         address: IpAddr,
         configured: Option<Secret>,
@@ -224,7 +226,8 @@ impl Access {
     }
 }
 
-/// Returns the token in the state folder. If there is none, generates one from 256 random bits of the operating system.
+/// Returns the token in the state folder. If there is none, generates a token from 256 random bits of the operating
+/// system and stores it there.
 pub fn load_or_create(state: &PrivateFolder) -> Result<Secret, TokenError> {
     if let Some(token) = load(state)? {
         return Ok(token);

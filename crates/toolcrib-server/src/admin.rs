@@ -26,7 +26,7 @@ const KEY_HEADER: &str = "x-toolcrib-key";
 /// A hint for a client whose admin token is missing or wrong.
 pub const ADMIN_HINT: &str = "set `admin_token` in `[http]`, and send it as `Authorization: Bearer TOKEN` or as `x-toolcrib-key`";
 
-/// The admin token, and whether it is required. Changes when the config is reloaded.
+/// The admin token, and whether it is required. Both may change when the config is reloaded.
 #[derive(Debug, Default)]
 pub struct AdminAccess(RwLock<AdminRules>);
 
@@ -38,13 +38,13 @@ struct AdminRules {
     has_callers: bool,
 }
 
-/// The admin token is so short that it could be guessed, or has characters other than visible ASCII.
+/// The error for an admin token that is so short that it could be guessed, or has characters other than visible ASCII.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("`http.admin_token` has fewer than 16 characters, or characters other than visible ASCII")]
 pub struct WeakAdminToken;
 
 impl WeakAdminToken {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(self) -> &'static str {
         "generate one with `openssl rand -hex 32`, or leave it out"
     }
@@ -112,8 +112,8 @@ impl AdminAccess {
     }
 }
 
-/// The route of the metrics. If the admin token is not required, `guard` checks the listener's token. Host and origin
-/// have been checked before.
+/// Returns the route of the metrics. If the admin token is not required, `guard` checks the listener's token. Host and
+/// origin are checked earlier, by the guard that `HttpServer::mount` puts in front of every route.
 pub(crate) fn metrics_route(registry: Registry, guard: Guard, admin: Arc<AdminAccess>) -> Router {
     let registry = Arc::new(registry);
     let respond = move |request: Request| {

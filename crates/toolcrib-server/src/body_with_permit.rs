@@ -16,7 +16,7 @@ pub struct BodyWithPermit<T> {
 }
 
 impl<T> BodyWithPermit<T> {
-    /// Holds `permit` as long as `body` exists.
+    /// Creates a response body that consists of `body` and holds `permit`.
     pub fn new(body: Body, permit: T) -> Self {
         Self { body, _permit: permit }
     }

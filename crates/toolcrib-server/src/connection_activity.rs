@@ -13,8 +13,8 @@ use tokio::time::Instant;
 /// The timeouts of a connection's phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// Maximum time until the head of a request is complete. It starts with the request's first byte, or with the
-    /// connection for the first request.
+    /// Maximum time until the head of a request is complete. The time starts with the request's first byte or, for the
+    /// first request, when the connection is opened.
     pub(crate) header: Duration,
     /// Maximum time between two requests.
     pub(crate) idle: Duration,
@@ -77,8 +77,8 @@ impl ConnectionActivity {
         InFlight(Arc::clone(self))
     }
 
-    /// When the current phase began, or when bytes were last sent in the idle phase. `None` if a request is in flight
-    /// or the connection is evicted.
+    /// Returns when the current phase began, or when bytes were last sent in the idle phase. Returns `None` if a
+    /// request is in flight or the connection is evicted.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.phase != Phase::InFlight && !state.is_evicted).then_some(state.since)

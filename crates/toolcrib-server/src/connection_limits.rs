@@ -10,7 +10,7 @@ const MAX_DEFAULT: usize = 10_000;
 /// Returns the limits to use. `total` and `per_address` are the configured limits.
 ///
 /// By default, connections may use half of the files that the process may open, because each request to the proxy needs
-/// another connection to the provider. A configured total may use up to three quarters of them.
+/// another connection to the provider. A configured total may use up to three quarters of these files.
 pub(crate) fn connection_limits(
     total: Option<usize>,
     per_address: Option<usize>,

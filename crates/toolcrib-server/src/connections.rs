@@ -148,7 +148,8 @@ impl Connections {
         }
     }
 
-    /// Evicts the connection that has been idle longest, if any. Used when the process has run out of file descriptors.
+    /// Evicts the connection that has been idle longest, if any, and returns whether a connection was evicted. Used
+    /// when the process has run out of file descriptors.
     pub(crate) fn evict_longest_idle(&self) -> bool {
         self.lock().evict_longest_idle(None)
     }
@@ -220,8 +221,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The address by which connections are counted. For IPv6, this is the /64 network, which is what an internet provider
-/// usually assigns to one customer. `None` on loopback.
+/// Returns the address by which connections are counted. For IPv6, this is the /64 network, which is what an internet
+/// provider usually assigns to one customer. Returns `None` on loopback, where connections are not counted by address.
 pub(crate) fn client_of(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         address if address.is_loopback() => None,

@@ -41,16 +41,16 @@ pub enum Reference<'a> {
 /// Why a reference cannot be expanded. The error contains names, never values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReferenceError {
-    /// An environment variable that is not set.
+    /// The environment variable is not set.
     #[error("the variable `{0}` is not set")]
     UnsetVariable(String),
-    /// A file that cannot be read.
+    /// The file cannot be read.
     #[error("the file `{0}` cannot be read")]
     UnreadableFile(String),
-    /// A file with a relative path. The path would depend on the working folder, which may contain files from anyone.
+    /// The path of the file is relative. It would depend on the working folder, which may contain files from anyone.
     #[error("the path of `${{file:{0}}}` is relative")]
     RelativeFile(String),
-    /// An `${input:…}` reference. An editor would ask its user for the value.
+    /// The reference is `${input:…}`. An editor would ask its user for the value, but Toolcrib cannot ask.
     #[error("`${{input:{0}}}` needs an editor that asks its user, and Toolcrib cannot ask")]
     Input(String),
     /// The home folder is unknown.
@@ -59,13 +59,13 @@ pub enum ReferenceError {
     /// The current folder is unknown.
     #[error("the current folder is unknown")]
     UnknownFolder,
-    /// A `${` without a matching `}`, or with an unknown reference between the two.
+    /// The text contains a `${` without a matching `}`, or with an unknown reference between the two.
     #[error("a `${{` does not begin a known reference")]
     Malformed,
 }
 
 impl ReferenceError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::UnsetVariable(_) => {
@@ -193,7 +193,8 @@ pub fn is_variable_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
-/// Looks up the value of a reference on this machine.
+/// Looks up the value of a reference on this machine. Returns `None` if the reference has no value, or if its file
+/// cannot be read or is too large.
 pub fn from_system(source: Reference<'_>) -> Option<String> {
     let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
     match source {

@@ -49,7 +49,8 @@ impl GracefulShutdown {
         }))
     }
 
-    /// Waits until `stop` is cancelled, then shuts down.
+    /// Waits until `stop` is cancelled. Then waits at most [`MAX_WAIT`] for requests in flight, and closes open-ended
+    /// streams.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         stop.cancelled().await;
         self.in_flight.close();

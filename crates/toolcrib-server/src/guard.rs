@@ -66,7 +66,7 @@ pub enum AccessDenied {
 impl AccessDenied {
     const COUNT: usize = Self::Method as usize + 1;
 
-    /// What the operator or the client can do about the error.
+    /// Returns what the operator or the client can do about the error.
     pub fn hint(self) -> &'static str {
         match self {
             Self::NoHost | Self::ManyHosts => "send exactly one `Host` header",
@@ -109,10 +109,10 @@ impl IntoResponse for AccessDenied {
 /// An invalid entry of `allowed_hosts` or `allowed_origins`, which no request could match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAllowEntry {
-    /// The entry of `allowed_hosts`.
+    /// An invalid entry of `allowed_hosts`.
     #[error("`{0}` in `allowed_hosts` is not a host: write `name` or `name:port`")]
     Host(String),
-    /// The entry of `allowed_origins`.
+    /// An invalid entry of `allowed_origins`.
     #[error(
         "`{0}` in `allowed_origins` is not an origin: write `https://name` or `https://name:port`"
     )]
@@ -124,7 +124,7 @@ pub enum InvalidAllowEntry {
 pub struct Guard {
     hosts: Vec<Authority>,
     origins: Vec<Origin>,
-    /// `None` if the routes check their own keys.
+    /// The credential that clients must send. `None` if the routes check their own keys.
     access: Option<AccessControl>,
     denied_log: Arc<DeniedLog>,
 }
@@ -143,8 +143,8 @@ impl DeniedLog {
 }
 
 impl Guard {
-    /// Allows loopback names and origins, and those in `allowed_hosts` and `allowed_origins`. An entry of
-    /// `allowed_hosts` without a port allows every port.
+    /// Creates a guard that allows loopback names and origins, and those in `allowed_hosts` and `allowed_origins`. An
+    /// entry of `allowed_hosts` without a port allows every port.
     pub fn new(
         allowed_hosts: &[String],
         allowed_origins: &[String],

@@ -46,7 +46,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Listen { .. } => {
@@ -115,7 +115,7 @@ impl HttpServer {
         .boxed()
     }
 
-    /// The bound address, with the actual port if port 0 was requested.
+    /// Returns the bound address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -167,7 +167,7 @@ impl HttpServer {
     }
 }
 
-/// The routes of the server itself, except the metrics.
+/// Returns the routes of the server itself, except the metrics.
 fn own_routes() -> Router {
     root_page::routes().route(HEALTH_PATH, get(|| async { "ok\n" }))
 }

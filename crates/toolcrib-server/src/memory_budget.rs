@@ -21,7 +21,7 @@ impl MemoryBudget {
         Self(Arc::new(UsedMemory { limit, used: AtomicUsize::new(0) }))
     }
 
-    /// The limit, in bytes.
+    /// Returns the limit, in bytes.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
@@ -40,12 +40,13 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// The size of this share, in bytes.
+    /// Returns the size of this share, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes more bytes from the budget if that many are left. Returns whether they were.
+    /// Takes `bytes` more bytes from the budget and returns `true`. If fewer bytes are left, takes nothing and returns
+    /// `false`.
     pub fn grow(&mut self, bytes: usize) -> bool {
         self.take(bytes, |left| left >= bytes)
     }

@@ -1,7 +1,7 @@
-//! The metrics registry of the process, for `/metrics`.
+//! The metrics registry, for `/metrics`.
 //!
-//! Each service registers its metrics when it is mounted. There is no global registry, because tests run many services
-//! in one process.
+//! Each service registers its metrics when it is mounted. The registry is not a global variable, because tests run many
+//! services in one process.
 
 use prometheus_client::encoding::text;
 pub use prometheus_client::registry::Registry;

@@ -41,7 +41,7 @@ pub enum UntrustedPath {
 }
 
 impl UntrustedPath {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::Owner { path, .. } => {

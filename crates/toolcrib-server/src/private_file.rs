@@ -62,7 +62,7 @@ pub enum PrivateFileError {
 }
 
 impl PrivateFileError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             // The hint says to check the contents first, because another user may have changed them.
@@ -106,12 +106,12 @@ impl PrivateFolder {
         Self { path: self.path.join(name), ..self.clone() }
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of the file `name`.
+    /// Returns the path of the file `name` in this folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -210,7 +210,7 @@ impl PrivateFolder {
         renamed.map_err(|source| PrivateFileError::Io { path, source })
     }
 
-    /// Writes `bytes` to the file `name` unless it exists. Returns whether it was written.
+    /// Writes `bytes` to the file `name` unless the file exists. Returns whether the file was written.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<bool, PrivateFileError> {
         self.create_if_missing()?;
         let path = self.file(name);

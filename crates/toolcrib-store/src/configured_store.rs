@@ -7,7 +7,7 @@ use crate::{Key, MemoryStore, RedisStore, Store, StoreError};
 /// The configured store. Clones share the same records.
 #[derive(Debug, Clone)]
 pub enum ConfiguredStore {
-    /// Records in memory. They are shared by the requests of this process, and lost when it ends.
+    /// Records in memory. They are shared by the requests of this process, and lost when the process ends.
     Memory(MemoryStore),
     /// Records in Redis. They are shared by all replicas, and kept across restarts.
     Redis(RedisStore),

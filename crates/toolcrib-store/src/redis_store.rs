@@ -50,7 +50,7 @@ impl Default for RedisOptions {
     }
 }
 
-/// The URL is not a Redis URL. The URL itself is left out, because it may contain a password.
+/// The error about a text that is not a Redis URL. The message leaves the text out, because it may contain a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the URL of Redis does not have the form `redis://[user:password@]host[:port][/database]`, \
@@ -215,7 +215,8 @@ impl SharedConnection {
         error
     }
 
-    /// Handles an error response of Redis. Redis is available and responds quickly, so no pause follows.
+    /// Returns the [`StoreError`] for an error response of Redis. No pause starts, because Redis is available and
+    /// responds quickly.
     fn rejected(&self, error: &redis::RedisError) -> StoreError {
         if error.code() == Some("READONLY") {
             // This server is no longer the primary. A new connection looks up the host name again.

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Once;
 
 /// Returns the path of one of this package's binaries, such as `faulty-server`. `executable` is the path of any binary
-/// that cargo built for the test; all binaries are in its folder.
+/// that cargo built for the test; all binaries are in the same folder.
 ///
 /// `cargo test --workspace` builds the binaries of this package. `cargo test -p toolcrib` does not, because a package
 /// cannot depend on the binaries of another package. In that case, this function builds them once, with the same

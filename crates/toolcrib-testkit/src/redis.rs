@@ -81,19 +81,19 @@ impl Server {
         }
     }
 
-    /// The port on 127.0.0.1.
+    /// Returns the port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The URL of the server, including the password if there is one.
+    /// Returns the URL of the server, including the password if there is one.
     pub fn url(&self) -> String {
         let login =
             self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default();
         format!("redis://{login}127.0.0.1:{}", self.port)
     }
 
-    /// A temporary folder that is removed when the server is dropped.
+    /// Returns the path of a temporary folder that is removed when the server is dropped.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -111,7 +111,8 @@ impl Server {
         }
     }
 
-    /// Logs in and sends commands on a new connection. Returns the raw replies.
+    /// Opens a new connection, logs in if the server has a password, and sends commands. Returns the raw replies to the
+    /// commands.
     fn try_ask(&self, commands: &[&[&str]]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -131,7 +132,8 @@ impl Server {
         answer.map(str::to_owned).ok_or(ErrorKind::UnexpectedEof.into())
     }
 
-    /// Suspends the process with SIGSTOP. Connections stay open and are accepted, but get no answer.
+    /// Suspends the process with SIGSTOP. Open connections stay open and new connections are accepted, but no command
+    /// is answered.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }

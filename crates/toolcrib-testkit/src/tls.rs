@@ -39,12 +39,12 @@ impl TlsTerminator {
         Self { port, folder, _runtime: runtime }
     }
 
-    /// The address for clients: the host name in the certificate, and the port.
+    /// Returns the address for clients: the host name in the certificate, and the port.
     pub fn address(&self) -> String {
         format!("localhost:{}", self.port)
     }
 
-    /// The file with the certificate of the CA, for `SSL_CERT_FILE`.
+    /// Returns the path of the file with the certificate of the CA, for `SSL_CERT_FILE`.
     pub fn ca_file(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
@@ -76,7 +76,7 @@ fn certificates() -> (ServerConfig, String) {
     (config, authority)
 }
 
-/// A new certificate for `localhost`.
+/// A new certificate for `localhost`, its key, and the certificate of the CA that signed it.
 struct Issued {
     certificate: Certificate,
     key: KeyPair,

@@ -21,7 +21,7 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}…"))
 }
 
-/// Returns the first sentence on one line, truncated to at most `max` characters.
+/// Returns the first sentence of `text`, cleaned, on one line and truncated to at most `max` characters.
 pub fn first_sentence(text: &str, max: usize) -> String {
     // Only the beginning of the text is cleaned, because a longer sentence would be truncated anyway.
     let head = &text[..text.floor_char_boundary(max.saturating_mul(8))];
@@ -37,7 +37,7 @@ pub fn first_sentence_of(text: &str, max: usize) -> &str {
     &head[..sentence_end(head).unwrap_or(head.len())]
 }
 
-/// The end of the first sentence, including its punctuation mark.
+/// Returns the end of the first sentence, after its punctuation mark, or `None` if no sentence ends in `line`.
 fn sentence_end(line: &str) -> Option<usize> {
     let mut chars = line.char_indices().peekable();
     while let Some((at, c)) = chars.next() {

@@ -23,23 +23,23 @@ use serde_json::value::RawValue;
 pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    /// Reads an object; `None` for any other JSON.
+    /// Reads an object. Returns `None` if the text is not a JSON object.
     pub fn read(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
-    /// The text of the value of `key`. If the key is repeated, the last value is used, as in JSON parsers that build a
-    /// map.
+    /// Returns the text of the value of `key`. If the key is repeated, the last value is used, as in JSON parsers that
+    /// build a map.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.get())
     }
 
-    /// The value of `key`, if it is a string.
+    /// Returns the value of `key`, if that value is a string.
     pub fn string(&self, key: &str) -> Option<String> {
         self.get(key).and_then(|raw| serde_json::from_str(raw).ok())
     }
 
-    /// All keys with their values, in order.
+    /// Returns all keys with the texts of their values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(k, v)| (k.as_str(), v.get()))
     }
@@ -93,7 +93,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Reads an array as the unchanged texts of its items; `None` for any other JSON.
+/// Reads an array as the unchanged texts of its items. Returns `None` if the text is not a JSON array.
 pub fn items(text: &str) -> Option<Vec<&RawValue>> {
     serde_json::from_str(text).ok()
 }
@@ -104,9 +104,9 @@ pub fn is_empty_list(text: &str) -> Option<bool> {
     Some(inside.trim_ascii_start().starts_with(']'))
 }
 
-/// The approximate number of values in JSON text, including nested values but not keys. The number is at most one too
-/// low, and each empty list or object counts twice. It is used to estimate the memory of the parsed text without
-/// parsing it.
+/// Returns the approximate number of values in JSON text, including nested values but not keys. The number is at most
+/// one too low, and each empty list or object counts twice. It is used to estimate the memory of the parsed text
+/// without parsing it.
 pub fn count_values(text: &str) -> usize {
     let mut count = 0;
     let mut rest = text.bytes();
@@ -120,7 +120,7 @@ pub fn count_values(text: &str) -> usize {
     count
 }
 
-/// JSON text without white space between tokens.
+/// Returns JSON text without white space between tokens.
 pub fn compact(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -143,7 +143,7 @@ pub fn compact(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` as a JSON string literal.
+/// Returns `text` as a JSON string literal.
 pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -158,7 +158,7 @@ pub fn data(text: &str) -> String {
 pub struct Measure {
     /// Nesting depth of objects and arrays.
     pub depth: usize,
-    /// Number of values of any kind.
+    /// Number of values of any kind. Each empty object or array counts twice.
     pub nodes: usize,
 }
 
@@ -195,9 +195,10 @@ fn skip_string(rest: &mut std::str::Bytes<'_>) {
     }
 }
 
-/// Calls `change` with every string in a JSON text, and with whether that string is a key. Strings for which `change`
-/// returns `None` keep their bytes. A string that is not valid Unicode, such as one with half a surrogate pair, is an
-/// error: a raw value may contain one, and a later parser would reject it.
+/// Calls `change` with every string in a JSON text, and with whether that string is a key. Returns the text in which
+/// each string is replaced by what `change` returned for it. Strings for which `change` returns `None` keep their
+/// bytes. A string that is not valid Unicode, such as one with half a surrogate pair, is an error: a raw value may
+/// contain such a string, and a later parser would reject it.
 pub fn map_strings(
     text: &str,
     mut change: impl FnMut(&str, bool) -> Option<String>,

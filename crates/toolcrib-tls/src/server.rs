@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a certificate or a private key cannot be used. The error contains no part of the key.
+/// The reason why a certificate or a private key cannot be used. The error contains no part of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The text contains no certificate.
@@ -27,7 +27,7 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoCertificate | Self::Certificate(_) | Self::Rejected(_) => {

@@ -1,6 +1,6 @@
 //! Estimates token counts without a vocabulary, for long-running processes.
 //!
-//! A vocabulary takes two hundred thousand entries in memory, and encoding with it takes time. An estimate is enough if
+//! A vocabulary keeps two hundred thousand entries in memory, and encoding with it takes time. An estimate is enough if
 //! a count only decides how much is shown, and many models have other vocabularies anyway. Text is split into runs of
 //! one character class, as the tokenizers themselves do first. For each class, a fixed number of characters counts as
 //! one token.

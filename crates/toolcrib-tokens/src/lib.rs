@@ -20,14 +20,14 @@ use toolcrib_core::TokenCounter;
 /// A published token vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vocabulary {
-    /// GPT-4o and later.
+    /// The vocabulary of GPT-4o and later models.
     O200k,
-    /// GPT-4 and GPT-3.5.
+    /// The vocabulary of GPT-4 and GPT-3.5.
     Cl100k,
 }
 
 impl Vocabulary {
-    /// The name of the vocabulary.
+    /// Returns the name of the vocabulary.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k",
@@ -35,7 +35,7 @@ impl Vocabulary {
         }
     }
 
-    /// The encoder, which is loaded on first use and shared by the process.
+    /// Returns the encoder, which is loaded on first use and shared by the process.
     fn encoder(self) -> &'static CoreBPE {
         match self {
             Self::O200k => tiktoken_rs::o200k_base_singleton(),
@@ -53,12 +53,12 @@ pub struct VocabularyCounter {
 }
 
 impl VocabularyCounter {
-    /// A counter for models that use this vocabulary.
+    /// Returns a counter for models that use this vocabulary.
     pub fn exact(vocabulary: Vocabulary) -> Self {
         Self { vocabulary, label: vocabulary.name().to_owned(), exact: true }
     }
 
-    /// The counter for a model: exact for OpenAI models, an estimate for all others.
+    /// Returns the counter for a model: exact for OpenAI models, an estimate for all others.
     ///
     /// ```
     /// use toolcrib_core::TokenCounter;
@@ -85,7 +85,7 @@ impl VocabularyCounter {
     }
 }
 
-/// Maximum length of a run of letters or of white space that is encoded at once, in bytes.
+/// Maximum length of a run of white space, or of other characters, that is encoded at once, in bytes.
 ///
 /// The encoder takes quadratic time in the length of an unbroken run of letters, and fails on a run of a million
 /// spaces. Untrusted text may contain both, so longer runs are split. Real text has no such runs.
@@ -106,7 +106,8 @@ impl TokenCounter for VocabularyCounter {
     }
 }
 
-/// Splits text inside every run of white space, or of other characters, that is longer than [`MAX_RUN_BYTES`].
+/// Splits text into chunks. It is split only inside runs of white space, or of other characters, that are longer than
+/// [`MAX_RUN_BYTES`].
 fn chunks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -62,7 +62,7 @@ impl Command {
     }
 }
 
-/// The catalogs and settings of a command.
+/// Options that choose the catalogs and the settings of a command.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SourceArgs {
     /// A catalog: a file or folder with `.json` or `.jsonl` files, also `.gz`, or `-` for standard input. May be
@@ -78,7 +78,7 @@ pub(crate) struct SourceArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// The vector table to rank with.
+/// The option that chooses the vector table to rank with.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct VectorArgs {
     /// A folder with a vector table: a `table.bin` of Toolcrib's or, in a build with the feature `model2vec`, the
@@ -101,14 +101,14 @@ pub(crate) struct Overrides {
     pub(crate) context: Option<usize>,
 }
 
-/// Parses the name of a mode.
+/// Returns a parser for the name of a mode.
 fn mode() -> impl TypedValueParser<Value = RequestedMode> {
     // clap accepts only these names, so the default is never used.
     PossibleValuesParser::new(RequestedMode::NAMES)
         .map(|name| RequestedMode::from_name(&name).unwrap_or_default())
 }
 
-/// Parses the name of a preset. clap lists the names in its help and errors.
+/// Returns a parser for the name of a preset. clap lists the names in its help and errors.
 fn preset() -> impl TypedValueParser<Value = Preset> {
     let names = Preset::ALL.iter().map(|preset| preset.name());
     // clap accepts only these names, so the default is never used.
@@ -210,7 +210,7 @@ pub(crate) struct ImportArgs {
     pub(crate) json: bool,
 }
 
-/// Parses the name of a client.
+/// Returns a parser for the name of a client.
 fn client() -> impl TypedValueParser<Value = ClientKind> {
     let names = ClientKind::ALL.map(ClientKind::name);
     PossibleValuesParser::new(names)

@@ -24,8 +24,8 @@ const OTHER_SECTIONS: [&str; 5] = {
     [servers, profiles, gateway, HttpSettings::SECTION, toolcrib_proxy::ProxyConfig::SECTION]
 };
 
-/// Reads the engine's settings from Toolcrib's own config. They override those of `preset`. If that is `None`, they
-/// override those of the preset that the file names.
+/// Reads the engine's settings from Toolcrib's own config. They override the settings of `preset`. If `preset` is
+/// `None`, they override the settings of the preset that the file names.
 fn engine_settings(preset: Option<Preset>, text: &str) -> Result<Settings, Error> {
     SettingsReader::new().over(preset).ignoring(&OTHER_SECTIONS).loading_vector_tables().read(text)
 }

@@ -19,8 +19,8 @@ use args::{Args, Command};
 use output::{Failure, Output};
 
 fn main() -> ExitCode {
-    // The gateway starts this program again as the warden of a server's process. The check must come before anything
-    // that starts a thread.
+    // The gateway starts this program again as the warden of a server's process. A warden has only one thread, so this
+    // check must come before anything that starts another one.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|argument| argument == "warden")
         && arguments.next().is_some_and(|argument| argument == "--")

@@ -1,7 +1,7 @@
 //! Loads a vector table from a folder, to replace the built-in table.
 //!
-//! The folder contains a `table.bin`, as `training/` writes it. In a build with the feature `model2vec`, it may contain
-//! the files that Model2Vec saves instead. Only commands that rank tools load a table.
+//! The folder contains a `table.bin`, as `training/` writes it. In a build with the feature `model2vec`, the folder may
+//! instead contain the files that Model2Vec saves. Only commands that rank tools load a table.
 
 use std::fs;
 use std::path::{Path, PathBuf};

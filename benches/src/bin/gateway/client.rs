@@ -21,7 +21,7 @@ impl Call {
         Self { name: name.to_owned(), arguments }
     }
 
-    /// A call of the tool `name` through the gateway's `tool_call` tool.
+    /// Returns a call of the tool `name` through the gateway's `tool_call` tool.
     pub(crate) fn bridged(name: &str, arguments: &Value) -> Self {
         Self::new("tool_call", json!({"name": name, "arguments": arguments}))
     }
@@ -31,7 +31,8 @@ impl Call {
     }
 }
 
-/// When calls are due: at a fixed rate, whether or not earlier calls have been answered.
+/// A schedule on which `calls` calls are due, at `rate` calls per second, whether or not earlier calls have been
+/// answered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schedule {
     pub(crate) rate: u32,
@@ -48,7 +49,7 @@ pub(crate) fn wait(until: Instant) {
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
 }
 
-/// Milliseconds since the given time.
+/// Returns the milliseconds that have passed since `begin`.
 pub(crate) fn since(begin: Instant) -> f64 {
     begin.elapsed().as_secs_f64() * 1e3
 }
@@ -62,7 +63,8 @@ pub(crate) trait Client {
     /// response.
     fn open_loop(&self, call: &Call, schedule: Schedule) -> Result<Vec<f64>, BenchError>;
 
-    /// Makes calls as fast as responses arrive, with a few calls always in flight. Returns calls per second.
+    /// Makes `calls` calls as fast as responses arrive, with a few calls always in flight. Returns the throughput, in
+    /// calls per second.
     fn saturate(&self, call: &Call, calls: u32) -> Result<f64, BenchError>;
 
     /// Repeats a call until it succeeds, for at most 30 seconds. The call fails until the gateway has connected to the
@@ -89,8 +91,8 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Returns the id of the request that a message responds to, or `None` if the message is not a response. A failed
-    /// call is an error.
+    /// Returns the id of the request that a message responds to, or `None` if the message is not a response. Returns an
+    /// error if the call failed.
     pub(crate) fn id(message: &[u8]) -> Result<Option<u64>, BenchError> {
         let answer: Answer = serde_json::from_slice(message)?;
         let Some(id) = answer.id else { return Ok(None) };

@@ -31,7 +31,7 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Performs the handshake, which opens a session.
+    /// Creates a client and performs the handshake, which opens a session.
     pub(crate) fn session(address: &str) -> Result<Self, BenchError> {
         let mut connection = Connection::open(address)?;
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -69,7 +69,7 @@ impl HttpClient {
         }
     }
 
-    /// The headers and the body of a request.
+    /// Returns the headers and the body of a request.
     fn request(&self, method: &str, params: &Value) -> (String, String) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut params = params.clone();
@@ -85,7 +85,8 @@ impl HttpClient {
         (headers, body.to_string())
     }
 
-    /// Opens all connections, runs `work` for each in its own thread, and collects the results.
+    /// Opens all connections, calls `work` in a separate thread for each connection with its index, and returns the
+    /// results.
     fn run_on_all_connections<T: Send>(
         &self,
         work: impl Fn(u32, Connection) -> Result<T, BenchError> + Sync,
@@ -147,8 +148,8 @@ impl Client for HttpClient {
     }
 }
 
-/// The JSON message of a response body: the data of the last event that has any, or the entire body if it is not an
-/// event stream.
+/// Returns the JSON message of a response body: the data of the last event that contains data, or the entire body if
+/// the body is not an event stream.
 fn message(body: &[u8]) -> Result<&[u8], BenchError> {
     let events = body.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data:"));
     let last = events.map(<[u8]>::trim_ascii).rfind(|data| !data.is_empty());

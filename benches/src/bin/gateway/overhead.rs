@@ -88,7 +88,7 @@ fn http() -> Result<(), BenchError> {
     compare(&routes("HTTP stateless: direct", &direct, &through))
 }
 
-/// Measures all routes in alternation and prints each in comparison with the first.
+/// Measures all routes in alternation and prints the times of each route in comparison with those of the first route.
 fn compare(routes: &[Route<'_>]) -> Result<(), BenchError> {
     for way in routes {
         way.client.retry_until_success(&way.call)?;

@@ -53,7 +53,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Writes a config in which the tools are distributed over several servers.
+/// Returns a setup in which the tools are distributed over several servers. Writes the tools of each server to a file.
 fn setting(tools: &[Value]) -> Result<GatewaySetup, BenchError> {
     let mut setting = GatewaySetup::new()?;
     let ourselves = std::env::current_exe()?;
@@ -90,7 +90,7 @@ fn row(client: &dyn Client, queries: &[String]) -> Result<String, BenchError> {
     ))
 }
 
-/// Returns the time of each search, in milliseconds.
+/// Searches for each query and returns the times of the searches, in milliseconds.
 fn search_times(client: &dyn Client, queries: &[String]) -> Result<Vec<f64>, BenchError> {
     let ask = |query: &str| {
         let call = Call::new("tool_search", json!({"query": query}));

@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub(crate) body: String,
 }
 
-/// The name of an API, as printed in the tables.
+/// Returns the name of an API, as printed in the tables.
 pub(crate) fn name(api: Dialect) -> &'static str {
     match api {
         Dialect::Chat => "Chat Completions",
@@ -33,8 +33,8 @@ pub(crate) fn tools(from: usize, count: usize) -> Result<Vec<Value>, BenchError>
     Ok(repeated(&lines()?, from + count).skip(from).collect())
 }
 
-/// A user message that makes the scripted model call one of the tools with `{}`. The chosen tool has no required
-/// arguments, so the call is valid and the search is the only hidden round.
+/// Returns a user message that makes the scripted model call one of the tools with `{}`. The chosen tool has no
+/// required arguments, so the call is valid and the search is the only hidden round.
 pub(crate) fn goal(tools: &[Value]) -> String {
     let bare =
         |tool: &&Value| tool["input_schema"]["required"].as_array().is_none_or(Vec::is_empty);
@@ -43,7 +43,7 @@ pub(crate) fn goal(tools: &[Value]) -> String {
 }
 
 impl Request {
-    /// The first request of a conversation, with these tools.
+    /// Creates the first request of a conversation, with these tools and with `says` as the user message.
     pub(crate) fn new(api: Dialect, tools: &[Value], says: &str, stream: bool) -> Self {
         let system = SYSTEM.repeat(50);
         let (name, text, schema) = ("name", "description", "input_schema");

@@ -15,7 +15,7 @@ use crate::client::Request;
 /// An upstream, and a proxy that uses it as its only upstream.
 pub(crate) struct UpstreamAndProxy {
     pub(crate) upstream: Provider,
-    /// Host and port of the upstream. `through` has those of the proxy.
+    /// Host and port of the upstream. `through` contains the host and port of the proxy.
     pub(crate) direct: String,
     pub(crate) through: String,
     pub(crate) proxy: Process,

@@ -65,7 +65,8 @@ fn unevaluated(value: &Value) -> usize {
     }
 }
 
-/// The value that a schema's local `$ref` points to, and the JSON pointer to that value.
+/// Returns the value that the schema's `$ref` points to, and the JSON pointer to that value. Returns `None` if the
+/// schema has no `$ref`, or if its `$ref` does not point to a value in this document.
 fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, String)> {
     let pointer = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
     Some((root.pointer(pointer)?, pointer.to_owned()))
@@ -74,7 +75,8 @@ fn target<'a>(root: &'a Value, map: &Map<String, Value>) -> Option<(&'a Value, S
 /// For each reference's JSON pointer, the expanded size of the value that it points to.
 type Sizes = FxHashMap<String, usize>;
 
-/// The number of values in the schema after every reference is expanded. A cycle is expanded once.
+/// Counts the values in the schema after every reference is expanded. A cycle is expanded once. Returns `usize::MAX` if
+/// the schema is nested too deeply.
 fn unrolled(schema: &Value) -> usize {
     fn size(value: &Value, root: &Value, sizes: &mut Sizes, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else { return usize::MAX };

@@ -58,7 +58,8 @@ impl Validator {
         Self { compiled: compiled.map(|validator| (schema, validator)) }
     }
 
-    /// The problems with the arguments. Empty if they are valid, or if the schema cannot be used.
+    /// Returns the problems with the arguments. The list is empty if the arguments are valid, if the schema cannot be
+    /// used, or if the validation would take too many steps.
     pub(crate) fn faults(&self, arguments: &Value) -> Vec<ArgumentFault> {
         let Some((schema, validator)) = &self.compiled else { return Vec::new() };
         if !budget::allows_for(schema, arguments) {

@@ -290,7 +290,8 @@ impl Crib {
     }
 }
 
-/// Finds an unknown parameter and the missing parameter that was probably meant, such as `titel` and `title`.
+/// Finds a misspelled parameter in the arguments. Returns the unknown name, such as `titel`, and the name of the
+/// missing parameter that was probably meant, such as `title`.
 fn misspelled(arguments: &str, schema: &Value) -> Option<(String, String)> {
     let properties = schema.get("properties")?.as_object()?;
     let given = Fields::read(arguments)?;
@@ -312,7 +313,7 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
     )
 }
 
-/// Keys in the input of a search tool. If an input has none of them, the real input may be wrapped inside it.
+/// Keys in the input of a search tool. If an input has none of these keys, the real input may be wrapped inside it.
 const SEARCH_INPUT_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
 
 /// Reads the input of a search tool. It accepts a string in place of a list, and a list in place of a string.

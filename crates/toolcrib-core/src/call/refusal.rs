@@ -46,7 +46,8 @@ pub struct Refusal {
     /// The complete schema, if the model has not been shown it yet or keeps repeating the same call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Box<RawValue>>,
-    /// The schema in one line. It is used instead of the complete schema if the model was shown that before.
+    /// The schema in one line. It is used instead of the complete schema if the model was already shown the complete
+    /// schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Servers that are still connecting and may have the tool.

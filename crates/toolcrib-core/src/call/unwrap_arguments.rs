@@ -47,8 +47,8 @@ impl<'a> ToolCallInput<'a> {
         };
         if !self.rest.is_empty() && found.iter().all(|text| is_empty_object(text)) {
             found.push(Cow::Owned(object(&self.rest)));
-            // Without `arguments`, the other keys are the most literal interpretation, so they become the first
-            // candidate. If `arguments` is present but empty, the empty object remains the first.
+            // If the input has no `arguments`, its other keys are most likely the arguments themselves, so they become
+            // the first candidate. If `arguments` is present but empty, the empty object remains the first candidate.
             if self.arguments.is_none() {
                 found.rotate_right(1);
             }
@@ -84,8 +84,8 @@ pub(crate) fn interpretations(text: &str) -> Vec<Cow<'_, str>> {
     found
 }
 
-/// The interpretations of wrapped arguments. This function does not recurse, because models do not wrap arguments any
-/// deeper.
+/// Returns the interpretations of arguments that were found under one of the [`ARGUMENT_KEYS`]. This function does not
+/// look for another such key inside them, because models do not wrap arguments any deeper.
 fn wrapped_interpretations(text: &str) -> Vec<Cow<'_, str>> {
     if Fields::read(text).is_some() {
         return vec![Cow::Borrowed(text)];

@@ -51,8 +51,9 @@ impl Crib {
             return Arc::clone(last);
         }
         let disclosure = Arc::new(self.compose(turn, conversation));
-        // Once this flag is set, later turns may go on deferring all tools. So it is not set if only tools with the policy
-        // `always` are deferred: it could cause the other tools to be deferred later without need.
+        // Once this flag is set, later turns may go on deferring every tool that may be deferred. So the flag is not
+        // set if only tools with the policy `always` are deferred: otherwise, the other tools could be deferred later
+        // without need.
         if disclosure.decision.deferral == Deferral::Everything {
             conversation.ledger.set_deferred();
         }
@@ -309,8 +310,9 @@ impl Crib {
         })
     }
 
-    /// Freezes the first listing of a conversation, and returns its message if the settings place it in one. In later
-    /// turns, returns an announcement of the tools that were added since.
+    /// If the conversation has no frozen listing yet, freezes the current one, and returns the message that contains it
+    /// if the settings place the listing in a message. In later turns, returns an announcement of the tools that were
+    /// neither listed nor announced before, or `None` if there are no such tools.
     fn freeze(
         &self,
         parts: &DisclosureParts,

@@ -91,8 +91,8 @@ pub(super) fn message(listing: &Listing, names: OwnNames) -> String {
 pub(super) const WITHDRAWN: &str = "No tool is deferred any more: the list of deferred tools no longer \
                                     holds, and the tools you have are all defined in full.";
 
-/// The instruction for the system prompt. Its length does not depend on the number of tools. `listed` is the form of
-/// the listing.
+/// Returns the instruction for the system prompt. Its length does not depend on the number of tools. `listed` is the
+/// form of the listing, or `None` if there is no listing.
 pub(super) fn instruction(
     settings: &Settings,
     listed: Option<ListingForm>,
@@ -179,8 +179,8 @@ fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static,
     Cow::Borrowed(way)
 }
 
-/// The end of the instruction: what the model must never do with deferred tools, mostly with an example. It is added
-/// only for models that were not trained on deferred tools.
+/// Returns the end of the instruction: what the model must never do with deferred tools, in most cases with an example.
+/// It is added only for models that were not trained on deferred tools.
 fn prohibition(settings: &Settings) -> String {
     let OwnNames { search, describe, call, .. } = settings.own_names;
     match settings.disclosure_kind() {

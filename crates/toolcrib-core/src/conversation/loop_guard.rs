@@ -36,7 +36,8 @@ pub(crate) struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// Counts a search. Loading a tool by name does not count.
+    /// Counts a search, and returns what the reply to this search should add. Loading a tool by name does not count as
+    /// a search.
     pub(crate) fn searched(&mut self, query: &str) -> LoopWarning {
         self.searches = self.searches.saturating_add(1);
         if self.queries.len() == MAX_REMEMBERED {
@@ -50,7 +51,7 @@ impl LoopGuard {
         }
     }
 
-    /// The queries since the last tool call, oldest first.
+    /// Returns the most recent queries since the last tool call, oldest first.
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.queries.iter().map(String::as_str)
     }

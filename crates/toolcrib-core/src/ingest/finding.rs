@@ -61,7 +61,8 @@ pub enum Problem {
     NameHidden,
     /// The name is reserved for our own tools.
     NameReserved,
-    /// One server declares this name several times, with different definitions. All of them are withheld.
+    /// One server declares this name several times, with different definitions. All tools of that server with this name
+    /// are withheld.
     Collision,
     /// The server declares exactly the same definition more than once. One copy is kept.
     Duplicate,

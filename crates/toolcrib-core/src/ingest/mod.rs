@@ -98,8 +98,8 @@ pub fn ingest<'a>(
     ingest_with_own_names(OwnNames::default(), bytes, source, limits)
 }
 
-/// Like [`ingest`], but for a caller in which our own tools have these names instead of the default ones. Tools with a
-/// [reserved](OwnNames::is_reserved) name are withheld.
+/// Like [`ingest`], but for callers whose settings give our own tools the names in `names` instead of the default ones.
+/// Tools with a [reserved](OwnNames::is_reserved) name are withheld.
 pub fn ingest_with_own_names<'a>(
     names: OwnNames,
     bytes: &[u8],

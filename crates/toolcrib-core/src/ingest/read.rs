@@ -216,7 +216,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The server's name as a shared string. It reuses the previous tool's string if that tool has the same server.
+    /// Returns the server's name as a shared string. If the previously read tool has the same server, that tool's
+    /// string is reused.
     fn share(&self, server: &str) -> Arc<str> {
         let last = self.out.tools.last().and_then(|tool| tool.server.as_ref());
         match last.filter(|last| ***last == *server) {
@@ -232,8 +233,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Removes hidden characters from a definition, and also returns which classes of characters were removed. A key with
-/// hidden characters is an error, because the server would not recognise the cleaned key.
+/// Returns the definition without hidden characters, and the classes of the removed characters. A key with hidden
+/// characters is an error, because the server would not recognise the cleaned key.
 fn cleaned(text: &str) -> Result<(std::borrow::Cow<'_, str>, Vec<Hidden>), Problem> {
     let mut removed: Vec<Hidden> = Vec::new();
     let mut hidden_key = false;
@@ -267,7 +268,7 @@ fn server_name(text: &str) -> Arc<str> {
     Arc::from(&*shorten(&clean::one_line(text), MAX_SERVER_CHARS))
 }
 
-/// If the entry is a group of tools, returns its members and the key under which they are.
+/// If the entry is a group of tools, returns the key under which the group has its members, and the members.
 pub(crate) fn group<'t>(fields: &Fields<'t>) -> Option<(&'static str, Vec<&'t RawValue>)> {
     let members = |key: &'static str| Some((key, json::items(fields.get(key)?)?));
     members("functionDeclarations").or_else(|| members("function_declarations")).or_else(|| {

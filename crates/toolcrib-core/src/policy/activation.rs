@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for ActivationMode {
     }
 }
 
-/// When a conversation begins to defer tools.
+/// The settings that decide when a conversation defers tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent key in the file")]
@@ -63,8 +63,8 @@ pub struct Activation {
     pub always_below: bool,
     /// Whether deferral is skipped if it would cost more tokens than it saves.
     pub only_if_saving: bool,
-    /// Whether a conversation that has begun to defer keeps deferring. If not, each turn decides again. If servers are
-    /// removed, all tools may then be shown in full again, but that invalidates the cached prompt.
+    /// Whether a conversation that has begun to defer keeps deferring. If not, each turn decides again: all tools may
+    /// be shown in full again after servers are removed, but that change invalidates the cached prompt.
     pub sticky: bool,
 }
 
@@ -185,8 +185,8 @@ impl Activation {
         (tokens >= threshold).then_some(ActivationReason::Tokens { tokens, threshold, source })
     }
 
-    /// The token threshold that applies. If both a fixed number and a share of the context window apply, it is the
-    /// smaller one.
+    /// Returns where the token threshold comes from, and the threshold itself. If both a fixed number and a share of
+    /// the context window apply, the smaller of the two is the threshold. Returns `None` if neither applies.
     fn tokens_threshold(&self, inputs: &ActivationInputs) -> Option<(ThresholdSource, usize)> {
         let has_share = self.context_percent > 0.0;
         let share = inputs.context_window.filter(|_| has_share).map(|window| {

@@ -69,7 +69,7 @@ pub enum ThresholdSource {
 }
 
 impl ThresholdSource {
-    /// An explanation of the threshold, to be appended to the number.
+    /// Returns an explanation of the threshold, to be appended to its number. It is empty for a fixed threshold.
     fn reason(self, threshold: usize) -> String {
         match self {
             Self::Fixed => String::new(),

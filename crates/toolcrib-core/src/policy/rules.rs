@@ -82,10 +82,10 @@ impl Glob {
                 normalized(server).chain(['_']).chain(normalized(tool.name_without_server()));
             normalized(&self.text).eq(full)
         });
-        // In the gateway, a server declares `read_file`, and clients see it as `dev__read_file`. In the proxy, a client
-        // declares `dev__read_file` itself, and its `read_file` is a different tool. So a rule for `read_file` applies
-        // to `dev__read_file` only if `read_file` is its declared name. Getting the declared name requires parsing the
-        // definition, so the end of the name is compared first.
+        // In the gateway, a server declares `read_file`, and clients see this tool as `dev__read_file`. In the proxy, a
+        // client may itself declare `dev__read_file`, and the client's `read_file` is a different tool. So a rule for
+        // `read_file` applies to `dev__read_file` only if that tool was declared as `read_file`. Getting the declared
+        // name requires parsing the definition, so the end of the tool's name is compared first.
         let has_suffix = || {
             let (name, text) = (normalized(tool.name()), normalized(&self.text));
             name.collect::<String>().ends_with(&text.collect::<String>())

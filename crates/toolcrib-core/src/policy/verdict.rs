@@ -26,7 +26,7 @@ pub enum VerdictReason {
     Active,
     /// The tool's owner decided.
     Owner(DeferPolicy),
-    /// A rule decided. It comes from the configuration or from the program that uses the library.
+    /// This rule decided. It comes from the configuration or from the program that uses the library.
     Rule(String),
     /// The tool is on the hot list.
     Hot,

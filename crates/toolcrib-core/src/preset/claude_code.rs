@@ -102,7 +102,7 @@ pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     settings
 }
 
-/// A rule for each server that has `alwaysLoad` set.
+/// Returns a rule for each server that has `alwaysLoad` set: the tools of that server are never deferred.
 fn always_loaded(config: &mut ConfigReader<'_>) -> Vec<(Glob, DeferPolicy)> {
     let Some(value) = config.root.get("mcpServers") else { return Vec::new() };
     let Some(servers) = value.as_object() else {

@@ -14,8 +14,9 @@ use crate::settings::Settings;
 use toolcrib_text::shorten;
 
 impl Preset {
-    /// The preset's settings with the other system's own configuration applied. `config` is that configuration, parsed
-    /// from its own file format.
+    /// Returns the preset's settings, changed by the other system's own configuration, and warnings about values that
+    /// were not used as written. `config` is that configuration, parsed from its own file format. It is an error if the
+    /// preset belongs to no other system.
     ///
     /// ```
     /// use toolcrib_core::Preset;
@@ -46,7 +47,8 @@ impl Preset {
         Ok(Configured { settings, warnings: config.warnings })
     }
 
-    /// The preset for the system that a configuration belongs to, which is recognised by its keys.
+    /// Recognises by the keys of a configuration which system it belongs to, and returns the preset for that system.
+    /// Returns `None` if the keys belong to no known system.
     pub fn of_config(config: &Value) -> Option<Self> {
         let has = |paths: &[&str]| paths.iter().any(|path| config.pointer(path).is_some());
         // An opencode configuration may also have a map called `tools`, so the keys that only opencode has are checked
@@ -115,7 +117,8 @@ impl<'a> ConfigReader<'a> {
         self.warnings.push(Warning { key: key.to_owned(), problem: problem.into() });
     }
 
-    /// The fields of the object at `path`. Warns about unknown keys, and about a value that is not an object.
+    /// Returns the fields of `value`, which is the object at `path`. Warns about unknown keys. If `value` is not an
+    /// object, warns about that and returns no fields.
     pub(super) fn object(
         &mut self,
         path: &str,
@@ -136,7 +139,7 @@ impl<'a> ConfigReader<'a> {
         map.iter().map(|(key, value)| (key.as_str(), value)).collect()
     }
 
-    /// A number, clamped to the range. The result is `default` if the value is missing or not a number. Numbers in
+    /// Reads a number and clamps it to the range. Returns `default` if the value is missing or not a number. Numbers in
     /// quotes are accepted if the other system accepts them.
     pub(super) fn number(
         &mut self,
@@ -164,7 +167,7 @@ impl<'a> ConfigReader<'a> {
         used
     }
 
-    /// An integer. A fraction is truncated, with a warning.
+    /// Reads an integer in the same way as [`number`](Self::number). A fraction is truncated, with a warning.
     pub(super) fn whole(
         &mut self,
         path: &str,
@@ -180,7 +183,7 @@ impl<'a> ConfigReader<'a> {
         number as usize
     }
 
-    /// A boolean. The result is `default` if the value is missing or not a boolean.
+    /// Reads a boolean. Returns `default` if the value is missing or not a boolean.
     pub(super) fn flag(&mut self, path: &str, value: Option<&Value>, default: bool) -> bool {
         match value {
             None => default,
@@ -193,7 +196,7 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// A list of strings. Values of any other type are ignored, with a warning.
+    /// Reads a list of strings. Values of any other type are ignored, with a warning.
     pub(super) fn strings(&mut self, path: &str, value: Option<&'a Value>) -> Vec<&'a str> {
         let Some(value) = value else { return Vec::new() };
         let Some(items) = value.as_array() else {

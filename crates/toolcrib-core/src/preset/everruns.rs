@@ -144,7 +144,8 @@ impl<'a> EverrunsCapability<'a> {
         keys
     }
 
-    /// Configures the capability `auto_tool_search`: the provider's hosted search if there is one, else stubs.
+    /// If this capability is `auto_tool_search`, sets the disclosure in `settings`: the provider's hosted search if
+    /// there is one, else stubs.
     pub(super) fn set_auto(&self, settings: &mut Settings) {
         if self.id == "auto_tool_search" {
             (settings.disclosure, settings.fallback) =

@@ -12,7 +12,7 @@ use crate::policy::{Activation, ActivationMode, Rules};
 use crate::rank::RankerKind;
 use crate::settings::Settings;
 
-/// If the option `bounded` is set, these tools are never deferred. They are built into everruns, so they belong to no
+/// Tools that are never deferred if the option `bounded` is set. They are built into everruns, so they belong to no
 /// server.
 const NEVER_DEFERRED: [&str; 12] = [
     "/bash",

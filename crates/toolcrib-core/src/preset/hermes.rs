@@ -167,7 +167,8 @@ fn mode(config: &mut ConfigReader<'_>, path: &str, enabled: &Value) -> Activatio
     }
 }
 
-/// A flag as Hermes' YAML parser reads it: unquoted `on` and `yes` are true.
+/// Reads a flag in the same way as Hermes' YAML parser, for which unquoted `on` and `yes` are true. Returns `None` if
+/// the value is not a flag.
 fn flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),

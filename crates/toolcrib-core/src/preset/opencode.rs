@@ -1,5 +1,5 @@
-//! The preset for the plugin opencode-tool-search. It replaces descriptions with a mark, keeps parameters, and has two
-//! search tools.
+//! The preset for the plugin opencode-tool-search. The plugin replaces descriptions with a mark (a short fixed text),
+//! keeps parameters, and has two search tools.
 //!
 //! The plugin was inspired by a fork of opencode that hides deferred tools until they are found. The fork's
 //! configuration, under the key `toolSearch`, can also be read. It becomes `disclosure = "append"` without a listing.
@@ -107,7 +107,8 @@ fn is_plugin(entry: &Value) -> bool {
     name.is_some_and(|name| name.split('/').any(is_plugin_name))
 }
 
-/// Whether the next entry of a list is another plugin. If not, it has the options of this plugin.
+/// Whether the entry after this plugin's name in a list is another plugin. If there is such an entry and it is not a
+/// plugin, it contains this plugin's options.
 fn is_other_plugin(next: Option<&Value>) -> bool {
     next.is_some_and(|next| next.is_string() || next.is_array())
 }

@@ -134,7 +134,8 @@ impl Ranker for Bm25 {
 }
 
 impl Bm25 {
-    /// The distinct words of a query with their counts. A word that occurs twice counts twice.
+    /// Returns the distinct words of a query, each with the number of its occurrences, and whether words were dropped
+    /// because the query has more than `max_terms` distinct words.
     fn terms(words: &WordQuery, max_terms: usize) -> (Vec<(String, u32)>, bool) {
         let mut terms: Vec<(String, u32)> = Vec::new();
         let mut cut = false;
@@ -153,7 +154,8 @@ impl Bm25 {
         ScopeStatistics { tools, average: words as f32 / tools.max(1) as f32, k1, b }
     }
 
-    /// The postings of a word and its inverse document frequency; `None` if no tool in scope has the word.
+    /// Returns the postings of a word in the entire catalog, and the word's inverse document frequency in the scope.
+    /// Returns `None` if no tool in scope has the word.
     fn postings_in_scope(
         &self,
         term: &str,

@@ -138,8 +138,8 @@ impl<'a> BonusScorer<'a> {
         Bonus { pairs, phrases, name, ..Bonus::default() }
     }
 
-    /// The bonus for adjacent words, computed in one pass over the tool's words. The mask lets most of them be skipped
-    /// quickly.
+    /// Returns the bonus for adjacent words. It is computed in one pass over the tool's words. The mask lets most words
+    /// be skipped quickly.
     fn pairs(&self, id: ToolId) -> f32 {
         let mut sum = 0.0;
         let mut found = 0u128;

@@ -41,7 +41,7 @@ impl LogisticCurve {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ConfidenceInputs {
     /// The highest similarity among the best hits, reduced by how far this hit's score is below the best score. It is
-    /// `None` if the ranker has no vectors or if the vector table has no piece of the query. In the second case, a
+    /// `None` if the ranker has no vectors or if no part of the query is in the vector table. In the second case, a
     /// cosine of 0 would not mean that the tool does not fit.
     pub(super) similarity: Option<f32>,
     /// The word score, without the bonus for a tool that the query mentions by name.

@@ -13,7 +13,8 @@ use crate::text::{is_filler, is_stop, stem, words};
 use crate::tool::Tool;
 
 /// Why a tool has its score. The points of the words and the bonuses add up to the score. If the ranker uses vectors,
-/// they add up to the word score, and [`Similarity`] shows how the word score contributes to the score.
+/// the points and the bonuses add up to the word score, and [`Similarity`] shows how the word score contributes to the
+/// score.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -85,7 +86,7 @@ pub struct Similarity {
     #[serde(rename = "cover")]
     pub coverage_bonus: f32,
     /// The similarity used for confidence: the highest similarity among the five best hits, reduced by how far this
-    /// tool's score is below the best one. It is `None` if the vector table has no piece of the query.
+    /// tool's score is below the best score. It is `None` if no part of the query is in the vector table.
     #[serde(rename = "near")]
     pub confidence_similarity: Option<f32>,
     /// The contribution of the vectors to the score.

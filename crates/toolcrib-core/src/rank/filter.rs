@@ -10,8 +10,8 @@ use crate::text::{stem, words};
 
 /// Bonus for a tool whose name is in the query. It is higher than any sum of word points.
 const EXACT_NAME_BONUS: f32 = 1_000.0;
-/// Bonus for a tool whose name without the prefix is in the query. It is lower than the bonus for the full name, so
-/// that tools with their full name in the query come first.
+/// Bonus for a tool whose name without the server prefix is in the query. It is lower than the bonus for the full name,
+/// so that tools with their full name in the query come first.
 const UNPREFIXED_NAME_BONUS: f32 = 500.0;
 
 /// Maximum number of tools that get a bonus because the query mentions them by name.

@@ -47,7 +47,7 @@ struct ScoredCandidate {
     candidate: Candidate,
     similarity: f32,
     fused: FusedScore,
-    /// The candidate's bonus for serving a need that no better candidate serves.
+    /// The candidate's bonus for being the first hit, or for serving a need that no better candidate serves.
     coverage_bonus: f32,
 }
 
@@ -70,10 +70,10 @@ struct CandidateScores {
 }
 
 impl CandidateScores {
-    /// The similarity used for confidence: the highest similarity among the best hits, reduced by how far the score of
-    /// this hit is below the best score. The coverage bonus is added to the score of this hit but not to the best
-    /// score, so a hit is not penalised for serving another need. Returns `None` if the vector table has no piece of
-    /// the query. In that case all similarities are 0, which does not mean that no tool fits.
+    /// Returns the similarity used for confidence: the highest similarity among the best hits, reduced by how far the
+    /// score of this hit is below the best score. The coverage bonus is added to the score of this hit but not to the
+    /// best score, so a hit is not penalised for serving another need. Returns `None` if no part of the query is in the
+    /// vector table. In that case all similarities are 0, which does not mean that no tool fits.
     fn confidence_similarity(&self, fused: FusedScore, coverage_bonus: f32) -> Option<f32> {
         let gap = (self.best_score - fused.total(0.0) - coverage_bonus).max(0.0);
         (self.top_similarity != 0.0).then_some(self.top_similarity - SCORE_GAP_PENALTY * gap)
@@ -271,7 +271,8 @@ mod tests {
     use crate::rank::{RankSettings, Vectors};
     use crate::spelling::Spellings;
 
-    /// Far more tools than are kept as candidates. In the catalog, they are in reverse order of their names.
+    /// Number of tools in the catalog, far more than are kept as candidates. The catalog has the tools in reverse order
+    /// of their names.
     const TOOLS: usize = 2_000;
 
     fn catalog() -> Catalog {

@@ -205,8 +205,9 @@ impl Index {
         fields::each_word(catalog, catalog.tool(id), &self.limits, visit);
     }
 
-    /// How often each term of a tool occurs in each field, and the lengths of the fields in words. The impacts in the
-    /// index were computed from the same numbers. They are computed again here, so that `explain` can show them.
+    /// Returns how often each term of a tool occurs in each field, and the length of each field in words. The impacts
+    /// in the index were computed from the same numbers. The numbers are computed again here, so that `explain` can
+    /// show them.
     pub(super) fn occurrences(
         &self,
         catalog: &Catalog,

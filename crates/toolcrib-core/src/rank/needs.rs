@@ -22,8 +22,8 @@ const CONJUNCTIONS: [&str; 6] = ["and", "then", "also", "additionally", "finally
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     pub(super) texts: Vec<String>,
-    /// Whether the needs are sentences or clauses of long sentences. If so, each of them describes its tool better than
-    /// the entire request does. Otherwise they are short clauses.
+    /// Whether the needs are sentences or clauses of long sentences. If so, each need describes the tool that it asks
+    /// for better than the entire request does. Otherwise the needs are short clauses.
     pub(super) independent: bool,
 }
 

@@ -49,7 +49,8 @@ impl NormalisedQuery {
         Self { whole: normalise(&words.text), terms, by_own_name: false, cut }
     }
 
-    /// Whether the query equals a name. Punctuation around the name is also ignored, so that `_private` can be found.
+    /// Whether the query equals a name. Punctuation around the name is also ignored, because it was removed from the
+    /// query, and otherwise `_private` could not be found.
     fn equals_name(&self, name: &str) -> bool {
         !self.whole.is_empty() && self.whole == trim_punctuation(name)
     }

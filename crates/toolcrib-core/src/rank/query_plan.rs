@@ -34,9 +34,11 @@ const COMMON_WORD_WEIGHT: f32 = 0.5;
 /// Maximum number of related terms of each kind, except synonyms, for one word.
 const MAX_RELATED_TERMS: usize = 12;
 /// Maximum share of the tools in scope that may have a related term. If a tool in scope has the word itself, related
-/// terms that more tools have are ignored, because they do not distinguish tools and take time to look up.
+/// terms that a larger share of the tools has are ignored, because they do not distinguish tools and take time to look
+/// up.
 const MAX_RELATED_SHARE: f32 = 0.05;
-/// A related term that at most this many tools have is never ignored, even if it exceeds [`MAX_RELATED_SHARE`].
+/// A related term that at most this many tools have is never ignored, even if their share of the tools in scope exceeds
+/// [`MAX_RELATED_SHARE`].
 const MIN_RELATED_LIMIT: usize = 20;
 
 /// How a term matches a word of the query.
@@ -71,8 +73,8 @@ pub(super) struct MatchingTerm {
     pub(super) via: TermMatch,
     /// The factor for the kind of match, from 0 to 1.
     pub(super) factor: f32,
-    /// The term's inverse document frequency in the scope. If a tool in scope has the word itself, it is at most that
-    /// of the word.
+    /// The term's inverse document frequency in the scope. If a tool in scope has the word itself, this value is at
+    /// most the word's own inverse document frequency.
     pub(super) idf: f32,
 }
 
@@ -80,8 +82,8 @@ pub(super) struct MatchingTerm {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct QueryPlan {
     pub(super) words: Vec<QueryWord>,
-    /// Pairs of words that are adjacent in the query and that the catalog has. Each has the bonus for tools in which
-    /// the two words are also adjacent.
+    /// The terms of two words that are adjacent in the query, and the bonus for tools in which the two words are also
+    /// adjacent. Words that no tool in scope has are in no pair.
     pub(super) pairs: Vec<(Term, Term, f32)>,
     /// The total weight of the query. It is the sum, over all words, of the word's weight times its inverse document
     /// frequency. Words that no tool in scope has are included.
@@ -111,7 +113,8 @@ impl QueryPlan {
         plan
     }
 
-    /// Adds the pairs of adjacent words of the query for which the catalog has both words.
+    /// Adds a pair for each two adjacent words of the query that both occur in tools in scope. `neighbours` has the
+    /// term of each word, in the order of the query, or `None` for a word that no tool in scope has.
     fn add_pairs(&mut self, neighbours: &[Option<MatchingTerm>]) {
         for pair in neighbours.windows(2) {
             if let [Some(a), Some(b)] = pair
@@ -123,7 +126,7 @@ impl QueryPlan {
         }
     }
 
-    /// Adds a word to the plan. If a tool in scope has the word itself, returns its term.
+    /// Adds a word to the plan. Returns the word's own term, or `None` if no tool in scope has the word itself.
     fn add_word(
         &mut self,
         lookup: &TermLookup<'_>,
@@ -169,7 +172,8 @@ struct DistinctWord<'a> {
     filler: bool,
 }
 
-/// The distinct words of a query. `order` has the index of each word of the query, in the order of the text.
+/// The distinct words of a query. For each word of the query, in the order of the text, `order` has its index in
+/// `words`.
 #[derive(Default)]
 struct DistinctWords<'a> {
     words: Vec<DistinctWord<'a>>,
@@ -245,8 +249,8 @@ impl TermLookup<'_> {
         Some(MatchingTerm { term, via, factor, idf })
     }
 
-    /// A spelling of a term to show instead of its stem. It is taken from the tool in scope that has the term and whose
-    /// name sorts first. If that tool has several spellings of the term, the shortest is used.
+    /// Returns a spelling of a term to show instead of the term's stem. It is taken from the tool in scope that has the
+    /// term and whose name sorts first. If that tool has several spellings of the term, the shortest is used.
     fn surface_form(&self, member: &MatchingTerm) -> String {
         let text = self.index.text(member.term);
         let (tools, _) = self.index.postings(member.term);

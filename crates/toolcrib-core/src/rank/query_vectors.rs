@@ -9,8 +9,8 @@ use super::needs::{self, Needs};
 use super::vectors::Vectors;
 use crate::catalog::ToolId;
 
-/// If the needs of a request are independent, this share of a tool's similarity comes from the need that it serves
-/// best. The rest comes from the entire request. training/README.md shows how the value was chosen.
+/// If the needs of a request are independent, this share of a tool's similarity comes from the need that the tool
+/// serves best. The rest comes from the entire request. training/README.md shows how the value was chosen.
 const NEED_WEIGHT: f32 = 0.5;
 
 /// The vectors of a query.
@@ -18,8 +18,8 @@ pub(super) struct QueryVectors {
     pub(super) whole: QuantisedVector,
     /// The vector of each need. Empty if the request cannot be split.
     pub(super) needs: Vec<QuantisedVector>,
-    /// Whether the needs are independent. If so, a tool's similarity includes its similarity to the need that it serves
-    /// best.
+    /// Whether the needs are independent. If so, the similarity of a tool to the query includes its similarity to the
+    /// need that the tool serves best.
     pub(super) needs_are_independent: bool,
 }
 
@@ -65,8 +65,8 @@ fn apply_corrections<'a>(
     result
 }
 
-/// Finds `word`, which is in lower case, as an entire word in the text, case-insensitively, at or after `from`.
-/// Corrected words are always ASCII, so changing the case does not change their length.
+/// Returns the position of `word`, which is in lower case, as an entire word in the text. Case is ignored, and the
+/// search starts at `from`. Corrected words are always ASCII, so changing the case does not change their length.
 fn find_word(text: &str, from: usize, word: &str) -> Option<usize> {
     let (text, length) = (text.as_bytes(), word.len());
     let is_boundary =

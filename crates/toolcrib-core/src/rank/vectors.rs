@@ -61,7 +61,7 @@ impl Vectors {
         self.model().embed(text).quantised()
     }
 
-    /// Whether the vector table has the word as a single piece.
+    /// Whether the vector table contains the entire word, so that the word is not split into parts.
     pub(super) fn has_word(&self, word: &str) -> bool {
         self.model().pieces(word).len() == 1
     }
@@ -72,7 +72,8 @@ impl Vectors {
         &self.computed(catalog, limits).index
     }
 
-    /// Computes the vectors, unless they were already computed.
+    /// Computes the vectors, unless they were already computed, and returns how many were computed and how many were
+    /// reused.
     pub(crate) fn prepare(&self, catalog: &Catalog, limits: &Limits) -> EmbeddingWork {
         self.computed(catalog, limits).work
     }
@@ -81,8 +82,9 @@ impl Vectors {
         self.computed.get_or_init(|| CatalogVectors::of(self.model(), catalog, limits, |_| None))
     }
 
-    /// The vectors for `catalog`, which replaces the catalog `before` of these vectors. If these vectors were never
-    /// computed, there is nothing to copy, and the new ones are not computed yet either.
+    /// Returns the vectors for `catalog`, which replaces the catalog `before`, to which `self` belongs. The vectors of
+    /// tools that did not change are copied. If the vectors of `self` were never computed, there is nothing to copy,
+    /// and the new ones are not computed yet either.
     pub(crate) fn next(&self, before: &Catalog, catalog: &Catalog, limits: &Limits) -> Self {
         let next = Self::of(&self.table);
         let same = |computed: &&CatalogVectors| {

@@ -38,7 +38,8 @@ struct Scratch {
     /// The tools that got points in this query. The buffer has one more element than there are tools, because the
     /// element after the last one is always written, to avoid a branch.
     touched: Vec<u32>,
-    /// The sums of the tools in `touched`, in the same order. `order` has a copy of them to partition.
+    /// The sums of the tools in `touched`, in the same order. `order` has the bit patterns of these sums; it is
+    /// partitioned to find the best ones.
     sums: Vec<f32>,
     order: Vec<u32>,
     stamp: u32,

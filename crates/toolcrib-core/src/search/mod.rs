@@ -92,8 +92,8 @@ struct SearchResults {
     /// How many names were requested so far.
     names: usize,
     missing: Vec<MissingTool>,
-    /// Whether a query found nothing, or a requested name was not even similar to an existing one. If the reply then
-    /// has no hits, it lists what is available.
+    /// Whether a query found nothing, or a requested name was not even similar to an existing one. If so, and if the
+    /// reply has no hits, the reply lists what is available.
     found_nothing: bool,
     omitted: Vec<String>,
     corrections: Vec<Correction>,

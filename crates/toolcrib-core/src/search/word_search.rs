@@ -12,8 +12,8 @@ use toolcrib_text::shorten;
 
 /// Maximum length of a query that is repeated in a note, in characters.
 const MAX_NOTE_CHARS: usize = 80;
-/// How many tools are named if none fits. If the decision that none fits is wrong, the model can load one of them with
-/// a single `select:`.
+/// Number of tools that are named if none fits. If the decision that none fits is wrong, the model can load one of the
+/// named tools with a single `select:`.
 const NAMED_WITHOUT_FIT: usize = 3;
 
 impl Crib {

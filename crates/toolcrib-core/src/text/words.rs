@@ -50,7 +50,7 @@ fn is_unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Calls `visit` with every folded word of `text`, in order.
+/// Calls `visit` with every word of `text`, in order, in lower case and without accents.
 pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
     if text.is_ascii() {
         return each_ascii(text, visit);
@@ -64,7 +64,7 @@ pub(crate) fn each(text: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
-/// The fast path for ASCII, because nearly all text in catalogs is ASCII.
+/// Does the same as [`each`], but faster and only for ASCII. Nearly all text in catalogs is ASCII.
 fn each_ascii(text: &str, visit: &mut impl FnMut(&str)) {
     let mut folded = String::new();
     let bytes = text.as_bytes();

@@ -10,7 +10,7 @@ use toolcrib_core::{Preset, Settings};
 const PRESETS: [Preset; 5] =
     [Preset::Everruns, Preset::Everruns050, Preset::Hermes, Preset::Opencode, Preset::ClaudeCode];
 
-/// The names that the preset pages use for their source documents, each with its title.
+/// The names that the preset pages use for their source documents, each with the title of the document.
 const DOCUMENTS: [(&str, &str); 6] = [
     ("current", "everruns: Tool Search"),
     ("earlier", "everruns: Tool Search, earlier edition"),

@@ -14,7 +14,7 @@ fn table() -> VectorTable {
     table_with_word("drizzle", [0, 100])
 }
 
-/// The same table, except that the vector of `word` is `way`.
+/// The same table as [`table`] returns, except that the vector of `word` is `way`.
 fn table_with_word(word: &'static str, way: [i8; 2]) -> VectorTable {
     let (mail, weather) = ([100, 0], [0, 100]);
     let entries: [(&str, [i8; 2]); 6] = [

@@ -4,7 +4,7 @@
 //! suffix, with `4.5` or `4-5`. All of them are reduced to one normal form, with the family and the version parsed, so
 //! that a rule can compare versions instead of listing spellings.
 
-/// Model families whose version determines the native features.
+/// The model families that the built-in rules distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ModelFamily {
     /// Claude Opus.
@@ -55,12 +55,12 @@ impl ModelId {
         self.family
     }
 
-    /// Returns the major and minor version, if the id has one.
+    /// Returns the major and the minor version number, or `None` if the id contains no version.
     pub(super) fn version(&self) -> Option<(u16, u16)> {
         self.version
     }
 
-    /// Whether the version is at least this one.
+    /// Whether the version is `major.minor` or later. `false` if the id contains no version.
     pub(super) fn is_at_least(&self, major: u16, minor: u16) -> bool {
         self.version.is_some_and(|version| version >= (major, minor))
     }
@@ -126,7 +126,7 @@ fn shorter(id: &str) -> Option<&str> {
     id.strip_suffix("-latest").or_else(|| without_date(id)).or_else(|| without_revision(id))
 }
 
-/// Removes `-20251101` or `-2025-11-01` from the end.
+/// Removes a date such as `-20251101` or `-2025-11-01` from the end. Returns `None` if the id does not end with a date.
 fn without_date(id: &str) -> Option<&str> {
     let digits =
         |text: &str, count| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
@@ -139,7 +139,8 @@ fn without_date(id: &str) -> Option<&str> {
     (digits(year, 4) && year.starts_with("20")).then_some(rest)
 }
 
-/// Removes the `-v1` that Bedrock appends to the ids of Claude models.
+/// Removes a revision such as `-v1`, which Bedrock appends to the ids of Claude models. Returns `None` if there is
+/// none.
 fn without_revision(id: &str) -> Option<&str> {
     let (rest, last) = id.rsplit_once('-').filter(|_| id.starts_with("claude-"))?;
     let number = last.strip_prefix('v')?;

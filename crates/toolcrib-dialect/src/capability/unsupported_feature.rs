@@ -118,9 +118,9 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// The message of an error, and the path of the field that it is about.
 struct ErrorMessage {
-    /// For example `tools.3.custom.defer_loading`; empty if the error names no field.
+    /// The path of the field, for example `tools.3.custom.defer_loading`. Empty if the error names no field.
     path: String,
-    /// The rest of the message, in lower case and without quotation marks.
+    /// The message without the path, in lower case and without quotation marks.
     text: String,
 }
 

@@ -7,7 +7,7 @@ use toolcrib_text::json;
 
 use super::message::ChatMessage;
 
-/// Returns the message with `text` inserted before the user's own text.
+/// Returns the message with `text` inserted before the user's own text, or `None` if the entry is not a user message.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let message = ChatMessage::read(entry).filter(|message| message.role == "user")?;
     let content = message.fields().get("content")?;

@@ -56,7 +56,8 @@ pub(super) fn insert_hidden_answers<'a>(
     hidden.chain(entries.into_iter().map(|entry| with_upstream_id(entry, &mut ids))).collect()
 }
 
-/// Replaces the call id in a tool message with the upstream's, if the client sent a different id or none.
+/// Replaces the call id in a tool message with the upstream's id of the call, if the client sent a different id or
+/// none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Parsing every entry is expensive, and few clients change ids. So entries are parsed only if an id may have
     // changed.

@@ -23,7 +23,7 @@ const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct ChatStreamMerger {
     rounds: usize,
-    /// `id` and `created` of the turn's first chunk, which all written chunks repeat.
+    /// The `id` and `created` of the turn's first chunk. All chunks that are written here repeat these two values.
     first: Option<(String, String)>,
     /// The last chunk with a choice, used as the template for chunks that are written here.
     template: String,
@@ -280,8 +280,8 @@ impl ChatStreamMerger {
         }
     }
 
-    /// Whether an earlier call is still held. Later calls then have to wait, so that the client gets the calls in
-    /// order.
+    /// Whether a call before the one at position `at` is still held. If so, the call at `at` has to wait, so that the
+    /// client gets the calls in order.
     fn is_earlier_call_held(&self, at: usize) -> bool {
         self.round.calls[..at].iter().any(|call| call.state == CallState::Held)
     }
@@ -327,7 +327,7 @@ impl ChatStreamMerger {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
                 }
                 CallState::Held if truncated => self.unchanged = false,
-                // A call to a tool that the client declared, which is forwarded as it is. It was held only because its
+                // The client declared the called tool, so the call is forwarded unchanged. It was held only because its
                 // name arrived in pieces, or because an earlier call was held.
                 CallState::Held if call.sort(router) == CallRoute::Forward => {
                     router.note_forwarded_call(id, &call.name, call.json_arguments());
@@ -389,7 +389,7 @@ impl ChatStreamMerger {
         sse::write_event(None, &self.with_first_id(&fields, &edits), out);
     }
 
-    /// Returns a chunk with the id and creation time of the turn's first chunk.
+    /// Returns the chunk `fields` with `edits` applied, and with the id and creation time of the turn's first chunk.
     fn with_first_id(&self, fields: &Fields<'_>, edits: &[(&str, Option<String>)]) -> String {
         let (id, created) = self.first.clone().unwrap_or_default();
         let mut all = vec![("id", Some(id)), ("created", Some(created))];

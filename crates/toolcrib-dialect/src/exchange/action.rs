@@ -195,7 +195,8 @@ pub enum Ending {
     /// error event of its API.
     LimitExceeded(LimitExceeded),
     /// The upstream's response is withheld, because the caller's scope is limited and the response calls a tool outside
-    /// it or cannot be checked. If part of a stream was already forwarded, the driver must still send an error event.
+    /// the scope or cannot be checked. If part of a stream was already forwarded, the driver must still send an error
+    /// event.
     Withheld(WithheldReason),
     /// The request cannot be translated for the upstream.
     Untranslatable(Untranslatable),

@@ -33,8 +33,7 @@ pub(super) struct Fallback {
     conversation_mode: Option<Mode>,
     /// Features that the upstream is known not to support, including those that it rejected in this exchange.
     learned: LearnedUnsupported,
-    /// Whether `learned` contains a feature that the upstream rejected in this exchange and no attempt has succeeded
-    /// since.
+    /// Whether the upstream rejected a feature in this exchange, and no attempt has succeeded after that rejection.
     has_unconfirmed: bool,
     /// Whether thinking blocks are removed from the request.
     strips_thinking: bool,
@@ -157,7 +156,8 @@ impl Fallback {
         Some(ModeFallback { from: mode, unsupported })
     }
 
-    /// Returns the unsupported features to remember, now that the request has succeeded without them.
+    /// Returns the unsupported features to remember, now that the request has succeeded without them. Returns `None` if
+    /// the upstream rejected no feature in this exchange, or if this was already called after the last rejection.
     pub(super) fn confirm_unsupported(&mut self) -> Option<LearnedUnsupported> {
         std::mem::take(&mut self.has_unconfirmed).then(|| self.learned.clone())
     }

@@ -1,9 +1,9 @@
 //! The life of one client request, from its body to the end of its response.
 //!
-//! An [`Exchange`] makes every decision about a request: whether it passes through, which tools are sent and in
-//! which mode, what to try if the upstream rejects that, how the request is translated, when a search is answered in a
-//! hidden round, and what is stored for the next request. It does no I/O. It returns actions, and its driver reports
-//! the results. One loop drives it, in the proxy as in this crate's example:
+//! An [`Exchange`] makes every decision about a request: whether it passes through, which tools are sent and in which
+//! mode, which other mode to try if the upstream rejects it, how the request is translated, when a search is answered
+//! in a hidden round, and what is stored for the next request. It does no I/O. It returns actions, and its driver
+//! reports the results. One loop drives it, in the proxy as in this crate's example:
 //!
 //! | [`next_action`](Exchange::next_action) returns | the driver does it and calls |
 //! |---|---|

@@ -4,7 +4,8 @@ use toolcrib_text::json;
 
 use super::content::{GeminiContent, GeminiPart, PartKind};
 
-/// Returns the content with `text` inserted before the user's own text, but after all function responses.
+/// Returns the content with `text` inserted before the user's own text, but after the function responses at its start.
+/// Returns `None` if the entry is not a user content.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let content = GeminiContent::read(entry).filter(|content| !content.is_model)?;
     let is_result = |raw: &&&str| {

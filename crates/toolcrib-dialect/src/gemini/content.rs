@@ -4,7 +4,7 @@
 
 use toolcrib_text::json::{self, Fields};
 
-/// Returns the value under either spelling of a key, together with the spelling.
+/// Looks up a key in both spellings. Returns the spelling that `fields` contains and the value under it.
 pub(super) fn get_either<'a, 'k>(
     fields: &Fields<'a>,
     [camel, snake]: [&'k str; 2],

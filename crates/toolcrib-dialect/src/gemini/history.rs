@@ -59,10 +59,11 @@ fn with_signature(part: String, is_later: bool) -> String {
 
 /// A call that has no result yet when the model's turn ends.
 struct AwaitedCall {
-    /// The id of the call in the upstream's history, and the id that the client uses for it.
+    /// `id` is the call's id in the upstream's history, and `client_id` is the id that the client uses for the call.
     id: Option<String>,
     client_id: Option<String>,
-    /// The name of the tool in the upstream's history, and the name that the client uses for it.
+    /// `name` is the tool's name in the upstream's history, and `client_name` is the name that the client uses for the
+    /// tool.
     name: String,
     client_name: Option<String>,
     /// Whether the call goes through the bridge tool.
@@ -70,7 +71,7 @@ struct AwaitedCall {
     has_result: bool,
 }
 
-/// Returns the calls at the end of a turn that await results, in order.
+/// Returns the calls that still await results when a turn ends, in order. `call` is the name of the bridge tool.
 fn awaited_calls(turn: &[Cow<'_, str>], call: &str) -> Vec<AwaitedCall> {
     let contents: Vec<GeminiContent<'_>> =
         turn.iter().filter_map(|entry| GeminiContent::read(entry)).collect();
@@ -184,8 +185,8 @@ struct OrderedResults {
     /// The position of each result's call, and the text of the result. The text is followed by the other parts between
     /// this result and the client's next result.
     results: Vec<(usize, Vec<String>)>,
-    /// The index in `results` of the client's last result so far, and the parts after that result. These parts stay at
-    /// the end, because they may be the user's next message.
+    /// `last` is the index in `results` of the client's last result so far, and `after` has the parts after that
+    /// result. These parts stay at the end, because they may be the user's next message.
     last: Option<usize>,
     after: Vec<String>,
 }
@@ -195,7 +196,7 @@ impl OrderedResults {
         self.results.push((at, vec![part]));
     }
 
-    /// Adds the client's parts. A result has the position of its call; any other part has `None`.
+    /// Adds the client's parts. Each result is paired with the position of its call, and any other part with `None`.
     fn with(mut self, parts: Vec<(Option<usize>, String)>) -> Self {
         for (at, part) in parts {
             match (at, self.last) {
@@ -227,8 +228,9 @@ fn has_results(content: &GeminiContent<'_>) -> bool {
     content.parts.iter().any(is_result)
 }
 
-/// Returns the position of the call that a part answers, or `None` if the part is not a result. If the upstream has
-/// another name or id for the call, also returns the changed part.
+/// Returns the position of the call that a part answers, and the changed part if the upstream has another name or id
+/// for the call. The position is `None` if the part is not a result, and the number of calls if no call fits the
+/// result.
 fn match_result(raw: &str, calls: &mut [AwaitedCall]) -> (Option<usize>, Option<String>) {
     let Some(part) = GeminiPart::read(raw) else { return (None, None) };
     let PartKind::Result(result) = &part.kind else { return (None, None) };

@@ -17,7 +17,7 @@ const TEXT_SEPARATOR: &str = "\n\n";
 /// Maximum size of a response id, in bytes.
 const MAX_ID_BYTES: usize = 1 << 10;
 
-/// The parts of a turn, over all rounds.
+/// Merges the parts of a turn, over all rounds.
 #[derive(Debug, Default)]
 pub(super) struct PartMerger {
     /// `responseId` of the first response, as JSON.
@@ -31,7 +31,8 @@ pub(super) struct PartMerger {
     has_text: bool,
     /// Whether any part was hidden from the client or rewritten.
     pub(super) altered: bool,
-    /// The token usage of all earlier rounds together, and the usage of this round so far.
+    /// `earlier_usage` is the token usage of all earlier rounds together, and `round_usage` is that of this round so
+    /// far.
     earlier_usage: Option<Value>,
     round_usage: Option<Value>,
 }
@@ -121,8 +122,9 @@ impl PartMerger {
         self.round_usage = round_usage.or(self.round_usage.take());
     }
 
-    /// Returns the fields that describe the entire turn: the first response's id, and the token usage of all rounds so
-    /// far.
+    /// Returns the fields of the client's response that describe the entire turn: the first response's id, and the
+    /// token usage of all rounds so far. A value is `None` if `response` does not have the field, but the usage is
+    /// always included if `last` is set.
     pub(super) fn turn_fields(
         &self,
         response: &Fields<'_>,

@@ -7,7 +7,7 @@ use toolcrib_text::json;
 
 use super::content::{self, ContentBlock, Message, MessageContent, write_message};
 
-/// Returns the message with `text` inserted before the user's own text.
+/// Returns the message with `text` inserted before the user's own text, or `None` if the entry is not a user message.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let user = Message::read(entry).filter(|message| message.role == "user")?;
     match user.content()? {

@@ -78,7 +78,7 @@ impl<'a> ContentBlock<'a> {
         }
     }
 
-    /// Returns the id, name and input of a `tool_use` block.
+    /// Returns the id, name and input of a `tool_use` block, or `None` for any other block.
     pub(super) fn call(&self) -> Option<(Option<String>, String, &'a str)> {
         if self.kind != "tool_use" {
             return None;

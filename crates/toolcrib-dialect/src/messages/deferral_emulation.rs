@@ -13,7 +13,7 @@ use super::request::{client_deferral, is_deferred, is_tool_search, loaded_by, re
 use crate::request::{ClientDeferral, Request};
 use crate::splice::{range_of, splice};
 
-/// Replaces the content of a message that consisted only of calls and results of the provider's search.
+/// The text that replaces the content of a message that consisted only of calls and results of the provider's search.
 const SEARCH_PLACEHOLDER: &str = "I searched for tools.";
 
 /// Rewrites a request so that it does not use deferral. Returns `None` if the request does not use deferral.

@@ -73,7 +73,8 @@ pub(super) fn insert_hidden_answers<'a>(
     all
 }
 
-/// Replaces the call ids in a message's results with the upstream's, if the client sent different ids or none.
+/// Replaces the call ids in a message's results with the upstream's ids of the calls, if the client sent different ids
+/// or none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Parsing every message is expensive, and few clients change ids. So messages are parsed only if an id may have
     // changed.
@@ -159,7 +160,7 @@ pub(super) fn adapt_to_echo(
 }
 
 /// Returns the message without references to tools that no longer exist, because the API rejects a request with even
-/// one such reference.
+/// one such reference. Returns `None` if the message has no such references.
 fn without_missing_references(message: &Message<'_>, toolset: &Toolset) -> Option<String> {
     let MessageContent::Blocks(blocks) = message.content()? else { return None };
     let is_missing =

@@ -113,7 +113,7 @@ pub(super) fn is_deferred(tool: &Fields<'_>) -> bool {
     tool.get("defer_loading") == Some("true")
 }
 
-/// Returns the blocks in a `tool_result`, or `None` if its content is a string.
+/// Returns the blocks in a `tool_result`, or `None` if the block is of another type or its content is a string.
 pub(super) fn result_blocks<'a>(block: &ContentBlock<'a>) -> Option<Vec<&'a str>> {
     if block.kind != "tool_result" {
         return None;

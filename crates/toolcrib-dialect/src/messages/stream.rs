@@ -282,8 +282,9 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Returns the total token usage of all rounds. It has the keys of the last round's final usage, and always the
-    /// input token counts as well, because the client has seen only those of the first round, in `message_start`.
+    /// Returns the total token usage of all rounds. `last` is the final usage of the last round. The total has the same
+    /// keys as `last`, and always the input token counts as well, because the client has seen only the input token
+    /// counts of the first round, in `message_start`.
     fn total_usage(&self, last: Option<&str>) -> Option<String> {
         let sum = self.usage.as_ref()?;
         let last = last.and_then(usage::parse);

@@ -4,7 +4,7 @@ use toolcrib_text::json;
 
 use super::item::Item;
 
-/// Returns the message with `text` inserted before the user's own text.
+/// Returns the message with `text` inserted before the user's own text, or `None` if the entry is not a user message.
 pub(super) fn insert_announcement(entry: &str, text: &str) -> Option<String> {
     let item = Item::read(entry).filter(|item| item.kind == "message")?;
     if item.fields.string("role").as_deref() != Some("user") {

@@ -16,7 +16,7 @@ use crate::sse::{self, Event};
 #[derive(Clone, Copy)]
 pub(super) struct UpstreamEvent<'a> {
     pub(super) event: &'a Event,
-    /// The event's data, and the fields of the JSON object in the data.
+    /// `data` is the event's data, and `fields` are the fields of the JSON object in the data.
     pub(super) data: &'a str,
     pub(super) fields: &'a Fields<'a>,
 }

@@ -103,7 +103,8 @@ pub(super) fn insert_hidden_answers<'a>(
     all
 }
 
-/// Replaces the call id in an output item with the upstream's, if the client sent a different id or none.
+/// Replaces the call id in an output item with the upstream's id of the call, if the client sent a different id or
+/// none.
 fn with_upstream_id<'a>(entry: &'a str, ids: &mut CallIdMapper<'_>) -> Cow<'a, str> {
     // Parsing every entry is expensive, and few clients change ids. So entries are parsed only if an id may have
     // changed.
@@ -126,7 +127,7 @@ pub(super) fn with_generated_ids(entry: &str, generated: &mut Vec<GeneratedId>) 
     Some(item.fields.with(&[("call_id", Some(json::quote(&id)))]))
 }
 
-/// Returns the item that declares tools in the middle of a conversation.
+/// Returns an item that declares these tools in the middle of a conversation.
 pub(super) fn additional_tools_item(definitions: &[&str]) -> String {
     let tools = definitions.join(",");
     format!(r#"{{"type":"additional_tools","role":"developer","tools":[{tools}]}}"#)

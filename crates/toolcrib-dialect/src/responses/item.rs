@@ -9,7 +9,7 @@ use crate::request::Speaker;
 
 pub(super) struct Item<'a> {
     pub(super) fields: Fields<'a>,
-    /// The item's type, which a message may omit.
+    /// The item's type. If the item omits it, `message` for an item with a role and `item_reference` for any other.
     pub(super) kind: String,
 }
 

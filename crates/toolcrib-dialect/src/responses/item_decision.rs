@@ -134,7 +134,7 @@ fn decide_call(
     ItemDecision { entry, client }
 }
 
-/// Returns the client's version of the call, or `None` if it does not differ.
+/// Returns the client's version of the call, or `None` if it is the same as the upstream's version.
 pub(super) fn call_for_client(
     item: &Item<'_>,
     name: &str,

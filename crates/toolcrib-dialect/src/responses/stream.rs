@@ -32,7 +32,8 @@ pub(super) struct ResponsesStreamMerger {
     pub(super) writer: EventWriter,
     /// The number of rounds that have ended.
     pub(super) rounds: usize,
-    /// `id` and `created_at` of the first round's response, and its response object as it was at the start.
+    /// `first` has the `id` and `created_at` of the first round's response, and `started_response` is the response
+    /// object as it was at the start of that round.
     pub(super) first: Option<(String, String)>,
     pub(super) started_response: String,
     /// The items that the client got, each with its index in the client's response.

@@ -22,8 +22,8 @@ pub(super) struct StreamedRound {
 /// An item that is being received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamedItem {
-    /// The item's index in the upstream's response, and its index in the client's response if it is forwarded as it
-    /// arrives.
+    /// `index` is the item's index in the upstream's response. If the item is forwarded as it arrives, `client_index`
+    /// is its index in the client's response.
     pub(super) index: u64,
     pub(super) client_index: Option<u64>,
     pub(super) done: bool,

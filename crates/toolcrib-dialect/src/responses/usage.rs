@@ -5,7 +5,7 @@ use toolcrib_text::json::Fields;
 
 use crate::usage::{self, Usage};
 
-/// Reads the token usage of a response and adds it to `sum`.
+/// Reads the token usage of a response, adds it to `sum`, and returns it.
 pub(super) fn add(response: &Fields<'_>, sum: &mut Option<Value>) -> Usage {
     let Some(used) = response.get("usage").and_then(usage::parse) else {
         return Usage::default();

@@ -62,7 +62,7 @@ fn require_no_loading_blocks_except(
     others.try_for_each(|(_, raw)| require_no_loading_blocks(of, raw))
 }
 
-/// Returns the blocks of an entry or the entries of a history. Returns `None` if the value is only text.
+/// Returns the blocks of an entry or the entries of a history. Returns `None` if the value is a string or `null`.
 fn blocks<'a>(key: &'static str, raw: &'a str) -> Result<Option<Vec<&'a str>>, ScopeViolation> {
     if raw.starts_with('"') || raw == "null" { Ok(None) } else { items(key, raw).map(Some) }
 }
@@ -200,8 +200,8 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Removes a reference if its tool is outside the scope. The reference has `tool_name` in results, and `name` in
-    /// blocks that add or remove tools.
+    /// Removes a reference if its tool is outside the scope. The tool's name is under `tool_name` in results, and under
+    /// `name` in blocks that add or remove tools.
     fn reference(self, block: &Fields<'_>) -> Result<NarrowedEntry, ScopeViolation> {
         let of = "tool_reference";
         require_no_loading_blocks_except(of, block, &[])?;

@@ -8,7 +8,8 @@ use toolcrib_text::json::Fields;
 use super::ScopeViolation;
 use crate::api::Api;
 
-/// Checks the fields that determine the form of the response. In Gemini's API, the path determines the form.
+/// Checks the fields that determine the form of the response. In Gemini's API, the path determines the form, so no
+/// field is checked.
 pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), ScopeViolation> {
     if api == Api::Gemini {
         return Ok(());

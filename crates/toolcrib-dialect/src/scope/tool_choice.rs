@@ -153,7 +153,7 @@ impl Narrowing<'_> {
         }
     }
 
-    /// Checks one tool of a choice. It is removed if it is outside the scope.
+    /// Checks one tool of a choice. The tool is removed from the choice if it is outside the scope.
     fn chosen_tool(
         self,
         key: &'static str,

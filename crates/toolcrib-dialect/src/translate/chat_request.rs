@@ -273,8 +273,8 @@ impl ChatToolResult {
         self.images.push(image);
     }
 
-    /// Returns the message that answers the call. Its images are added to `after`, because they may be sent only after
-    /// the results of all calls.
+    /// Returns the message that answers the call. The images in the result are added to `after`, because they may be
+    /// sent only after the results of all calls.
     pub(super) fn message(
         self,
         id: String,

@@ -5,7 +5,8 @@ use toolcrib_text::json::{self, Fields};
 use super::lenient;
 use crate::usage;
 
-/// Maximum size of a response id, in bytes. It is limited because the id of each item begins with the response id.
+/// Maximum size of a response id, in bytes. It is limited because the id of each item begins with the response id, so a
+/// long id would be repeated in every item.
 const MAX_ID_BYTES: usize = 256;
 
 /// A complete Chat Completions response.

@@ -207,7 +207,7 @@ impl ChunkAssembler {
         call.arguments.push_str(&arguments);
     }
 
-    /// Returns the position of the call that a piece belongs to.
+    /// Returns the position of the call that a piece belongs to, or `None` if the piece starts a new call.
     fn find_call(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         let mut calls = self.parts.iter().enumerate().rev().filter_map(|(at, part)| match part {
             AssembledPart::Call(call) => Some((at, call)),

@@ -78,7 +78,8 @@ pub(crate) struct Turn {
     has_previous_record: bool,
     /// Tools whose schemas the model was shown before this turn.
     revealed: Vec<String>,
-    /// Those tools in `revealed` that have no record and are loaded again in this turn.
+    /// Those tools in `revealed` that no record shows as revealed. They count as revealed because they were called in
+    /// the history.
     reloaded: Vec<String>,
     /// Tools that were already sent in full before this turn.
     loaded_before: Vec<String>,

@@ -32,7 +32,7 @@ pub(crate) struct TestConversation {
 /// The response that the client received.
 #[derive(Debug)]
 pub(crate) struct ClientResponse {
-    /// The response, or all bytes of the stream.
+    /// The body of the response, or all bytes of the stream if the response was streamed.
     pub(crate) text: String,
     pub(crate) done: TurnOutcome,
 }
@@ -43,7 +43,7 @@ impl ClientResponse {
         serde_json::from_str(&self.text).unwrap()
     }
 
-    /// Returns the data of each event of a stream, as JSON or else as a string.
+    /// Returns the data of each event of a stream. Data that is not JSON is returned as a string.
     pub(crate) fn events(&self) -> Vec<Value> {
         let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
         data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| json!(data))).collect()
@@ -66,7 +66,8 @@ impl TestConversation {
         }
     }
 
-    /// Starts the exchange of a client's request and returns it after the first request to the upstream was sent.
+    /// Starts the exchange of a client's request, drives it until the first request to the upstream is sent, and
+    /// returns it.
     pub(crate) fn turn(&self, target: &str, body: &str) -> DrivenTurn {
         let (requested, native) = settings_for_mode(self.mode);
         let mut config = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -84,7 +85,8 @@ impl TestConversation {
         turn
     }
 
-    /// Sends one client request and plays `answers` as the upstream's responses. All of them must be used.
+    /// Sends one client request, plays `responses` as the upstream's responses, and returns what the client gets.
+    /// Checks that every response is used.
     pub(crate) fn send(
         &mut self,
         target: &str,
@@ -119,8 +121,8 @@ impl TestConversation {
     }
 }
 
-/// Feeds rounds to a turn, split into pieces whose sizes cycle through `pieces`. Returns all bytes that the
-/// client gets.
+/// Feeds the upstream's responses in `rounds` to a turn, in pieces whose sizes cycle through `pieces`. Returns all
+/// bytes that the client gets.
 pub(crate) fn feed(mut turn: DrivenTurn, rounds: &[Vec<u8>], pieces: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut sizes = pieces.iter().copied().cycle();
@@ -178,7 +180,7 @@ fn text(value: &Value) -> String {
     value.to_string()
 }
 
-/// Whether one history begins with the entries of another, byte for byte.
+/// Whether the history `longer` begins with the entries of the history `shorter`, byte for byte.
 pub(crate) fn begins_with(longer: &Value, shorter: &Value) -> bool {
     let (Some(longer), Some(shorter)) = (longer.as_array(), shorter.as_array()) else {
         return false;

@@ -30,7 +30,8 @@ pub(crate) struct TurnOutcome {
     pub(crate) summary: TurnSummary,
 }
 
-/// A function that returns the record for a key. It also gets the key's position in the list of keys.
+/// A function that returns the record for a key. It also gets the key's position in the list of keys that the exchange
+/// asks for.
 pub(crate) type RecordLookup = Box<dyn Fn(usize, &RecordKey) -> Option<Vec<u8>>>;
 
 /// The exchange of one request, whose actions are performed without a network.
@@ -113,14 +114,14 @@ impl DrivenTurn {
         self.sent.clone()
     }
 
-    /// Feeds bytes of a streamed response.
+    /// Feeds bytes of a streamed response, and writes the client's bytes to `out`.
     pub(crate) fn bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.start_response(200, true);
         self.exchange.response_bytes(Bytes::copy_from_slice(bytes));
         self.drive(out);
     }
 
-    /// Ends the streamed response.
+    /// Ends the streamed response, writes the client's bytes to `out`, and returns what happens next.
     pub(crate) fn end(&mut self, out: &mut Vec<u8>) -> NextStep {
         self.start_response(200, true);
         self.exchange.response_ended();
@@ -135,7 +136,7 @@ impl DrivenTurn {
         self.drive(&mut Vec::new())
     }
 
-    /// Feeds an error response.
+    /// Feeds an error response, and writes the client's bytes to `out`.
     pub(crate) fn fail(&mut self, status: u16, body: &[u8], out: &mut Vec<u8>) {
         self.start_response(status, false);
         self.exchange.response_bytes(Bytes::copy_from_slice(body));
@@ -148,7 +149,7 @@ impl DrivenTurn {
     }
 }
 
-/// Returns the setting and the capabilities with which requests use this mode.
+/// Returns the disclosure setting and the upstream's capabilities that make the proxy use this mode.
 pub(crate) fn settings_for_mode(mode: Mode) -> (DisclosureSetting, CapabilityOverrides) {
     // Client search is enabled in most modes, even if the mode does not use it. If the upstream had no native features,
     // requests in which the client itself defers tools would be translated.

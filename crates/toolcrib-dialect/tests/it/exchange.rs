@@ -55,7 +55,7 @@ impl ExchangeRun {
     }
 }
 
-/// Drives an exchange, with a map as the store and a list of answers as the upstream.
+/// Drives an exchange, with a map as the store and a list of answers as the upstream. Returns what was observed.
 fn play(
     body: &Value,
     setup: ExchangeConfig,
@@ -178,7 +178,7 @@ fn first_request(stream: bool) -> Value {
     request(&json!([{"role": "user", "content": "Who is Ada?"}]), stream)
 }
 
-/// A round in which the model calls a tool, streamed or complete.
+/// Returns the upstream's answer, streamed or complete, for a round in which the model calls a tool.
 fn calls(id: &str, name: &str, input: &Value, stream: bool) -> UpstreamAnswer {
     let usage = json!({"input_tokens": 10, "output_tokens": 1});
     if !stream {
@@ -211,7 +211,7 @@ fn searches(stream: bool) -> UpstreamAnswer {
     calls("toolu_search000001", "tool_search", &json!({"query": "find a customer"}), stream)
 }
 
-/// A round in which the model calls a tool through the bridge.
+/// Returns the upstream's answer for a round in which the model calls a tool through the bridge.
 fn wrapped(stream: bool) -> UpstreamAnswer {
     let input = json!({"name": "crm__find_customer", "arguments": {"q": "Ada"}});
     calls("toolu_call00000001", "tool_call", &input, stream)

@@ -1,4 +1,5 @@
-//! Compares the models that have a hosted search according to everruns 0.50 with those in Toolcrib's own list.
+//! Compares the models that have a hosted search according to the agent system everruns (version 0.50) with those in
+//! Toolcrib's own list.
 
 use toolcrib_dialect::Api;
 use toolcrib_dialect::capability::{HostedSupport, LearnedUnsupported, resolve_capability};

@@ -72,7 +72,7 @@ fn body(api: Api, tools: &Value) -> Value {
     }
 }
 
-/// Returns the first request that is sent, and the mode with its reason.
+/// Returns the first request that is sent, and a text with the chosen mode and the reason for it.
 fn sent(
     (api, target): (Api, &str),
     body: &Value,
@@ -84,7 +84,7 @@ fn sent(
     (serde_json::from_str(&sent).unwrap(), report)
 }
 
-/// Like `sent`, but returns raw bytes, and `native` sets the native features that the upstream supports.
+/// Like `sent`, but returns the request as raw text. `native` sets the native features that the upstream supports.
 fn bytes_sent(
     (api, target): (Api, &str),
     body: &Value,

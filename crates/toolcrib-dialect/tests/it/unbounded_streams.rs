@@ -41,8 +41,8 @@ fn body(api: Api) -> (&'static str, &'static str) {
     }
 }
 
-/// Plays a stream until the exchange is over, repeating its event at most `times` times. Returns what the
-/// client got, how the exchange ended, and the sizes of its records.
+/// Plays a stream until the exchange is over, with at most `times` repetitions of the event `again`. Returns what the
+/// client got, how the exchange ended (`None` if it has not ended), and the sizes of the stored records.
 fn play(stream: &UpstreamStream, times: usize) -> (String, Option<ExchangeOutcome>, Vec<usize>) {
     play_within(LIMITS, stream, times)
 }
@@ -93,7 +93,7 @@ fn own(api: Api, start: &[&str], again: &str) -> UpstreamStream {
     UpstreamStream { api, speaks: None, start, again: again.to_owned() }
 }
 
-/// Streams that make the exchange hold more and more data, and the limit that ends each stream.
+/// Returns streams that make the exchange hold more and more data, each with a label and with the limit that ends it.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn streams_over_a_limit() -> Vec<(&'static str, UpstreamStream, LimitExceeded)> {
     let (turn, call) = (LimitExceeded::Turn(LIMITS.turn), LimitExceeded::Call(LIMITS.call));

@@ -9,12 +9,12 @@ pub trait Tokenizer: Send + Sync {
     /// Calls `visit` with the id of every token of `text`, in order. The caller ignores ids without a row.
     fn tokenize(&self, text: &str, visit: &mut dyn FnMut(u32));
 
-    /// The text of a token, as in the vocabulary.
+    /// Returns the text of a token, as in the vocabulary.
     fn token(&self, id: u32) -> String;
 }
 
-/// Before tokenizing, text is cut to this many characters per wanted token, because a tokenizer processes all
-/// of its input. Tokens are rarely longer than this.
+/// Number of characters per wanted token to which a text is cut before tokenizing. The text is cut because a tokenizer
+/// processes all of its input. Tokens are rarely longer than this.
 const CHARACTERS_PER_TOKEN: usize = 8;
 
 /// Maps text to rows of an external table.

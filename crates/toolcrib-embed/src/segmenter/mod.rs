@@ -38,7 +38,7 @@ impl Segmenter {
         }
     }
 
-    /// The row of a piece.
+    /// Returns the row of a piece.
     pub(crate) fn row(&self, piece: u32) -> usize {
         match self {
             Self::Wordpiece(_) => piece as usize,
@@ -46,7 +46,7 @@ impl Segmenter {
         }
     }
 
-    /// The text of a piece, as in the vocabulary.
+    /// Returns the text of a piece, as in the vocabulary.
     pub(crate) fn piece_text(&self, piece: u32) -> String {
         match self {
             Self::Wordpiece(vocabulary) => vocabulary.entry(piece).to_owned(),

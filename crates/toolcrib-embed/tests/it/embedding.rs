@@ -6,8 +6,8 @@ use toolcrib_embed::{EmbeddedField, EmbeddingModel, Vector};
 
 use crate::table_builder;
 
-/// A model in which `east` and `north` point in these directions, `far` points north with length 2, and `up` has length
-/// 0.
+/// Returns a model in which `east` and `north` point in the directions that they name, `far` points north with length
+/// 2, and `up` has length 0.
 fn compass() -> EmbeddingModel {
     table_builder::model(
         [1.0, 0.0, 2.0, 1.0, 1.0, 1.0],

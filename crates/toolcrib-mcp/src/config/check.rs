@@ -64,8 +64,8 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
 /// Checks the name of a server or a profile.
 pub(super) fn check_name(what: &str, name: &str) -> CheckResult {
     let fits = !name.trim().is_empty() && name.chars().nth(NAME_CHARS).is_none();
-    // Names with repeated spaces or invisible characters are rejected, because these characters are removed where a
-    // name is shown, for example in the label of a question.
+    // Names with repeated spaces or invisible characters are rejected. These characters are removed wherever a name is
+    // shown, for example in the label of a question, so two different names could look the same.
     let plain = toolcrib_text::clean::one_line(name) == name;
     InvalidSetting::unless(fits && plain && !name.contains(char::is_control), || {
         let hint = format!("a name has 1 to {NAME_CHARS} characters, and no control characters");

@@ -7,7 +7,7 @@ use toolcrib_server::mask::{arguments, url, value};
 use super::{OAuth, Server, Transport};
 use crate::Secret;
 
-/// The server with `***` in place of every value that could be a secret.
+/// Returns the server with `***` in place of every value that could be a secret.
 pub fn masked(server: &Server) -> Server {
     let values = |values: &BTreeMap<String, Secret>| {
         values.iter().map(|(name, secret)| (name.clone(), value(secret))).collect()

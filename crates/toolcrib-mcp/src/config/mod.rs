@@ -38,8 +38,8 @@ pub struct GatewayConfig {
     pub gateway: GatewaySettings,
 }
 
-/// A subset of the servers and tools. A client chooses it with `--profile` or at `/mcp/NAME`. The config can set one
-/// for clients that do not choose.
+/// A subset of the servers and tools. A client chooses a profile with `--profile` or at `/mcp/NAME`. The config can
+/// name a profile for clients that do not choose one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {

@@ -116,7 +116,7 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// A number, without a decimal point if it is an integer.
+/// Formats a number, without a decimal point if it is an integer.
 fn number(value: f64) -> String {
     format!("{value}")
 }

@@ -41,7 +41,8 @@ struct RawServer {
 }
 
 impl RawServer {
-    /// The transport, which is either a command or a URL. A key that belongs to the other transport is an error.
+    /// Returns the transport: a command or a URL. Returns an error if the server has both or neither, or a key that
+    /// belongs to the other transport.
     fn transport(&mut self) -> Result<Transport, InvalidSetting> {
         let either = "a server has either `command` or `url`";
         match (self.command.take(), self.url.take()) {

@@ -1,4 +1,5 @@
-//! The deadline of a call. It is the call's timeout, extended by progress and paused while a person answers a question.
+//! The deadline of a call. It is one timeout after the start of the call. Progress extends it, and it is paused while a
+//! person answers a question.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 pub(super) struct CallDeadline {
     timeout: Duration,
     deadline: Instant,
-    /// Progress cannot extend the deadline beyond this time.
+    /// The latest time to which progress can extend the deadline.
     latest: Instant,
     /// When the current pause began, which is when a question was asked while no other question was open.
     asked_at: Instant,

@@ -29,8 +29,8 @@ const HOP_KEYS: [&str; 3] = [
     "io.modelcontextprotocol/clientInfo",
 ];
 
-/// Cancelled when a client has disconnected. The SDK lets that client's calls continue for some seconds, in case the
-/// client still reads, but servers should not work for a client that has disconnected.
+/// A token that is cancelled when a client has disconnected. The SDK lets that client's calls continue for some
+/// seconds, in case the client still reads, but servers should not work for a client that has disconnected.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientDisconnected(pub(crate) CancellationToken);
 
@@ -62,7 +62,7 @@ pub(crate) struct Client {
     /// Identifies the connection. All requests of one connection have the same id.
     pub(crate) id: u64,
     /// Identifies the client across requests. In the newer protocol, all clients with the same name in the same profile
-    /// share it. In the older protocol it is the connection's `id`.
+    /// have the same group. In the older protocol the group is the connection's `id`.
     pub(crate) group: u64,
     /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
     /// the results of its requests.
@@ -72,7 +72,8 @@ pub(crate) struct Client {
     capabilities: ClientCapabilities,
     log_level: Option<LoggingLevel>,
     request: Option<RequestId>,
-    /// The stream for log messages about this request. Without it, they are sent with the session's other messages.
+    /// The stream for log messages about this request. If `None`, these log messages are sent with the session's other
+    /// messages.
     stream: Option<RequestStream>,
     /// The memory reserved for the request's body, if the request came over HTTP.
     pub(crate) body: Option<BodyMemory>,
@@ -159,7 +160,7 @@ impl Client {
         self.capabilities.roots.is_some()
     }
 
-    /// The part of the request's `_meta` that is forwarded to a server.
+    /// Returns the part of the request's `_meta` that is forwarded to a server.
     pub(crate) fn meta_for(&self, server_uses_newer_protocol: bool) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let is_forwarded = |key: &str| {
@@ -172,8 +173,8 @@ impl Client {
         if server_uses_newer_protocol {
             // The server may use only the capabilities of this client, not all those that the gateway supports.
             meta.set_client_capabilities(self.capabilities.clone());
-            // A client of the older protocol sets the level once, but a server of the newer protocol expects it in each
-            // request.
+            // A client of the older protocol sets the log level once, but a server of the newer protocol expects it in
+            // each request.
             if let Some(level) = self.log_level {
                 meta.set_log_level(level);
             }

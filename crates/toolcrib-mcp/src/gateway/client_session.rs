@@ -211,8 +211,8 @@ impl ClientSession {
         R: From<T> + From<InputRequiredResult>,
     {
         let answer = self.answer(request, &context).await?;
-        // Like any other result, a question that the SDK cannot parse completely is marked, and its original is
-        // restored later.
+        // Like any other result, a question that the SDK cannot parse completely is stored, and `unknown_fields`
+        // restores the original in the response.
         if answer.get("resultType").is_some_and(|kind| kind == "input_required")
             && let Ok(asks) =
                 self.to_sdk_type::<InputRequiredResult>(answer.clone(), "inputRequests")

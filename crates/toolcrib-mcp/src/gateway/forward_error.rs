@@ -19,7 +19,7 @@ impl ForwardError {
         Self::Failed("cancelled".into())
     }
 
-    /// The error for a request that was not sent.
+    /// Returns the error for a request that was not sent.
     pub(super) fn not_sent(upstream: &Upstream, error: &PermitError) -> Self {
         Self::Failed(match error {
             PermitError::ServerDown(reason) => {
@@ -29,8 +29,8 @@ impl ForwardError {
         })
     }
 
-    /// The error for a request that the server did not answer with a result. After a disconnect or a timeout, this also
-    /// requests a health check of the server.
+    /// Returns the error for a request that the server did not answer with a result. After a disconnect or a timeout,
+    /// this also requests a health check of the server.
     pub(super) fn from_upstream(upstream: &Upstream, error: &UpstreamError) -> Self {
         let name = &upstream.name;
         match error {
@@ -63,7 +63,7 @@ impl ForwardError {
     }
 }
 
-/// The error that a server gets if its question is not forwarded to the client.
+/// Returns the error that a server gets if its question is not forwarded to the client.
 pub(super) fn question_rejected(error: &QuestionError) -> ErrorData {
     ErrorData::invalid_params(format!("the question was not forwarded: {error}"), None)
 }

@@ -138,13 +138,13 @@ impl ForwardedRequest {
         self.permit.release_shared_permit();
     }
 
-    /// Maximum number of calls to this request's server that may wait for their clients. It is half of the calls that
-    /// may run concurrently.
+    /// Returns the maximum number of calls to this request's server that may wait for their clients. It is half of the
+    /// calls that may run concurrently, but at least one.
     pub(super) fn max_pending_inputs(&self) -> usize {
         (self.upstream.max_concurrent_calls() / 2).max(1)
     }
 
-    /// The name of the server that the request was sent to.
+    /// Returns the name of the server that the request was sent to.
     pub(super) fn server(&self) -> &str {
         &self.upstream.name
     }
@@ -302,7 +302,7 @@ fn is_input_required(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
 }
 
-/// A result that asks a question, for a client of the newer protocol.
+/// Builds a result that asks a client of the newer protocol a question.
 pub(super) fn input_required(question: &RawRequest, state: &str) -> Value {
     json!({
         "resultType": "input_required",

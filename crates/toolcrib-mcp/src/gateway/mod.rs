@@ -131,7 +131,7 @@ impl Gateway {
         self.hub.metrics().register(registry);
     }
 
-    /// Stops all servers.
+    /// Stops all servers. Waits at most `within` until they have stopped.
     pub async fn stop(&self, within: Duration) {
         self.hub.stop(within).await;
     }
@@ -150,7 +150,7 @@ impl Gateway {
         ClientSession::new(Arc::clone(self), id, profile, disconnected)
     }
 
-    /// What a client of a profile sees in a session. Returns an error if a reload has removed the profile.
+    /// Returns what a client of a profile sees in a session, or an error if a reload has removed the profile.
     pub(crate) fn visible_in_session(
         &self,
         profile: Option<&str>,
@@ -158,7 +158,7 @@ impl Gateway {
         self.visible_to(profile, SessionKind::Stateful)
     }
 
-    /// What a client of a profile sees, with or without a session.
+    /// Returns what a client of a profile sees, with or without a session, or an error if there is no such profile.
     pub(crate) fn visible_to(
         &self,
         profile: Option<&str>,
@@ -171,7 +171,7 @@ impl Gateway {
         Ok(VisibleSnapshot { snapshot, view })
     }
 
-    /// The hashes of the lists that clients of a profile see now.
+    /// Returns the hashes of the lists that clients of a profile see now, or `None` if there is no such profile.
     fn list_hashes(&self, profile: Option<&str>, session_kind: SessionKind) -> Option<ListHashes> {
         self.visible_to(profile, session_kind).ok().map(|visible| visible.view.list_hashes)
     }

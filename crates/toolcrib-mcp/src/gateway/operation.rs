@@ -85,7 +85,7 @@ impl Operation {
         }
     }
 
-    /// The operation's timeout, from the config.
+    /// Returns the operation's timeout, from the config.
     pub(super) fn timeout(&self, upstream: &Upstream) -> Duration {
         let config = upstream.config();
         let tool_timeout = match self {

@@ -61,17 +61,17 @@ pub(super) fn adapt_result(
     result
 }
 
-/// A tool result that tells the model what went wrong.
+/// Builds a tool result that tells the model what went wrong.
 pub(super) fn tool_error(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
-/// The error for a resource that does not exist.
+/// Builds the error for a resource that does not exist.
 pub(super) fn resource_not_found(uri: &str) -> ErrorData {
     ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
 }
 
-/// The error for a URI that several servers claim.
+/// Builds the error for a URI that several servers claim.
 pub(super) fn ambiguous_resource(uri: &str, servers: &[Arc<str>]) -> ErrorData {
     let problem = "several servers claim this URI; read it by its URI in `resources/list` or \
                    `resources/templates/list`, which names the server";

@@ -231,7 +231,8 @@ impl ServerHandler for ClientSession {
         self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
     }
 
-    /// The SDK calls this to check the HTTP headers that repeat parameters of a tool call.
+    /// Returns the definition of a tool that is listed in full. The SDK calls this to check the HTTP headers that
+    /// repeat parameters of a tool call.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let VisibleSnapshot { snapshot, view } =
             self.state.gateway.visible_to(self.profile(), SessionKind::Stateless).ok()?;
@@ -305,7 +306,8 @@ impl ServerHandler for ClientSession {
             .await
     }
 
-    /// The SDK also calls this for requests with a known method whose params it cannot parse.
+    /// Returns the error for a request with an unknown method. The SDK also calls this for requests with a known method
+    /// whose params it cannot parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -23,7 +23,8 @@ struct ListState {
     has_tool_search: bool,
     /// The hash of the list that the session was last sent, or `None` before its first list.
     sent_hash: Option<u64>,
-    /// The hash of the list that the last notification announced. `None` if the session has fetched a list since.
+    /// The hash of the list that the last notification announced. `None` if the session has fetched a list since that
+    /// notification, or if the list is again the one that the session was last sent.
     notified_hash: Option<u64>,
 }
 
@@ -40,7 +41,7 @@ impl Default for SessionToolList {
 }
 
 impl ListState {
-    /// The hash of the list that the session would be sent now.
+    /// Returns the hash of the list that the session would be sent now.
     fn list_hash(&self, view: &ClientView) -> u64 {
         if view.gets_full_list(self.has_tool_search) {
             view.full_list_hash()

@@ -55,8 +55,8 @@ impl Gateway {
         }
     }
 
-    /// The latest deadline among the servers that the client may see and that have never answered. Returns `None` if
-    /// there is no such server or the deadline has passed.
+    /// Returns the latest deadline among the servers that the client may see and that have never answered. `of` chooses
+    /// one of a server's deadlines. Returns `None` if there is no such server or the latest deadline has passed.
     pub(super) fn startup_deadline(
         &self,
         visible: &VisibleSnapshot,
@@ -69,7 +69,7 @@ impl Gateway {
         latest.filter(|deadline| *deadline > Instant::now())
     }
 
-    /// Maximum time that a search waits for servers.
+    /// Returns the maximum time that a search waits for servers.
     pub(super) fn search_wait(&self) -> Duration {
         seconds(self.hub().config().gateway.wait)
     }

@@ -244,7 +244,8 @@ impl ClientSubscriptions {
         }
     }
 
-    /// The URI by which the client knows a resource that it subscribes to.
+    /// Returns the URI by which the client knows a resource, or `None` if the client does not subscribe to the
+    /// resource.
     pub(super) fn client_uri(&self, resource: &ResourceKey) -> Option<String> {
         self.lock().get(resource).map(|subscription| subscription.client_uri.clone())
     }

@@ -19,12 +19,12 @@ const OLDER: [&str; 5] =
 /// Methods of the newer protocol only.
 const NEWER: [&str; 2] = ["server/discover", "subscriptions/listen"];
 
-/// The error for a request whose params cannot be parsed.
+/// Builds the error for a request whose params cannot be parsed.
 pub(crate) fn malformed_params(method: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the params of `{method}` are malformed or incomplete"), None)
 }
 
-/// The error for a client's request that the SDK could not parse.
+/// Builds the error for a client's request that the SDK could not parse.
 pub(super) fn unparsed_request_error(method: &str, uses_newer_protocol: bool) -> ErrorData {
     let of_version: &[&str] = if uses_newer_protocol { &NEWER } else { &OLDER };
     if BOTH.iter().chain(of_version).any(|known| *known == method) {

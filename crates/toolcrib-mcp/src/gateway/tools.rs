@@ -70,7 +70,7 @@ impl Gateway {
             }
             CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
             // If the client itself calls an unknown tool, that is a protocol error. If a model names an unknown tool in
-            // a call of `tool_call`, it gets a text to read instead.
+            // a call of `tool_call`, the model gets a text to read.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
@@ -285,7 +285,7 @@ impl Gateway {
     }
 }
 
-/// The arguments of a call as JSON text for the engine.
+/// Returns the arguments of a call as JSON text for the engine.
 fn input(arguments: Option<&RawArguments>) -> &str {
     arguments.map_or("{}", RawArguments::text)
 }

@@ -1,9 +1,10 @@
 //! Preserves the fields that a result has and the SDK's types do not.
 //!
-//! Results for a client over stdio do not use the SDK's types. Results for a client over HTTP must, and those types
-//! drop unknown fields. Therefore a result that would lose fields is stored here, its typed version gets a mark in
-//! `_meta`, and the original is restored in the body of the response. Most results lose no fields and are not stored.
-//! If a client requests an event again after the stored result has expired, it gets only the fields that the SDK knows.
+//! Results for a client over stdio do not use the SDK's types. Results for a client over HTTP must use them, although
+//! these types drop unknown fields. Therefore a result that would lose fields is stored here, its typed version gets a
+//! mark in `_meta`, and the original is restored in the body of the response. Most results lose no fields and are not
+//! stored. If a client requests an event again after the stored result has expired, the client gets only the fields
+//! that the SDK knows.
 //!
 //! Results are stored as text, because as values they can take sixteen times as much memory. They are stored only for
 //! as long as the SDK may send them.
@@ -83,7 +84,7 @@ impl StoredResults {
         Some(text)
     }
 
-    /// Drops expired results. Returns the time when the next result expires.
+    /// Drops expired results. Returns the time when the next result expires, or `None` if no result is left.
     fn drop_expired(&mut self, now: Instant) -> Option<Instant> {
         self.by_mark.retain(|_, stored| now < stored.stored_at + MAX_AGE);
         self.bytes = self.by_mark.values().map(|stored| stored.text.len()).sum();
@@ -150,7 +151,7 @@ impl UnknownFields {
     pub(crate) fn restore(&self, part: &[u8]) -> Option<Vec<u8>> {
         memmem::find(part, MARK_KEY.as_bytes())?;
         let text = std::str::from_utf8(part).ok()?;
-        // A client can request an event that has an id again. Anything else is sent once.
+        // If an event has an id, the client can request the event again. Anything else is sent once.
         let may_resend = text.starts_with("id:") || text.contains("\nid:");
         let restored: Vec<String> =
             text.split('\n').map(|line| self.restore_line(line, may_resend)).collect();

@@ -175,7 +175,6 @@ impl GatewayMetrics {
         }
     }
 
-    /// Sets the state of a server.
     pub(crate) fn set_state(&self, server: &str, state: ServerState) {
         if let Some(server) = self.server(server) {
             *server.state.write() = state;

@@ -69,7 +69,7 @@ impl AddressRule {
         if is_trusted || is_public(address) { Ok(()) } else { Err(DisallowedAddress::Private) }
     }
 
-    /// The addresses of `host` that may be connected to.
+    /// Returns those of the `resolved` addresses of `host` that may be connected to.
     fn allowed(&self, host: &str, resolved: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
         let any = self.is_trusted(host) || (self.is_local() && is_loopback(&Host::Domain(host)));
         resolved.filter(|address| any || is_public(address.ip())).collect()
@@ -138,8 +138,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast())
 }
 
-/// Whether an address is global unicast (`2000::/3`). Tunnel addresses that embed an IPv4 address do not count as
-/// public. For NAT64 addresses, the embedded IPv4 address decides.
+/// Whether an address is public, which means global unicast (`2000::/3`). Tunnel addresses that embed an IPv4 address
+/// do not count as public. For NAT64 addresses, the embedded IPv4 address decides.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {

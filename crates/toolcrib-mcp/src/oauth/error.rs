@@ -110,7 +110,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::NeedsLogin(NeedsLogin { server }) | Self::TimedOut { server } => {

@@ -99,7 +99,7 @@ impl Login {
         .boxed()
     }
 
-    /// The http or https URL where the user signs in. Show it, but never pass it to a shell.
+    /// Returns the http or https URL where the user signs in. Show the URL, but never pass it to a shell.
     pub fn url(&self) -> &Url {
         &self.url
     }

@@ -138,7 +138,7 @@ pub fn is_signed_in(target: &SignInTarget, state: &PrivateFolder) -> bool {
     TokenStore::new(state, &target.name, &target.url).client().is_some()
 }
 
-/// An HTTP client for requests that carry tokens. It follows no redirects.
+/// Creates an HTTP client for requests that carry tokens. The client follows no redirects.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
     toolcrib_tls::client_builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -169,7 +169,8 @@ pub fn needs_login(server: &str, error: &(dyn StdError + 'static)) -> Option<Nee
     None
 }
 
-/// The SDK's state machine for `target` after discovery, with our token store and HTTP client.
+/// Creates the SDK's authorization manager for `target`, with our token store and HTTP client, and discovers where to
+/// sign in.
 async fn manager_for(
     target: &SignInTarget,
     store: &TokenStore,

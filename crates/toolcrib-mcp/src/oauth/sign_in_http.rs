@@ -65,8 +65,9 @@ impl SignInHttp {
         Ok(response)
     }
 
-    /// The response to a refresh that follows shortly after another refresh. The SDK refreshes once for each call that
-    /// was answered with 401, one after the other. All of these refreshes get the token that the first one fetched.
+    /// Returns the response to a refresh that follows shortly after another refresh, or `None` if there was no other
+    /// refresh shortly before. The SDK refreshes once for each call that was answered with 401, one after the other.
+    /// All of these refreshes get the token that the first one fetched.
     fn shared_refresh(&self) -> Option<Response<Vec<u8>>> {
         let until = (*self.fresh_until.lock())?;
         if Instant::now() >= until {
@@ -110,7 +111,7 @@ async fn read_body(
     Ok(response)
 }
 
-/// The grant type of a token request, or `None` for other requests.
+/// Returns the grant type of a token request, or `None` for other requests.
 fn grant_type(request: &Request<Vec<u8>>) -> Option<String> {
     let mut fields = form_urlencoded::parse(request.body());
     fields.find(|(name, _)| name == "grant_type").map(|(_, value)| value.into_owned())

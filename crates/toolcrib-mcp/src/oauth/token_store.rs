@@ -98,7 +98,7 @@ impl TokenStore {
         self.inner.folder.create_if_missing()
     }
 
-    /// The OAuth client that the stored tokens were issued to, if the file can be used.
+    /// Returns the OAuth client that the stored tokens were issued to, if the file can be used.
     pub(super) fn client(&self) -> Option<StoredClient> {
         let file = self.load_file()?;
         Some(StoredClient {
@@ -112,7 +112,7 @@ impl TokenStore {
         *self.inner.client_secret.lock() = secret;
     }
 
-    /// The stored token response.
+    /// Returns the stored token response, if the file can be used.
     pub(super) fn token(&self) -> Option<OAuthTokenResponse> {
         self.load_file()?.credentials.token_response
     }
@@ -161,8 +161,9 @@ impl TokenStore {
         self.inner.folder.replace(&self.file_name(), &bytes).map_err(|error| failed(&error))
     }
 
-    /// Waits until no other process refreshes the same tokens. If two processes used the refresh token at once, the
-    /// server could treat it as stolen and revoke the tokens of both.
+    /// Waits until no other process refreshes the same tokens. Returns the lock file, and other processes wait until it
+    /// is dropped. If two processes used the refresh token at once, the server could treat the token as stolen and
+    /// revoke the tokens of both processes.
     async fn lock(&self) -> io::Result<File> {
         let name = format!("{}.lock", self.inner.name);
         let file = self.inner.folder.open_lock(&name).map_err(io::Error::other)?;
@@ -206,7 +207,7 @@ impl CredentialStore for TokenStore {
 }
 
 fn refresh_token(credentials: &StoredCredentials) -> Option<String> {
-    // The value is read through JSON, because the accessor is a trait of a crate that is not otherwise needed.
+    // The value is read through JSON, because its accessor belongs to a trait of a crate that is not otherwise needed.
     let token = serde_json::to_value(credentials.token_response.as_ref()?).ok()?;
     Some(token.get("refresh_token")?.as_str()?.to_owned())
 }

@@ -16,7 +16,7 @@ pub(super) struct ChildProcess {
     pub(super) group: Option<Pid>,
 }
 
-/// The children of `parent`, including exited ones that were not reaped.
+/// Returns the children of `parent`, including exited ones that were not reaped.
 #[cfg(target_os = "linux")]
 pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     let mut children = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn children_of(parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Ok(children)
 }
 
-/// On other systems children cannot be listed. Only the process group is known there.
+/// Returns an error, because children cannot be listed on this system. Only the process group is known here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn children_of(_parent: Pid) -> io::Result<Vec<ChildProcess>> {
     Err(io::ErrorKind::Unsupported.into())

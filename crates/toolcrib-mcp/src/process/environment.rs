@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 pub const INHERITED_VARIABLES: [&str; 8] =
     ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR"];
 
-/// The complete environment of a server: the [`INHERITED_VARIABLES`] of `ours`, and all `configured` ones.
+/// Returns the complete environment of a server: the [`INHERITED_VARIABLES`] of `ours`, and all `configured` ones.
 ///
 /// Configured variables take precedence. Relative folders in the inherited `PATH` are left out, because a server often
 /// runs in a project's folder, and would look there for the programs that it starts. The result is sorted, so that the
@@ -28,7 +28,7 @@ pub fn environment(
     inherited.chain(configured).collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-/// The `PATH` without its relative and empty entries. Returns `None` if no entry is left.
+/// Returns the `PATH` without its relative and empty entries. Returns `None` if no entry is left.
 fn absolute_folders(path: &OsStr) -> Option<OsString> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     std::env::join_paths(folders).ok().filter(|path| !path.is_empty())

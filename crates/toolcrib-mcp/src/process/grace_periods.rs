@@ -15,7 +15,7 @@ pub struct GracePeriods {
 }
 
 impl Default for GracePeriods {
-    /// The default periods, 3.5 s in total.
+    /// Returns the default periods, 3.5 s in total.
     fn default() -> Self {
         let ms = Duration::from_millis;
         Self { after_eof: ms(500), after_sigterm: ms(1_500), after_sigkill: ms(1_500) }
@@ -23,12 +23,12 @@ impl Default for GracePeriods {
 }
 
 impl GracePeriods {
-    /// The sum of all periods.
+    /// Returns the sum of all periods.
     pub(super) fn total(self) -> Duration {
         self.after_eof + self.after_sigterm + self.after_sigkill
     }
 
-    /// The line with the periods, in milliseconds, that is sent to the warden.
+    /// Formats the periods, in milliseconds, as the line that is sent to the warden.
     pub(super) fn to_line(self) -> String {
         let steps = [self.after_eof, self.after_sigterm, self.after_sigkill];
         let [eof, sigterm, sigkill] = steps.map(|step| step.as_millis());

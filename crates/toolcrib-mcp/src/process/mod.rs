@@ -176,12 +176,12 @@ impl Launch {
 }
 
 impl Process {
-    /// The server's process id.
+    /// Returns the server's process id.
     pub fn pid(&self) -> u32 {
         self.server.as_raw_pid().unsigned_abs()
     }
 
-    /// The last part of the server's stderr.
+    /// Returns the last part of the server's stderr.
     pub fn stderr(&self) -> &StderrTail {
         &self.stderr
     }

@@ -65,7 +65,7 @@ pub(super) fn watch(
     Ok(ChildExit::Killed(9).code())
 }
 
-/// The path of this executable, which on Linux works even after an update has replaced the file.
+/// Returns the path of this executable, which on Linux works even after an update has replaced the file.
 fn own_executable() -> io::Result<std::path::PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }

@@ -26,7 +26,7 @@ pub(super) enum ChildExit {
 }
 
 impl ChildExit {
-    /// The exit code that a shell would report.
+    /// Returns the exit code that a shell would report.
     pub(super) fn code(self) -> u8 {
         match self {
             Self::Exited(code) => code as u8,
@@ -157,7 +157,7 @@ impl ProcessTree {
     }
 }
 
-/// A socket that becomes readable when one of the signals arrives.
+/// Creates a socket that becomes readable when one of the signals arrives.
 fn signal_socket(signals: &[i32]) -> io::Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;

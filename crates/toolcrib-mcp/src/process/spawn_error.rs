@@ -59,7 +59,7 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::NotFound { program, .. } if program.to_string_lossy().contains(' ') => {

@@ -18,7 +18,8 @@ const STDERR_BYTES: usize = 64 << 10;
 pub struct StderrTail(Arc<Mutex<Ring>>);
 
 impl StderrTail {
-    /// The last `lines` non-empty lines, without control characters and escape sequences. Invalid UTF-8 is replaced.
+    /// Returns the last `lines` non-empty lines, without control characters and escape sequences. Invalid UTF-8 is
+    /// replaced.
     ///
     /// A line whose beginning was discarded is left out, unless it is the only line.
     pub fn tail(&self, lines: usize) -> String {

@@ -48,8 +48,8 @@ const MAX_RESERVED_BYTES: usize = 1 << 16;
 type Service = StreamableHttpService<ClientSession, LogRoutingSessions>;
 type ProfileService = (Service, Arc<LocalSessionManager>);
 
-/// The gateway's routes, for an HTTP server that uses the same `shutdown`. That server checks `Host`, `Origin` and the
-/// bearer token.
+/// Creates the gateway's routes, for an HTTP server that uses the same `shutdown`. That server must check `Host`,
+/// `Origin` and the bearer token.
 pub fn routes(gateway: &Arc<Gateway>, shutdown: &GracefulShutdown) -> Router {
     let endpoint = Arc::new(McpEndpoint {
         gateway: Arc::clone(gateway),

@@ -74,8 +74,9 @@ impl Table {
         open + beginning.map(|(_, count)| count).sum::<usize>()
     }
 
-    /// The limit that one more session of this client would exceed, and the client whose idle session may be ended to
-    /// make room. If no client is returned with the limit, an idle session of any client may be ended.
+    /// Returns the limit that one more session of this client would exceed, and the client whose idle session may be
+    /// ended to make room. If that client is `None`, an idle session of any client may be ended. Returns `None` if no
+    /// limit would be exceeded.
     fn exceeded(
         &self,
         client: ClientAddress,
@@ -90,14 +91,15 @@ impl Table {
         (total >= in_total).then_some((SessionLimitReached::Total(in_total), None))
     }
 
-    /// Removes a session, if it belongs to this manager. A request can name any session at the path of any profile. If
-    /// a session of another profile were removed here, it would stay open without being counted.
+    /// Removes and returns a session, if it belongs to this manager. A request can name any session at the path of any
+    /// profile. If a session of another profile were removed here, it would stay open without being counted.
     fn take(&mut self, id: &str, manager: &Arc<LocalSessionManager>) -> Option<HttpSession> {
         let session = self.open.get(id)?;
         Arc::ptr_eq(&session.manager, manager).then(|| self.open.remove(id)).flatten()
     }
 
-    /// Removes and returns the idle session that should be ended to make room for another one.
+    /// Removes and returns the idle session that should be ended to make room for another one. If `of` is a client,
+    /// only sessions of that client are considered. Returns `None` if no session is idle.
     fn take_idle(&mut self, of: Option<ClientAddress>) -> Option<(String, HttpSession)> {
         let mut counts: HashMap<ClientAddress, usize> = HashMap::new();
         for session in self.open.values() {

@@ -116,7 +116,7 @@ impl QueuedMessage {
     }
 }
 
-/// The id of the request that a message cancels.
+/// Returns the id of the request that a message cancels, or `None` if the message is not a cancellation.
 fn cancelled_request(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     let JsonRpcMessage::Notification(notification) = message else { return None };
     match &notification.notification {

@@ -106,8 +106,8 @@ pub(super) fn too_many_values(line: &[u8]) -> LineRejection {
     LineRejection::of_head(MessageHead::read(line), ErrorCode::INVALID_REQUEST, problem)
 }
 
-/// An error message for the request with this id, given as JSON text. An id that is neither a string nor a number is
-/// omitted.
+/// Builds an error message for the request with this id. The id is given as JSON text, and is omitted if it is neither
+/// a string nor a number.
 fn error_message(id: &str, code: ErrorCode, problem: &str) -> String {
     let id = if id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
     {

@@ -29,7 +29,7 @@ pub enum StdioError {
 }
 
 impl StdioError {
-    /// What the operator can do about the error.
+    /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Profile(_) => "add a table `[profiles.NAME]` to the config",

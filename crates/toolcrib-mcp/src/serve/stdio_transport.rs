@@ -232,8 +232,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for ClientStdi
         }
     }
 
-    /// This method is cancel-safe: its future may be dropped and the method called again, without losing anything that
-    /// was read.
+    /// Returns the next message for the SDK, or `None` when the connection is over. This method is cancel-safe: its
+    /// future may be dropped and the method called again, without losing anything that was read.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         // Lets the request that was just returned run first. If it can be answered at once, its answer is added to the
         // backlog before another request begins.

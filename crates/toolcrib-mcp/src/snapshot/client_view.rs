@@ -124,7 +124,7 @@ impl ClientView {
         }
     }
 
-    /// The context of a turn of a client that has this view.
+    /// Creates the context of a turn of a client that has this view.
     pub(crate) fn turn(&self) -> TurnContext<'_> {
         TurnContext::new(&self.scope).with_unlisted(&self.unlisted)
     }
@@ -134,7 +134,7 @@ impl ClientView {
         has_tool_search && self.defers_to_clients
     }
 
-    /// The list with all definitions in full. It is built on each request, because few clients request it and it is
+    /// Builds the list with all definitions in full. The list is not stored, because few clients request it and it is
     /// as large as the catalog.
     pub(crate) fn full_list(&self) -> Value {
         let catalog = self.crib.catalog();
@@ -143,7 +143,7 @@ impl ClientView {
         json!({ "tools": tools })
     }
 
-    /// The hash of the list with all definitions in full.
+    /// Returns the hash of the list with all definitions in full.
     pub(crate) fn full_list_hash(&self) -> u64 {
         *self.full_list_hash.get_or_init(|| list_hash(&self.full_list()["tools"]))
     }
@@ -171,8 +171,8 @@ impl ClientView {
         }
     }
 
-    /// The list of a session that has found these tools. The list depends on nothing else, so sessions that found the
-    /// same tools have the same list.
+    /// Returns the list of a session that has found these tools. The list depends on nothing else, so sessions that
+    /// found the same tools have the same list.
     pub(crate) fn list_with(&self, found: &Ledger) -> Value {
         if self.has_default_list(found) {
             return self.list.clone();
@@ -199,7 +199,7 @@ impl ClientView {
         list
     }
 
-    /// The hash of the list of a session that has found these tools.
+    /// Returns the hash of the list of a session that has found these tools.
     pub(crate) fn list_hash_with(&self, found: &Ledger) -> u64 {
         if self.has_default_list(found) {
             self.list_hashes.tools
@@ -226,9 +226,9 @@ fn awaits_servers(crib: &Crib, disclosure: &Disclosure, is_incomplete: bool) -> 
         && crib.settings().activation.mode != ActivationMode::Off
 }
 
-/// The tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were added. If
-/// `awaits_servers` is set, our own tools are listed although nothing is deferred yet, because they may be needed once
-/// all servers have answered.
+/// Returns the tools of a disclosure as MCP lists them: the servers' tools, then our own, then the tools that were
+/// added. If `awaits_servers` is set, our own tools are listed although nothing is deferred yet, because they may be
+/// needed once all servers have answered.
 fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) -> Vec<Value> {
     let (kind, format) = (disclosure.kind, crib.settings().search.format);
     let own_tools: Cow<'_, [OwnTool]> = if awaits_servers {

@@ -30,7 +30,7 @@ pub(crate) enum EntryKind {
 }
 
 impl EntryKind {
-    /// The word for one entry of this kind, for the log.
+    /// Returns the word for one entry of this kind, for the log.
     fn noun(self) -> &'static str {
         match self {
             Self::Prompts => "prompt",
@@ -39,7 +39,7 @@ impl EntryKind {
         }
     }
 
-    /// The key in a definition that identifies the entry.
+    /// Returns the key in a definition that identifies the entry.
     fn key(self) -> &'static str {
         match self {
             Self::Prompts => "name",
@@ -127,8 +127,8 @@ impl EntryList {
         entries
     }
 
-    /// The definitions of the entries of the included servers, in order. If several of these servers use the same name,
-    /// only the first server's entry is listed.
+    /// Returns the definitions of the entries of the included servers, in order. If several of these servers use the
+    /// same name, only the first server's entry is listed.
     pub(crate) fn list(&self, includes: impl Fn(&str) -> bool) -> Vec<&Value> {
         let mut first_indexes: Vec<usize> =
             self.by_name.values().filter_map(|at| self.first(at, &includes)).collect();
@@ -158,8 +158,8 @@ impl EntryList {
         by_own_name.next().filter(|_| by_own_name.next().is_none())
     }
 
-    /// The first of these entries whose server is included. Entries of servers that are not included must not influence
-    /// the result.
+    /// Returns the index of the first of these entries whose server is included. Entries of servers that are not
+    /// included must not influence the result.
     fn first(&self, indexes: &[usize], includes: &impl Fn(&str) -> bool) -> Option<usize> {
         indexes.iter().copied().find(|at| includes(&self.listed[*at].server))
     }
@@ -169,7 +169,7 @@ impl EntryList {
     }
 }
 
-/// The reason why an entry is withheld, or `None` if it is not withheld.
+/// Returns the reason why an entry is withheld, or `None` if it is not withheld.
 fn withheld_reason(
     kind: EntryKind,
     prefix: &str,

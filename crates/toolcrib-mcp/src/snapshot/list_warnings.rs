@@ -69,7 +69,7 @@ impl<'a> ListWarningsBuilder<'a> {
 }
 
 impl ListWarnings {
-    /// The lines to log, each with its server.
+    /// Returns the lines to log, each with its server.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<str>, String)> {
         self.new.iter().flat_map(|(server, new)| {
             let rest =

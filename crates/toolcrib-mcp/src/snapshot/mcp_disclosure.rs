@@ -14,7 +14,7 @@ use toolcrib_core::{Crib, Settings};
 
 use crate::config::GatewayConfig;
 
-/// The engine's settings, adapted to the gateway.
+/// Returns the engine's settings, adapted to the gateway.
 pub(super) fn settings(config: &GatewayConfig) -> Settings {
     let mut settings = config.settings.clone();
     settings.disclosure = settings.disclosure_kind().into();
@@ -29,8 +29,8 @@ pub(super) fn settings(config: &GatewayConfig) -> Settings {
     settings
 }
 
-/// The settings for requests without a session, or `None` if they are the same as for sessions. Without a session, a
-/// list cannot depend on earlier requests.
+/// Returns the settings for requests without a session, or `None` if they are the same as for sessions. Without a
+/// session, a list cannot depend on earlier requests.
 pub(super) fn without_sessions(settings: &Settings) -> Option<Settings> {
     has_session_lists(settings).then(|| {
         let mut settings = settings.clone();
@@ -44,7 +44,7 @@ fn has_session_lists(settings: &Settings) -> bool {
     matches!(settings.disclosure_kind(), DisclosureKind::Reveal | DisclosureKind::Append)
 }
 
-/// The instructions for the model. They depend only on the settings, not on which servers have answered, so the
+/// Returns the instructions for the model. They depend only on the settings, not on which servers have answered, so the
 /// instructions are the same in every session.
 pub(super) fn instruction(crib: &Crib) -> String {
     let mut instruction = crib.own_instruction();
@@ -62,9 +62,9 @@ pub(super) fn instruction(crib: &Crib) -> String {
     instruction
 }
 
-/// A hint for the model in a reply that adds tools to its list. Clients put a prefix of their own before the names of
-/// tools. The gateway does not know that prefix, so a call by the name in the reply may not match any of the client's
-/// tools.
+/// Returns a hint for replies that add tools to the model's tool list, or `None` if replies do not add tools. Clients
+/// put a prefix of their own before the names of tools. The gateway does not know that prefix, so a call by the name in
+/// the reply may not match any of the client's tools.
 pub(crate) fn added_tools_hint(settings: &Settings) -> Option<&'static str> {
     adds_to_list(settings).then_some(
         "These tools are in your tool list from now on. If their names have a prefix there, call them with it.",
@@ -76,7 +76,8 @@ fn adds_to_list(settings: &Settings) -> bool {
     settings.disclosure_kind() == DisclosureKind::Append && settings.reveals
 }
 
-/// Warnings about a configured `disclosure` that the gateway replaces with another one, for the log and `doctor`.
+/// Returns warnings about a configured `disclosure` that the gateway replaces with another one, for the log and
+/// `doctor`.
 pub(crate) fn disclosure_warnings(settings: &Settings) -> Vec<String> {
     let (name, kind) = (settings.disclosure.name(), settings.disclosure_kind());
     let instead = DisclosureSetting::from(kind).name();

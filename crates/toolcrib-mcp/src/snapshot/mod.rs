@@ -172,7 +172,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether this snapshot was built from the same config and the same servers, so that a new one would be equal.
+    /// Whether this snapshot was built from this config and these servers, so that a new snapshot would be equal.
     pub(crate) fn is_built_from(
         &self,
         config: &Arc<GatewayConfig>,
@@ -220,7 +220,7 @@ impl Snapshot {
         }
     }
 
-    /// The names and prefixes of the included servers that have never answered.
+    /// Returns the names and prefixes of the included servers that have never answered.
     fn unlisted(&self, includes: impl Fn(&str) -> bool) -> Vec<String> {
         let unanswered = self.servers.iter().filter(|server| server.lists.is_none());
         let unanswered = unanswered.filter(|server| includes(&server.name));
@@ -232,7 +232,7 @@ impl Snapshot {
         self.servers.iter().any(|server| *server.name == *name && server.lists.is_some())
     }
 
-    /// The servers that have never answered and have not failed either, sorted by name.
+    /// Returns the names of the servers that have never answered and have not failed either, in sorted order.
     pub(crate) fn awaited_servers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.servers
             .iter()
@@ -240,12 +240,12 @@ impl Snapshot {
             .map(|server| &server.name)
     }
 
-    /// The names of all enabled servers.
+    /// Returns the names of all enabled servers.
     pub(crate) fn enabled_servers(&self) -> impl Iterator<Item = &Arc<str>> {
         self.servers.iter().filter(|server| server.config.enabled).map(|server| &server.name)
     }
 
-    /// What the clients of a profile see. Returns `None` if the profile is not in the config.
+    /// Returns what the clients of a profile see, or `None` if the profile is not in the config.
     pub(crate) fn view(
         &self,
         profile: Option<&str>,

@@ -16,7 +16,7 @@ use super::SnapshotServer;
 #[derive(Debug)]
 pub(super) struct Prefixes(BTreeSet<String>);
 
-/// The prefix of one server. The default is the server's name.
+/// Returns the prefix of one server. The default is the server's name.
 pub(super) fn prefix(server: &SnapshotServer) -> &str {
     server.config.prefix.as_deref().unwrap_or(&server.name)
 }
@@ -36,7 +36,7 @@ impl Prefixes {
         }
     }
 
-    /// The name that clients use for a tool or prompt of the server with an empty prefix.
+    /// Returns the name that clients use for a tool or prompt of the server with an empty prefix.
     pub(super) fn unprefixed_name<'n>(&self, own_name: &'n str) -> Cow<'n, str> {
         wire_name::for_unprefixed_tool(own_name, self.0.iter().map(String::as_str))
     }
@@ -61,7 +61,8 @@ pub(crate) fn strip_uri_prefix<'a>(prefix: &str, uri: &'a str) -> Option<&'a str
     uri.strip_prefix(&*scheme_prefix(prefix))?.strip_prefix('+')
 }
 
-/// A prefix in the form of a URI scheme, which may contain only letters, digits, `.` and `-`.
+/// Converts a prefix to the form that it has in URIs, which begins with a letter and contains only letters, digits, `.`
+/// and `-`. A prefix that does not have this form gets a hash, so that it stays different from other prefixes.
 fn scheme_prefix(prefix: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if prefix.starts_with(|c: char| c.is_ascii_alphabetic()) && prefix.chars().all(is_allowed) {

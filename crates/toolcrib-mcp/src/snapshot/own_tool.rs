@@ -8,7 +8,7 @@ use toolcrib_core::DefinitionFormat;
 use toolcrib_core::disclosure::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::ReplyFormat;
 
-/// The definition of one of our tools for `tools/list`.
+/// Returns the definition of one of our tools for `tools/list`.
 pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<Value> {
     let mut tool: Value = serde_json::from_str(&own.definition(DefinitionFormat::Mcp)).ok()?;
     let fields = tool.as_object_mut()?;
@@ -24,8 +24,8 @@ pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<
     Some(tool)
 }
 
-/// The output schema of a search or a description. It allows additional fields, so that fields can be added to replies
-/// later.
+/// Returns the output schema of a search or a description, or `None` if replies in this format are not JSON objects.
+/// The schema allows additional fields, so that fields can be added to replies later.
 fn output_schema(format: ReplyFormat, describes: bool) -> Option<Value> {
     let (properties, required) = match format {
         ReplyFormat::Json => {
@@ -71,7 +71,7 @@ fn objects() -> Value {
     json!({"type": "array", "items": {"type": "object"}})
 }
 
-/// The schema of a list of tools that may have these fields in addition to the common ones.
+/// Builds the schema of a list of tools that may have these fields in addition to the common ones.
 fn tools(fields: &[&str]) -> Value {
     let mut properties = json!({
         "name": text(), "description": text(), "signature": text(), "unavailable": text()

@@ -108,7 +108,7 @@ fn server(name: &str, spec: &ServerSpec, keep: impl Fn(&str) -> bool) -> Snapsho
     }
 }
 
-/// Rules with tool names as people write them, with or without a server's name.
+/// Generates rules with tool names as people write them, with or without a server's name.
 fn rules() -> impl Strategy<Value = Rules> {
     let server = prop::sample::select(&["", "alpha_", "beta__"][..]);
     let name = (server, prop::sample::select(&OWN_NAMES[..]));
@@ -135,7 +135,7 @@ fn snapshot_with(
     Snapshot::build(None, &config, servers, &counter)
 }
 
-/// Names that servers may choose. They have various forms, and some contain other servers' prefixes.
+/// Generates names that servers may choose. They have various forms, and some contain other servers' prefixes.
 fn own_names() -> impl Strategy<Value = BTreeSet<String>> {
     let name = "(a|b|_|__|files|read|名| |h2){1,4}";
     prop::collection::btree_set(name.prop_filter("a name", |name| !name.trim().is_empty()), 0..5)
@@ -179,7 +179,7 @@ fn the_next_snapshot_keeps_the_vectors_of_unchanged_tools() {
     assert_eq!(next.crib.counter().label(), counter.label());
 }
 
-/// Everything that a client with this view can find out.
+/// Returns everything that a client with this view can find out.
 fn everything_visible(snapshot: &Snapshot, view: &ClientView) -> Vec<Value> {
     let can_see = |server: &str| view.can_see_server(server);
     let awaited: Vec<_> =

@@ -59,8 +59,8 @@ pub(super) fn resource_owner(
     ResourceOwner::of(claimants)
 }
 
-/// The prefix of the URIs that a server claims by listing this URI. It consists of the URI's scheme, and on the web
-/// also its host.
+/// Returns the prefix of the URIs that a server claims by listing this URI: the URI's scheme and, on the web, also its
+/// host. Returns `None` if the URI lacks one of these.
 fn claimed_prefix(uri: &str) -> Option<String> {
     let uri = lowercase_authority(uri);
     let scheme = scheme(&uri)?;
@@ -71,7 +71,8 @@ fn claimed_prefix(uri: &str) -> Option<String> {
     Some(format!("{scheme}:"))
 }
 
-/// The text of a template before its first variable, if this text spells out a scheme, and on the web also a host.
+/// Returns the text of a template before its first variable. Returns `None` if this text does not spell out a scheme
+/// and, on the web, also a host.
 fn template_prefix(template: &str) -> Option<String> {
     let literal = template.split('{').next().unwrap_or_default();
     let prefix = lowercase_authority(literal);
@@ -80,7 +81,7 @@ fn template_prefix(template: &str) -> Option<String> {
     (host || !is_web(scheme)).then_some(prefix)
 }
 
-/// A URI with its scheme and host in lower case, because they are case-insensitive.
+/// Converts the scheme and the host of a URI to lower case, because these parts are case-insensitive.
 fn lowercase_authority(uri: &str) -> String {
     let end = match (scheme(uri), authority_end(uri)) {
         (Some(_), Some(end)) => end,
@@ -97,7 +98,7 @@ fn scheme(uri: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// The end of a URI's host and port, or `None` for a URI without a host, such as `urn:a`.
+/// Returns the index at which a URI's host and port end, or `None` for a URI without a host, such as `urn:a`.
 fn authority_end(uri: &str) -> Option<usize> {
     let start = scheme(uri)?.len() + 1;
     let rest = uri.get(start..)?.strip_prefix("//")?;

@@ -6,7 +6,7 @@ use toolcrib_core::{DeferPolicy, IngestedTools, ListSource, ingest};
 use super::{SnapshotServer, globs};
 use crate::config::GatewayConfig;
 
-/// The tools of one server that its config allows.
+/// Returns the tools of one server that its config allows.
 pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> IngestedTools {
     let Some(lists) = &server.lists else { return IngestedTools::default() };
     let list = format!("{{\"tools\":{}}}", lists.tools.json());
@@ -35,9 +35,9 @@ pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> I
     ingested
 }
 
-/// The number of tools that each server may have. If there is room, each server has all the tools that it lists.
-/// Otherwise servers with few tools have all of them, and the others share the rest equally, so that no server can
-/// crowd out another.
+/// Returns the number of tools that each server may have. If there is room, each server has all the tools that it
+/// lists. Otherwise servers with few tools have all of them, and the others share the rest equally, so that no server
+/// can crowd out another.
 pub(super) fn fair_shares(counts: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     // If the rest cannot be divided equally, the servers with the most tools get one more. Among servers with the same

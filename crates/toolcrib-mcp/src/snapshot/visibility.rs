@@ -34,9 +34,9 @@ impl Visibility {
     }
 }
 
-/// The tools of included servers that match `allow` and do not match `deny`. An empty `allow` matches all tools. A
-/// pattern can match any of three texts: the name that clients use, `server/tool`, or the server's own name for the
-/// tool.
+/// Returns the tools of included servers that match `allow` and do not match `deny`. An empty `allow` matches all
+/// tools. A pattern can match any of three texts: the name that clients use, `server/tool`, or the server's own name
+/// for the tool.
 fn visible_tools(
     catalog: &Catalog,
     profile: Option<&Profile>,

@@ -12,8 +12,8 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
 #[derive(Debug)]
 pub(crate) struct ClientService;
 
-/// What the gateway announces to servers: every capability that one of its clients may have. Servers offer some tools
-/// only to clients with certain capabilities, and a connection is made before its clients are known.
+/// Returns what the gateway announces to servers: every capability that one of its clients may have. Servers offer some
+/// tools only to clients with certain capabilities, and a connection is made before its clients are known.
 fn client_config() -> ClientConfig {
     let mut elicitation = ElicitationCapability::default();
     elicitation.form = Some(FormElicitationCapability::default());
@@ -28,7 +28,7 @@ fn client_config() -> ClientConfig {
         .with_protocol_version(ProtocolVersion::V_2025_11_25)
 }
 
-/// The name and version of Toolcrib, for servers and clients.
+/// Returns the name and version of Toolcrib, for servers and clients.
 pub(crate) fn own_implementation() -> Implementation {
     Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib")
 }

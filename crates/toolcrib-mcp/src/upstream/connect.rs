@@ -84,7 +84,7 @@ fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
     Ok(server)
 }
 
-/// The home folder, or the root folder if there is no home folder.
+/// Returns the home folder, or the root folder if there is no home folder.
 fn start_folder(home: Option<OsString>) -> PathBuf {
     let home = home.map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
     home.unwrap_or_else(|| PathBuf::from("/"))
@@ -121,8 +121,8 @@ async fn connect_expanded(
     }
 }
 
-/// The mode in which the SDK tries the newer protocol first, and the older protocol if the server does not support the
-/// newer one.
+/// Returns the mode in which the SDK tries the newer protocol first, and the older protocol if the server does not
+/// support the newer one.
 pub(super) fn newer_then_older() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],

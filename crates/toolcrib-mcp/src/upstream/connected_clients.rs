@@ -50,7 +50,7 @@ impl ConnectedClients {
         (ConnectedClient { clients: Arc::clone(self), client }, receiver)
     }
 
-    /// The client that may see this server, if there is exactly one.
+    /// Returns the client that may see this server, if there is exactly one.
     pub(crate) fn only_client_of(&self, server: &str) -> Option<CallingClient> {
         let clients = self.lock();
         let mut candidates = clients.values().filter(|(_, can_see)| can_see(server));

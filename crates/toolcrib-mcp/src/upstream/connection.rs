@@ -43,7 +43,7 @@ impl Connection {
         std::future::pending().await
     }
 
-    /// Why the connection is closed.
+    /// Returns why the connection is closed.
     pub(super) fn close_reason(&self) -> ConnectionFailure {
         let tap = &self.handle.tap;
         if let Some(reason) = tap.violation() {

@@ -34,7 +34,7 @@ impl ConnectionFailure {
         Self { hint: Some(hint.into()), ..Self::new(reason) }
     }
 
-    /// The failure of a server that the gateway disconnected because it exceeded a limit.
+    /// Creates the failure of a server that the gateway disconnected because it exceeded a limit.
     pub(super) fn limit_violation(reason: impl fmt::Display) -> Self {
         let hint = "if it needs more than others, raise `server_requests` in `[gateway.limits]`";
         Self { by_gateway: true, ..Self::with_hint(reason, hint) }
@@ -45,7 +45,7 @@ impl ConnectionFailure {
         Self { needs_login: true, ..Self::with_hint("it requires a login", hint) }
     }
 
-    /// The failure of a server that did not answer within `limit`.
+    /// Creates the failure of a server that did not answer within `limit`.
     pub(super) fn timed_out(limit: Duration) -> Self {
         let hint = "some servers download themselves first: raise `start_timeout`, or start it once by hand";
         Self::with_hint(format!("it did not answer within {:.0} s", limit.as_secs_f64()), hint)

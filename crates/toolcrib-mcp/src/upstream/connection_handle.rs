@@ -83,7 +83,7 @@ impl ConnectionHandle {
 }
 
 impl PendingRequest {
-    /// The id that the request was sent with.
+    /// Returns the id that the request was sent with.
     pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The lists are fetched when no change was announced for this long.
+/// How long no change must be announced before the lists are fetched.
 const QUIET: Duration = Duration::from_millis(300);
 /// Maximum time that a burst of changes may delay the refresh.
 const MAX_DELAY: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ impl Debounce {
         self.burst = Some((self.burst.map_or(now, |(first, _)| first), now));
     }
 
-    /// When to refresh the lists, or `None` if nothing has changed.
+    /// Returns when to refresh the lists, or `None` if nothing has changed.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.burst.map(|(first, last)| (last + QUIET).min(first + MAX_DELAY))
     }
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of refreshes that are caused by this many changes, one in each millisecond.
+    /// Returns the number of refreshes that are caused by this many changes, one in each millisecond.
     fn refreshes(changes: u64) -> usize {
         let (start, mut debounce, mut refreshes) = (Instant::now(), Debounce::default(), 0);
         for at in 0..changes + 10_000 {

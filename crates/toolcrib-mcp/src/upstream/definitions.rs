@@ -33,22 +33,21 @@ impl Definitions {
         writer.finish()
     }
 
-    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// All entries, as a JSON array.
+    /// Returns all entries, as a JSON array.
     pub(crate) fn json(&self) -> &str {
         &self.text
     }
 
-    /// All entries, parsed.
+    /// Returns all entries, parsed.
     pub(crate) fn values(&self) -> Vec<Value> {
         serde_json::from_str(self.json()).unwrap_or_default()
     }
 
-    /// The name of each entry. An entry without a name counts as an empty string.
+    /// Returns the name of each entry. An entry without a name counts as an empty string.
     pub(crate) fn names(&self) -> Vec<String> {
         #[derive(Deserialize)]
         struct NameField {

@@ -26,7 +26,7 @@ pub(super) fn cut_description(entry: &mut Value) {
     }
 }
 
-/// Why an entry is withheld, or `None` if it is within the limits.
+/// Returns why an entry is withheld, or `None` if it is within the limits.
 pub(super) fn withhold_reason(entry: &Value) -> Option<String> {
     let bytes = |key: &str| entry.get(key).and_then(Value::as_str).map_or(0, str::len);
     let is_long = |keys: &[&str], limit: usize| keys.iter().any(|key| bytes(key) > limit);

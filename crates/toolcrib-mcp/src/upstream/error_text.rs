@@ -1,7 +1,7 @@
 //! The text of a connection error, for people and models.
 //!
-//! The SDK's errors name its own types, and the HTTP client's errors contain the full URL, which may hold a key. Both
-//! are left out here.
+//! The SDK's errors name its own types, and the HTTP client's errors contain the full URL, which may hold a key. These
+//! type names and the URL are left out here.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-/// The messages of an error and of its sources, on one line.
+/// Joins the messages of an error and of its sources on one line.
 pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -33,7 +33,7 @@ pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
     messages.join(": ")
 }
 
-/// Some of the SDK's errors only name a layer of the SDK. For these, returns the error inside.
+/// Returns the error inside one of the SDK's errors that only name a layer of the SDK, or `None` for any other error.
 fn inner_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     if let Some(ClientInitializeError::TransportError { error, .. }) = error.downcast_ref() {
         return Some(&*error.error);

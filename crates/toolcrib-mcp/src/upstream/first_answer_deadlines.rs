@@ -17,14 +17,14 @@ pub(crate) struct FirstAnswerDeadlines {
 }
 
 impl FirstAnswerDeadlines {
-    /// When to answer a list request even if the server has not answered. If this is the first such request, the
-    /// deadline is `wait` from now.
+    /// Returns when to answer a list request even if the server has not answered. If this is the first such request,
+    /// the deadline is `wait` from now.
     pub(crate) fn list(&self, wait: Duration) -> Instant {
         deadline(&self.list, wait)
     }
 
-    /// When to answer a search even if the server has not answered. This is for a search that has hits, but no measure
-    /// of their confidence.
+    /// Returns when to answer a search even if the server has not answered. If this is the first such search, the
+    /// deadline is `wait` from now. This is for a search that has hits, but no measure of their confidence.
     pub(crate) fn search(&self, wait: Duration) -> Instant {
         deadline(&self.search, wait)
     }

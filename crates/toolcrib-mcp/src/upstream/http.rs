@@ -67,9 +67,9 @@ impl TappedHttp {
         Self { client, tap, limit, next_refetch: Arc::default() }
     }
 
-    /// Called when the change stream was opened. While there was no stream, changes were not announced, so the lists
-    /// are fetched again. They are fetched at once, or after the minimum interval if they were fetched for this reason
-    /// shortly before.
+    /// Makes the gateway fetch the lists again after the change stream was opened, because changes were not announced
+    /// while there was no stream. The lists are fetched at once, or after the minimum interval if they were fetched for
+    /// this reason shortly before.
     fn stream_opened(&self) {
         let now = Instant::now();
         let mut next = self.next_refetch.lock();
@@ -94,8 +94,8 @@ impl TappedHttp {
         }
     }
 
-    /// The events that the SDK should see. If an event is a request of the server, it waits for an answer permit. Until
-    /// it has one, the events after it on the same stream are not read.
+    /// Returns the events that the SDK should see. An event that is a request of the server waits for an answer permit.
+    /// Until it has one, the events after it on the same stream are not read.
     fn tapped(&self, events: Events, origin: Option<RequestId>) -> Events {
         let (tap, origin) = (Arc::clone(&self.tap), origin.map(Arc::new));
         let limit = self.limit;

@@ -62,7 +62,7 @@ pub(super) async fn inspect_event(
     event
 }
 
-/// The events of a response. An event that is larger than `limit` bytes is an error.
+/// Returns the events of a response. If an event is larger than `limit` bytes, the stream yields an error.
 pub(super) fn limited_events(response: reqwest::Response, limit: usize) -> Events {
     let mut size = 0usize;
     let mut last = b'\n';

@@ -25,7 +25,7 @@ impl Upstream {
     }
 }
 
-/// The severity of a log level, from 0 (debug) to 7 (emergency).
+/// Returns the severity of a log level, from 0 (debug) to 7 (emergency).
 pub(crate) fn severity(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

@@ -45,8 +45,8 @@ impl Drop for MessageCharge {
     }
 }
 
-/// The memory that a value takes, in bytes, without the allocator's overhead. Rejected: the length of the value's text,
-/// because a list of small numbers takes 16 times as much memory as its text.
+/// Returns the memory that a value takes, in bytes, without the allocator's overhead. Rejected: the length of the
+/// value's text, because a list of small numbers takes 16 times as much memory as its text.
 pub(crate) fn memory_of(value: &Value) -> usize {
     /// Memory of a map entry without its value: the key, its hash and its index slot.
     const ENTRY: usize = size_of::<String>() + 2 * size_of::<usize>();

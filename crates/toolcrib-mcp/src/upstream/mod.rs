@@ -176,7 +176,6 @@ impl Upstream {
         })
     }
 
-    /// The current config.
     pub(crate) fn config(&self) -> Arc<Server> {
         self.config.load_full()
     }
@@ -193,7 +192,6 @@ impl Upstream {
         same_connection
     }
 
-    /// The current status.
     pub(crate) fn status(&self) -> ServerStatus {
         self.status.borrow().clone()
     }
@@ -203,7 +201,7 @@ impl Upstream {
         self.status.subscribe()
     }
 
-    /// The server's lists, from this run or an earlier one.
+    /// Returns the server's lists, from this run or an earlier one, or `None` if the server has never answered.
     pub(crate) fn lists(&self) -> Option<Arc<ServerLists>> {
         self.lists.load_full()
     }
@@ -216,12 +214,12 @@ impl Upstream {
         }
     }
 
-    /// The connection, if there is one.
+    /// Returns the connection, if there is one.
     pub(crate) fn connection(&self) -> Option<Arc<ConnectionHandle>> {
         self.connection.load_full()
     }
 
-    /// The limits on what the server sends.
+    /// Returns the limits on what the server sends.
     pub(crate) fn limits(&self) -> &GatewayLimits {
         &self.shared.limits
     }
@@ -230,7 +228,7 @@ impl Upstream {
         &self.shared.metrics
     }
 
-    /// Which protocol the next connection tries first.
+    /// Returns the mode that determines which protocol the next connection tries first.
     fn lifecycle(&self) -> ClientLifecycleMode {
         if self.tries_newer_protocol.load(Ordering::Relaxed) {
             connect::newer_then_older()
@@ -243,7 +241,7 @@ impl Upstream {
         self.tries_newer_protocol.store(probe, Ordering::Relaxed);
     }
 
-    /// Maximum number of concurrent calls to this server.
+    /// Returns the maximum number of concurrent calls to this server.
     pub(crate) fn max_concurrent_calls(&self) -> usize {
         self.max_concurrent_calls
     }
@@ -253,7 +251,7 @@ impl Upstream {
         self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
-    /// The deadlines of the requests that wait for the server's first answer.
+    /// Returns the deadlines of the requests that wait for the server's first answer.
     pub(crate) fn first_answer_deadlines(&self) -> &FirstAnswerDeadlines {
         &self.first_answer_deadlines
     }

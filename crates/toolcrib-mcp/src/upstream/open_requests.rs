@@ -44,7 +44,8 @@ struct OpenRequest {
     answered: bool,
     /// Whether the SDK also needs the result.
     sdk_needs_result: bool,
-    /// Dropped together with this entry, which tells the writer that the request need not be sent any more.
+    /// A sender that is dropped together with this entry. Its drop tells the writer that the request need not be sent
+    /// any more.
     cancel_signal: Option<oneshot::Sender<()>>,
     /// The id of the last event on the request's stream, over HTTP.
     last_event: Option<String>,
@@ -145,7 +146,7 @@ impl OpenRequests {
         }
     }
 
-    /// The request whose stream is resumed from this event.
+    /// Returns the id of the request whose stream is resumed from this event, if there is one.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         let is_resumed = |request: &OpenRequest| request.last_event.as_deref() == Some(event);
         self.by_id.iter().find(|(_, request)| is_resumed(request)).map(|(id, _)| id.clone())
@@ -159,7 +160,7 @@ impl OpenRequests {
         self.by_id.entry(id.clone()).or_default().progress_receiver.take()
     }
 
-    /// The queue for progress notifications with this token.
+    /// Returns the queue for progress notifications with this token, if an open request has this token.
     pub(super) fn progress_queue(
         &self,
         token: &ProgressToken,
@@ -168,7 +169,7 @@ impl OpenRequests {
         Some(request.progress.clone())
     }
 
-    /// Records an answer. Only the first answer to a request counts.
+    /// Records an answer, and returns what is done with it. Only the first answer to a request counts.
     pub(super) fn record_answer(
         &mut self,
         id: &RequestId,
@@ -212,7 +213,7 @@ impl OpenRequests {
         }
     }
 
-    /// The requests that have no answer yet.
+    /// Returns the ids of the requests that have no answer yet.
     pub(super) fn unanswered(&self) -> Vec<RequestId> {
         let open = self.by_id.iter().filter(|(_, request)| !request.answered);
         open.map(|(id, _)| id.clone()).collect()

@@ -22,8 +22,8 @@ pub(crate) struct RestartBackoff {
 }
 
 impl RestartBackoff {
-    /// The delay after a connection that lasted `connected_for`, which is zero if connecting failed. `jitter` is
-    /// between 0 and 1, and changes the delay by at most 20 %.
+    /// Returns the delay before the next restart, after a connection that lasted `connected_for`, which is zero if
+    /// connecting failed. `jitter` is between 0 and 1, and changes the delay by at most 20 %.
     pub(crate) fn next_delay(&mut self, connected_for: Duration, jitter: f64) -> Duration {
         self.failures = if connected_for >= SUCCESS { 1 } else { self.failures.saturating_add(1) };
         let delay = if self.has_reached_max() {
@@ -39,8 +39,8 @@ impl RestartBackoff {
     }
 }
 
-/// Jitter between 0 and 1, different for each server and each restart. It is derived from a hash, so it needs no source
-/// of randomness.
+/// Returns a jitter between 0 and 1, different for each server and each restart. It is derived from a hash, so it needs
+/// no source of randomness.
 pub(crate) fn jitter(server: &str, restarts: u64) -> f64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(server.as_bytes());

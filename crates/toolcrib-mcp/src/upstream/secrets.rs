@@ -14,7 +14,7 @@ const MIN_BYTES: usize = 6;
 pub(super) struct Secrets(Vec<Secret>);
 
 impl Secrets {
-    /// The secrets of a server. The references in its config must already be expanded.
+    /// Collects the secrets of a server. The references in its config must already be expanded.
     pub(super) fn of(server: &Server) -> Self {
         let mut secrets: Vec<Secret> = match (&server.transport, &masked(server).transport) {
             (Transport::Stdio { args, env, .. }, Transport::Stdio { args: shown, .. }) => {

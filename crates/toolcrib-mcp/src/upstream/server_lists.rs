@@ -47,7 +47,7 @@ enum ListKind {
 }
 
 impl ListKind {
-    /// The key in the server's answer under which the entries are.
+    /// Returns the key in the server's answer under which the entries are.
     fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -77,7 +77,7 @@ impl ListKind {
     }
 }
 
-/// A request for one page of any list.
+/// Builds a request for one page of any list.
 pub(crate) fn page_request<M: Default>(
     params: Option<PaginatedRequestParams>,
 ) -> RequestOptionalParam<M, PaginatedRequestParams> {

@@ -88,12 +88,12 @@ pub(super) struct PendingQuestion {
     pub(super) charge: MessageCharge,
 }
 
-/// The reason why a server must be disconnected, because it exceeded its limits.
+/// A text that says how a server exceeded its limits. The server must be disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitViolation(pub(super) String);
 
 impl LimitViolation {
-    /// The violation of a server whose waiting requests exceed the memory budget.
+    /// Creates the violation of a server whose waiting requests exceed the memory budget.
     pub(super) fn requests_too_large() -> Self {
         Self(
             "it does not read the answers to its requests, and the waiting requests are too large"

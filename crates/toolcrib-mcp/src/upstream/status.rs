@@ -108,7 +108,7 @@ impl ServerStatus {
         self.startup_time = Some(startup_time);
     }
 
-    /// The current phase or, while another attempt is in progress, the result of the last attempt.
+    /// Returns the current phase or, while another attempt is in progress, the result of the last attempt.
     pub(crate) fn last_result(&self) -> ServerPhase {
         match self.phase {
             ServerPhase::Connecting if self.needs_login => ServerPhase::NeedsLogin,
@@ -122,7 +122,7 @@ impl ServerStatus {
         self.phase == ServerPhase::Connecting && self.reason.is_none()
     }
 
-    /// Why the server cannot be used now.
+    /// Returns why the server cannot be used now.
     pub(crate) fn unavailable_reason(&self) -> String {
         match (self.phase, &self.reason) {
             (ServerPhase::Off, _) => "it is disabled".into(),

@@ -28,12 +28,12 @@ use crate::request_id::{id_in_head, request_id};
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
-/// The response that the SDK sees instead of a result that the tap has taken.
+/// Builds the response that the SDK sees instead of a result that the tap has taken.
 pub(super) fn empty_response(id: RequestId) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
 }
 
-/// The number of messages in these bytes that the SDK would see. This is used by the fuzzer.
+/// Returns the number of messages in these bytes that the SDK would see. This is used by the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub fn messages_in(bytes: &[u8], limit: usize) -> usize {
     use futures::FutureExt as _;
@@ -145,7 +145,7 @@ impl<R, W> StdioTransport<R, W> {
         Some(())
     }
 
-    /// Skips a line. If the line answers a request, that request fails with `problem`.
+    /// Skips a line. If the line answers a request, returns an error with `problem` for that request.
     fn skip_line(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
         let mut unanswered = self.tap.unanswered();
         let id = id.or_else(|| {

@@ -114,7 +114,8 @@ impl Tap {
     }
 
     /// Registers a request that is about to be sent. `sdk_needs_result` returns whether the SDK needs the results of a
-    /// method. The returned receiver resolves when the request is cancelled.
+    /// method. The returned receiver resolves when the request is cancelled. Returns `None` for handshakes and
+    /// subscriptions, and for messages that are not requests.
     pub(crate) fn register_request(
         &self,
         message: &ClientJsonRpcMessage,
@@ -148,7 +149,7 @@ impl Tap {
         self.open_requests().record_event_id(origin, event);
     }
 
-    /// The request whose stream is resumed from this event.
+    /// Returns the id of the request whose stream is resumed from this event, if there is one.
     pub(super) fn find_by_event(&self, event: &str) -> Option<RequestId> {
         self.open_requests().find_by_event(event)
     }
@@ -168,7 +169,7 @@ impl Tap {
         self.open_requests().remove(id);
     }
 
-    /// The requests that have no answer yet.
+    /// Returns the ids of the requests that have no answer yet.
     pub(crate) fn unanswered(&self) -> Vec<RequestId> {
         self.open_requests().unanswered()
     }
@@ -337,7 +338,6 @@ impl Tap {
         self.lists_changed.notified().await;
     }
 
-    /// Counts an invalid message.
     pub(crate) fn count_invalid(&self) {
         let before = self.invalid_messages.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
@@ -368,7 +368,7 @@ impl Tap {
         self.close(Some(reason));
     }
 
-    /// Which limit the server exceeded, if the gateway disconnected it.
+    /// Returns which limit the server exceeded, if the gateway disconnected it.
     pub(super) fn violation(&self) -> Option<String> {
         self.violation.lock().clone()
     }
@@ -383,12 +383,12 @@ impl Tap {
         self.secrets.mask(text)
     }
 
-    /// The time since the last message from the server.
+    /// Returns the time since the last message from the server.
     pub(super) fn silent_for(&self) -> Duration {
         self.last_message_at.lock().elapsed()
     }
 
-    /// Why the connection is over, if known.
+    /// Returns why the connection is over, if known.
     pub(crate) fn close_reason(&self) -> Option<String> {
         self.close_reason.lock().clone()
     }

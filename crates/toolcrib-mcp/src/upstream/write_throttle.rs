@@ -33,7 +33,7 @@ impl WriteThrottle {
         self.lock().unsaved = true;
     }
 
-    /// When the next write is due, or `None` if there is nothing to write.
+    /// Returns when the next write is due, or `None` if there is nothing to write.
     pub(crate) fn next_write(&self) -> Option<Instant> {
         let state = self.lock();
         state.unsaved.then(|| state.next.unwrap_or_else(Instant::now))

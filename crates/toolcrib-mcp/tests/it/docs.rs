@@ -19,7 +19,8 @@ fn blocks(page: &str) -> Vec<&str> {
     parts.filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// Returns the keys that the section in `text` may contain, taken from the error about its unknown key.
+/// Returns the keys that the section in `text` may contain. `text` must contain an unknown key, because the known keys
+/// are taken from the error about that key.
 fn known_keys(text: &str) -> BTreeSet<String> {
     let error = read_file(text).unwrap_err().problem;
     let (_, known) = error.split_once(", expected one of ").unwrap();
@@ -41,8 +42,8 @@ fn the_first_block_shows_the_defaults() {
     assert_eq!(http, HttpSettings::default());
 }
 
-/// Checks that the page shows every key, because the test above does not notice a missing one. The page shows keys
-/// without a default in comments.
+/// Checks that the page shows every key, because the test above does not notice a missing key. A key that has no
+/// default is shown in a TOML comment.
 #[test]
 fn the_first_block_names_every_key() {
     let page = page();

@@ -38,7 +38,7 @@ pub(crate) struct FakeSettings {
     pub(crate) client_secret: Option<String>,
     /// The number of token requests received.
     pub(crate) token_requests: u32,
-    /// If set, token requests are answered only once this is true.
+    /// If set, token requests are answered only once the value of this receiver is true.
     pub(crate) token_gate: Option<watch::Receiver<bool>>,
     pub(crate) expires_in: u64,
     /// The access token that the MCP server accepts.

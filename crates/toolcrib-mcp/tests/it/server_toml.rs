@@ -1,4 +1,4 @@
-//! A server that is written as TOML is parsed back unchanged.
+//! Tests that a server that is written as TOML is parsed back unchanged.
 
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;

@@ -26,8 +26,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcrib_mcp::lines::{LineEvent, LineSplitter};
 use toolcrib_mcp::process::{Exit, GracePeriods, Launch, Process, SpawnError, environment, warden};
 
-/// Longer than any step takes on a busy machine. A test that reaches this deadline fails. The processes that must not
-/// be left behind run for 600 s, so they do not exit before the deadline.
+/// Maximum time for a test, and for each wait in it; longer than they take on a busy machine. A test that reaches this
+/// deadline fails. The processes that must not be left behind run for 600 s, so they do not exit before the deadline.
 const DEADLINE: Duration = Duration::from_mins(2);
 
 const MARK: &str = "TOOLCRIB_TEST_MARK";

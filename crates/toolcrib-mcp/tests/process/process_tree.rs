@@ -9,7 +9,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(limited).unwrap()
 }
 
-/// A server whose grace periods are as long as the deadline. If it does not exit without a signal, the test fails.
+/// Returns the settings for a server whose grace periods are as long as the deadline. If the server exits only after a
+/// signal, the test fails.
 pub(crate) fn launch(mark: &str, script: &str) -> Launch {
     let mark_variable = [(MARK.into(), mark.into())];
     Launch {
@@ -45,7 +46,7 @@ pub(crate) fn fresh_mark() -> String {
     format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The ids of all running processes that have the mark in their environment.
+/// Returns the ids of all running processes that have the mark in their environment.
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
     let all = std::fs::read_dir("/proc").unwrap();
@@ -73,7 +74,8 @@ pub(crate) fn exists(pid: u32) -> bool {
     PathBuf::from(format!("/proc/{pid}")).exists()
 }
 
-/// Waits until none of `pids` exists, not even as a zombie, and no other process has the mark.
+/// Waits until none of `pids` exists, not even as a zombie, and no other process has the mark. Returns how long that
+/// took.
 pub(crate) fn all_gone(pids: &[u32], mark: &str) -> Duration {
     until(|| !pids.iter().copied().any(exists) && marked(mark).is_empty())
 }
@@ -85,7 +87,7 @@ pub(crate) async fn ready(process: &mut Process) {
 }
 
 /// Starts a server and waits until all its processes run. There are at least six: two wardens, a shell, two `sleep`s,
-/// and `cat` or a third `sleep`. Returns their ids and their mark.
+/// and `cat` or a third `sleep`. Returns the server, the ids of all these processes, and the mark in their environment.
 pub(crate) async fn spawn_tree(
     launch: fn(&str, &str) -> Launch,
     script: &str,

@@ -1,10 +1,11 @@
-//! The other roles of the test executable.
+//! The roles that the test executable has when a test starts it: a gateway and a reader. The warden role is
+//! `warden::run`.
 
 use crate::process_tree::{block_on, launch, launch_sigkill_soon, ready};
 use crate::*;
 
-/// The gateway role: starts `sh -c SCRIPT` as a server with the given mark, and runs until it receives SIGTERM or is
-/// killed.
+/// The gateway role: starts `sh -c SCRIPT` as a server with the given mark, and runs until the gateway process receives
+/// SIGTERM or is killed. `args` are the mark and SCRIPT.
 pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).unwrap();
@@ -23,7 +24,8 @@ pub(crate) fn gateway(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The reader role: reads a line of 1 GiB between two short lines. Prints the short lines and its peak memory.
+/// The reader role: reads a line of 1 GiB between two short lines. Prints the short lines and the peak memory of this
+/// process.
 pub(crate) fn reader() -> ExitCode {
     block_on(async {
         let script = "echo before; head -c 1073741824 /dev/zero | tr '\\0' x; echo; echo after";

@@ -43,7 +43,8 @@ pub(crate) fn dropping_the_process_ends_the_server() {
     });
 }
 
-/// Starts a gateway process with a server. Returns the gateway, its stdout, the ids of all processes, and their mark.
+/// Starts a gateway process with a server. Returns the gateway, its stdout, the ids of all processes, and the mark in
+/// the environment of these processes.
 fn gateway_process(
     script: &str,
 ) -> (std::process::Child, BufReader<ChildStdout>, Vec<u32>, String) {

@@ -24,7 +24,7 @@ fn mapping(rows: &[i64]) -> Tensor<'static> {
     Tensor { name: "mapping", kind: "I64", shape: vec![rows.len()], bytes }
 }
 
-/// A safetensors file, which consists of the length of the header, the header, and the numbers.
+/// Returns a safetensors file, which consists of the length of the header, the header, and the numbers.
 fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     let mut header = serde_json::Map::new();
     let mut data: Vec<u8> = Vec::new();
@@ -41,7 +41,7 @@ fn safetensors(tensors: &[Tensor<'_>]) -> Vec<u8> {
     file
 }
 
-/// A BERT tokenizer with five pieces. It truncates and pads to 2 tokens, as `MiniLM`'s tokenizer does to 128.
+/// Returns a BERT tokenizer with five pieces. It truncates and pads to 2 tokens, as `MiniLM`'s tokenizer does to 128.
 fn tokenizer() -> Value {
     json!({
         "version": "1.0",

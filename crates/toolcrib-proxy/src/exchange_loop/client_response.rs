@@ -85,7 +85,8 @@ impl ExchangeLoop {
         response
     }
 
-    /// Takes the remaining actions of an exchange whose response is complete, and reports the request.
+    /// Reports the request of an exchange whose response is complete. The exchange's remaining actions are taken,
+    /// because the last one contains the data to report.
     fn report_finished(&mut self) {
         while let Some(action) = self.exchange.next_action() {
             if let Action::Done(done) = action {
@@ -94,8 +95,8 @@ impl ExchangeLoop {
         }
     }
 
-    /// Returns the next frame of a stream. The request is reported before the last bytes are returned, because a client
-    /// may disconnect as soon as it has them.
+    /// Returns the next frame of a stream; `None` at its end. The request is reported before the last bytes are
+    /// returned, because a client may disconnect as soon as it has them.
     pub(super) async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, UpstreamFailure>> {
         while !self.is_finished && (self.ready.is_empty() || self.exchange.is_over()) {
             match self.next().await {
@@ -192,13 +193,13 @@ impl ExchangeLoop {
         }
     }
 
-    /// Logs that a response is withheld from a limited caller, and returns the message for the client.
+    /// Logs that a response is withheld from a caller with a limited scope, and returns the message for the client.
     fn withheld_message(&self, why: WithheldReason) -> String {
         tracing::warn!(host = %self.log.host, reason = %why, "a response was withheld from a caller with a limited scope");
         format!("this caller's tools are limited, and the response is withheld because {why}")
     }
 
-    /// Takes the reason why the request to the upstream failed.
+    /// Returns the reason why the request to the upstream failed. A reason in `upstream_error` is removed from there.
     fn take_upstream_error(&mut self, ending: Ending) -> UpstreamFailure {
         match ending {
             Ending::LimitExceeded(exceeded) => UpstreamFailure::new(exceeded.to_string()),

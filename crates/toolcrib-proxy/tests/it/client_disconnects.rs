@@ -5,7 +5,7 @@ use toolcrib_testkit::provider::{Action, CannedResponse, Options, Step, StreamFa
 use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
 use crate::setup::{TestSetup, begin, more};
 
-/// The requests of a client that disconnects: one with tools that are deferred, and one without tools.
+/// Returns the requests of a client that disconnects: one with tools that are deferred, and one without tools.
 fn asks(case: ClientCase) -> [serde_json::Value; 2] {
     [case.ask(GOAL, &tools(60)), case.ask("Hi", &[])]
 }

@@ -13,15 +13,14 @@ pub(crate) struct ClientCase {
     pub(crate) stream: bool,
 }
 
-/// Every API.
 pub(crate) const APIS: [Api; 4] = [Api::Chat, Api::Responses, Api::Messages, Api::Gemini];
 
-/// Every API, with and without streaming.
+/// Returns every API, with and without streaming.
 pub(crate) fn cases() -> impl Iterator<Item = ClientCase> {
     APIS.into_iter().flat_map(|api| [false, true].map(|stream| ClientCase { api, stream }))
 }
 
-/// Every API with streaming.
+/// Returns every API with streaming.
 pub(crate) fn streams() -> impl Iterator<Item = ClientCase> {
     cases().filter(|case| case.stream)
 }
@@ -32,7 +31,7 @@ pub(crate) type Tool = (String, String, Value);
 /// The goal that the scripted model pursues in most tests.
 pub(crate) const GOAL: &str = r#"goal: crm__find_customer {"q":"Ada"}"#;
 
-/// Tools of a made-up company. The first is `crm__find_customer {q}`.
+/// Returns `count` tools of a made-up company. The first is `crm__find_customer {q}`.
 pub(crate) fn tools(count: usize) -> Vec<Tool> {
     let mut tools = vec![(
         "crm__find_customer".to_owned(),
@@ -57,7 +56,7 @@ pub(crate) fn tools(count: usize) -> Vec<Tool> {
 }
 
 impl ClientCase {
-    /// The scripted provider's name for the API.
+    /// Returns the scripted provider's name for the API.
     pub(crate) fn dialect(self) -> Dialect {
         match self.api {
             Api::Chat => Dialect::Chat,
@@ -75,12 +74,11 @@ impl ClientCase {
         }
     }
 
-    /// The path of a request.
     pub(crate) fn path(self) -> String {
         self.path_of(self.model())
     }
 
-    /// The path of a request to this model.
+    /// Returns the path of a request to this model.
     pub(crate) fn path_of(self, model: &str) -> String {
         match (self.api, self.stream) {
             (Api::Chat, _) => "/v1/chat/completions".into(),
@@ -91,7 +89,7 @@ impl ClientCase {
         }
     }
 
-    /// The header in which this API's clients send their credential, and the prefix of its value.
+    /// Returns the header in which this API's clients send their credential, and the prefix of the header's value.
     pub(crate) fn credential(self) -> (&'static str, &'static str) {
         match self.api {
             Api::Chat | Api::Responses => ("authorization", "Bearer "),
@@ -100,12 +98,12 @@ impl ClientCase {
         }
     }
 
-    /// The first request of a conversation.
+    /// Returns the first request of a conversation.
     pub(crate) fn ask(self, text: &str, tools: &[Tool]) -> Value {
         self.body(&[self.user(text)], tools)
     }
 
-    /// A request with this history.
+    /// Returns the body of a request with this history.
     pub(crate) fn body(self, history: &[Value], tools: &[Tool]) -> Value {
         let tools: Vec<Value> = tools.iter().map(|tool| self.tool(tool)).collect();
         let mut body = match self.api {
@@ -146,7 +144,7 @@ impl ClientCase {
         tool
     }
 
-    /// A message of the user.
+    /// Returns a message of the user.
     pub(crate) fn user(self, text: &str) -> Value {
         match self.api {
             Api::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
@@ -154,7 +152,7 @@ impl ClientCase {
         }
     }
 
-    /// The result of a tool.
+    /// Returns the message with the result of a tool call.
     pub(crate) fn result(self, call: &Call, text: &str) -> Value {
         let (id, name) = (&call.id, &call.name);
         match self.api {
@@ -169,7 +167,7 @@ impl ClientCase {
         }
     }
 
-    /// The history in the body of a request.
+    /// Returns the history in the body of a request.
     pub(crate) fn history(self, body: &Value) -> Vec<Value> {
         let name = match self.api {
             Api::Chat | Api::Messages => "messages",

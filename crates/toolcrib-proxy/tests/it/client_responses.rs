@@ -28,7 +28,7 @@ pub(crate) struct ClientView {
 }
 
 impl ClientView {
-    /// The names and arguments of the calls.
+    /// Returns the names and arguments of the calls.
     pub(crate) fn called(&self) -> Vec<(&str, &Value)> {
         self.calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect()
     }

@@ -68,8 +68,8 @@ fn received_words<'a>(request: &ReceivedRequest, words: &[&'a str]) -> Vec<&'a s
     words.iter().copied().filter(|word| head.contains(word)).collect()
 }
 
-/// A proxy with three kinds of routes: one that sends no credential, one with a key of its own, and one that forwards
-/// the client's credential.
+/// Starts a proxy with three kinds of routes: one that sends no credential, one with a key of its own, and one that
+/// forwards the client's credential.
 async fn routed() -> TestSetup {
     let provider = Provider::start(Options::default()).unwrap();
     let url = &provider.url;
@@ -222,7 +222,6 @@ impl io::Write for LogWriter {
     }
 }
 
-/// Starts to capture the log.
 fn capture_log() {
     let level = tracing::Level::TRACE;
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(|| LogWriter);

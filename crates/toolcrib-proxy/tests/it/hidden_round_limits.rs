@@ -5,14 +5,15 @@ use toolcrib_testkit::provider::{Action, Options, Step};
 use crate::client_requests::{ClientCase, cases, tools};
 use crate::setup::TestSetup;
 
-/// A model that keeps searching.
+/// Returns the options of a provider whose model keeps searching.
 fn searching() -> Options {
     let queries = ["invoice", "order", "parcel", "meeting", "contract", "ticket", "budget", "Ada"];
     let searches = queries.map(|query| Step::new([Action::search(query)]));
     Options::steps(searches.into_iter().chain([Step::new([Action::text("That will do.")])]))
 }
 
-/// Sends a request to the model that keeps searching. Returns how many requests reached it.
+/// Sends a request to the model that keeps searching. Returns how many requests the provider received, including hidden
+/// rounds.
 async fn rounds_sent(setup: &TestSetup, case: ClientCase) -> usize {
     let received = setup.ask_and_read(case, &case.ask("Look around", &tools(60))).await;
     assert_eq!((received.calls.len(), received.text.as_str()), (0, ""), "{case:?}");
@@ -25,7 +26,7 @@ async fn hidden_rounds_stop_at_the_configured_number() {
         for rounds in [0, 1, 2, 5] {
             let setup = TestSetup::with(searching(), |config| config.rounds = rounds).await;
             assert_eq!(rounds_sent(&setup, case).await, rounds + 1, "{case:?}");
-            // Only the result of the last search says that this was the last search of the turn.
+            // Only the result of the last search tells the model that no more searches are possible in this turn.
             let last = "This was the last search of this turn";
             let announces_last: Vec<bool> =
                 setup.texts().iter().map(|text| text.contains(last)).collect();

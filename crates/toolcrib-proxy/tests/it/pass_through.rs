@@ -14,7 +14,7 @@ use toolcrib_testkit::provider::{
 use crate::client_requests::{ClientCase, GOAL, cases, streams, tools};
 use crate::setup::{ReceivedResponse, TestSetup, begin, get, more, rest, until};
 
-/// A response with several headers, one of them repeated, and a body with unusual formatting.
+/// Returns a response with several headers, one of them repeated, and a body with unusual formatting.
 fn odd(status: u16) -> CannedResponse {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     CannedResponse::Exact(ExactResponse {
@@ -30,7 +30,7 @@ fn odd(status: u16) -> CannedResponse {
     })
 }
 
-/// The parts of a request that must be the same directly and through the proxy.
+/// Returns the parts of a request that must be the same directly and through the proxy: method, path, headers and body.
 fn comparable_request(request: &ReceivedRequest) -> (String, String, Vec<(String, String)>, Bytes) {
     // `host` differs, and hop-by-hop headers are not forwarded.
     let own = ["host", "connection", "te", "x-hop", "keep-alive"];
@@ -49,7 +49,8 @@ fn comparable_response(got: &ReceivedResponse) -> (u16, Vec<(String, String)>, B
     (got.status, headers, got.body.clone())
 }
 
-/// Sends a request directly and through the proxy, and compares both requests and both responses.
+/// Sends a request directly and through the proxy, and checks that the provider receives the same request and the
+/// client the same response. Returns the response that arrived through the proxy.
 async fn same(
     setup: &TestSetup,
     method: Method,

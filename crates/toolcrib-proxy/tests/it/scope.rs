@@ -7,7 +7,7 @@ use toolcrib_testkit::provider::{Action, Options, Provider, Step};
 use crate::client_requests::{ClientCase, GOAL, Tool, cases, tools};
 use crate::setup::{TestSetup, config, get};
 
-/// Tools in the caller's scope, and one outside it.
+/// Returns `count` tools in the caller's scope, and one outside it.
 fn with_secret(count: usize) -> Vec<Tool> {
     let secret = (
         "vault__open_safe".to_owned(),
@@ -104,8 +104,8 @@ async fn a_body_that_cannot_be_read_is_rejected_for_a_limited_caller() {
     assert_eq!(setup.provider.requests().len(), 0);
 }
 
-/// Without `again`, runs one turn with a hidden round and returns the client's history after it. With such a history in
-/// `again`, only sends it in the next request and returns nothing.
+/// If `again` is `None`, runs one turn with a hidden round, and returns the client's history after the turn. If `again`
+/// contains such a history, only sends a request with this history, and returns an empty list.
 async fn turn(
     setup: &TestSetup,
     case: ClientCase,

@@ -15,7 +15,8 @@ use toolcrib_testkit::provider::{Options, Provider};
 use crate::client_requests::ClientCase;
 use crate::client_responses::ClientView;
 
-/// Longer than any step of a test takes on a busy machine. A step that takes longer has hung, so the test fails.
+/// Maximum time for one step of a test; longer than any step takes on a busy machine. A step that takes longer has
+/// hung, so the test fails.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A provider, and a proxy in front of it.
@@ -51,13 +52,13 @@ impl ReceivedResponse {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// The value of a numeric header.
+    /// Returns the value of a numeric header.
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.header(name).parse().unwrap()
     }
 }
 
-/// A config in which every upstream is the provider.
+/// Returns a config in which every upstream is the provider.
 pub(crate) fn config(provider: &Provider) -> ProxyConfig {
     let url = provider.url.clone();
     ProxyConfig {
@@ -79,12 +80,12 @@ pub(crate) async fn serve(proxy: &Arc<Proxy>) -> String {
 }
 
 impl TestSetup {
-    /// A provider with these options, and a proxy with a default config except for its upstreams.
+    /// Starts a provider with these options, and a proxy whose config is the default except for its upstreams.
     pub(crate) async fn new(options: Options) -> Self {
         Self::with(options, |_| {}).await
     }
 
-    /// Like `new`, with a changed config.
+    /// Like `new`, but `change` changes the proxy's config.
     pub(crate) async fn with(options: Options, change: impl FnOnce(&mut ProxyConfig)) -> Self {
         let provider = Provider::start(options).unwrap();
         let mut config = config(&provider);
@@ -92,7 +93,7 @@ impl TestSetup {
         Self::start(provider, config, None).await
     }
 
-    /// A proxy with this config, and this key for callers without a key of their own.
+    /// Starts a proxy with this config. `shared_key` is the key for callers without a key of their own.
     pub(crate) async fn start(
         provider: Provider,
         config: ProxyConfig,
@@ -125,7 +126,7 @@ impl TestSetup {
         view
     }
 
-    /// The bodies that the provider received.
+    /// Returns the bodies that the provider received.
     pub(crate) fn bodies(&self) -> Vec<Value> {
         self.provider
             .requests()
@@ -134,20 +135,19 @@ impl TestSetup {
             .collect()
     }
 
-    /// The bodies that the provider received, as text.
+    /// Returns the bodies that the provider received, as text.
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         self.provider.requests().iter().map(|request| text(&request.body)).collect()
     }
 
-    /// The proxy's metrics in the format of `/metrics`.
+    /// Returns the proxy's metrics in the format of `/metrics`.
     pub(crate) fn metrics(&self) -> String {
         let mut registry = toolcrib_server::metrics::registry();
         self.proxy.register_metrics(&mut registry);
         toolcrib_server::metrics::encode(&registry)
     }
 
-    /// The proxy's statistics.
     pub(crate) async fn stats(&self) -> Value {
         get(self.client.request(Method::GET, format!("{}/toolcrib/stats", self.url))).await.json()
     }
@@ -190,7 +190,7 @@ pub(crate) async fn more(answer: &mut reqwest::Response) -> Bytes {
     chunk.unwrap().expect("the body has ended")
 }
 
-/// Reads the rest of a body. Returns it, and whether it was cut off.
+/// Reads the rest of a body. Returns the bytes that arrived, and whether the body was cut off.
 pub(crate) async fn rest(mut answer: reqwest::Response) -> (Bytes, bool) {
     let mut all = Vec::new();
     let read = async {
@@ -206,7 +206,7 @@ pub(crate) async fn rest(mut answer: reqwest::Response) -> (Bytes, bool) {
     (all.into(), cut)
 }
 
-/// Reads a body until it contains this text.
+/// Reads a body until the part that was read contains this text. Returns that part.
 pub(crate) async fn until(answer: &mut reqwest::Response, text: &str) -> String {
     let mut all = String::new();
     while !all.contains(text) {

@@ -9,7 +9,7 @@ use toolcrib_testkit::provider::{CannedResponse, Options};
 use crate::client_requests::ClientCase;
 use crate::setup::TestSetup;
 
-/// A proxy that sends every model's requests to a provider that supports only Chat Completions.
+/// Starts a proxy that sends every model's requests to a provider that supports only Chat Completions.
 async fn chat_only(options: Options) -> TestSetup {
     let provider = toolcrib_testkit::provider::Provider::start(options).unwrap();
     let mut config = crate::setup::config(&provider);
@@ -18,7 +18,7 @@ async fn chat_only(options: Options) -> TestSetup {
     TestSetup::start(provider, config, None).await
 }
 
-/// A response of Chat Completions with this message.
+/// Returns a response of Chat Completions with this message.
 fn chat_response(message: &Value) -> CannedResponse {
     let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     CannedResponse::json(

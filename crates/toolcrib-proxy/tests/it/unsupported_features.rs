@@ -11,7 +11,8 @@ use toolcrib_testkit::provider::{
 use crate::client_requests::{ClientCase, cases, tools};
 use crate::setup::{TestSetup, config};
 
-/// A proxy that is configured to use the native features in `native`, with an upstream that rejects those in `refuses`.
+/// Starts a proxy that is configured to use the native features in `native`, with an upstream that rejects the features
+/// in `refuses`.
 async fn native(refuses: &[RejectedFeature], mode: &str, native: &Value) -> TestSetup {
     let call = Action::call("crm__find_customer", json!({"q": "Ada"}));
     let options = Options { rejects: refuses.to_vec(), ..Options::steps([Step::new([call])]) };

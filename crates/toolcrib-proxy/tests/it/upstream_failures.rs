@@ -14,7 +14,7 @@ use crate::setup::{ReceivedResponse, TEST_TIMEOUT, TestSetup, begin, get, more, 
 
 const CANARY: &str = "sk-canary-4711";
 
-/// Options for a provider whose first response is a search and whose second response is `answer`.
+/// Returns the options of a provider whose first response is a search and whose second response is `answer`.
 fn after_search(answer: CannedResponse) -> Options {
     Options::responses([CannedResponse::Scripted, answer])
 }
@@ -221,7 +221,8 @@ async fn a_truncated_stream_is_not_completed_by_the_proxy() {
     }
 }
 
-/// Sends the same request directly to the provider and through the proxy.
+/// Sends the same request directly to the provider and through the proxy. Returns the direct response and the response
+/// through the proxy.
 async fn send_directly_and_through_proxy(
     setup: &TestSetup,
     case: ClientCase,
@@ -232,8 +233,8 @@ async fn send_directly_and_through_proxy(
     (direct, setup.ask(case, &body).await)
 }
 
-/// The complete events of a stream, without the parts that differ between any two responses of the provider: ids and
-/// token counts.
+/// Returns the complete events of a stream, without the parts that differ between any two responses of the provider:
+/// ids and token counts.
 fn complete_events(text: &str) -> Vec<String> {
     let (whole, _) = text.rsplit_once("\n\n").unwrap_or_default();
     let data = whole.lines().filter_map(|line| line.strip_prefix("data: "));

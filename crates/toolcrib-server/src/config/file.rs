@@ -44,7 +44,7 @@ impl<'t> ConfigFile<'t> {
         Ok(Self { text, root: root.into_inner() })
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn text(&self) -> &'t str {
         self.text
     }

@@ -19,7 +19,8 @@ struct Arguments {
     /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// A JSON object with scripts by name. A message with `script:NAME` selects one; otherwise `default` is used
+    /// A file with a JSON object that contains scripts by name. If the first user message contains `script:NAME`, that
+    /// script is played, otherwise `default`
     #[arg(long)]
     script: Option<PathBuf>,
     /// Invalidate Anthropic thinking blocks if anything before them is changed

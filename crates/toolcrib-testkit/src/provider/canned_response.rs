@@ -63,7 +63,7 @@ pub enum BodyPart {
 }
 
 impl CannedResponse {
-    /// A response with a JSON body.
+    /// Creates a response with a JSON body.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::Exact(ExactResponse {
             status,
@@ -72,7 +72,8 @@ impl CannedResponse {
         })
     }
 
-    /// A stream of server-sent events. Each item is raw text and is sent in one write.
+    /// Creates a response that is a stream of server-sent events. Each item of `writes` is raw text and is sent in one
+    /// write.
     pub fn sse<T: Into<Bytes>>(writes: impl IntoIterator<Item = T>) -> Self {
         Self::Exact(ExactResponse {
             status: 200,
@@ -81,7 +82,8 @@ impl CannedResponse {
         })
     }
 
-    /// The error response of this API with this status. With 429 and 529, it has a `retry-after` header.
+    /// Creates the error response of this API with this status. With status 429 or 529, the response has a
+    /// `retry-after` header.
     pub fn error(dialect: Dialect, status: u16) -> Self {
         let message = match status {
             400 => "The request is not valid.",
@@ -110,7 +112,7 @@ impl CannedResponse {
     }
 }
 
-/// The body of an error response, in the format of the API.
+/// Returns the body of an error response, in the format of the API.
 pub(crate) fn error_body(dialect: Dialect, status: u16, message: &str) -> Value {
     match dialect {
         Dialect::Chat | Dialect::Responses => {

@@ -30,7 +30,6 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
 }
 
-/// An error with status 400.
 pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
     ApiError { status: 400, message: message.into() }
 }
@@ -56,7 +55,7 @@ pub(crate) enum ResponseBody {
 }
 
 impl Dialect {
-    /// The body of an error response of this API.
+    /// Returns the body of an error response of this API.
     pub fn error(self, status: u16, message: &str) -> Value {
         canned_response::error_body(self, status, message)
     }
@@ -94,7 +93,7 @@ impl Dialect {
     }
 }
 
-/// The items of a JSON array. Empty if the value is not an array.
+/// Returns the items of a JSON array, or an empty slice if the value is not an array.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

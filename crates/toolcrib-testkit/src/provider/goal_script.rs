@@ -5,13 +5,14 @@ use serde_json::{Deserializer, Value};
 use crate::provider::parsed_request::{HistoryMessage, ParsedRequest};
 use crate::provider::script::{Action, Step};
 
-/// Marks a goal in a user message, for example `goal: weather__forecast {"city":"Oslo"}`. A message may have several.
+/// The text before each goal in a user message, for example `goal: weather__forecast {"city":"Oslo"}`. A message may
+/// have several goals.
 const GOAL_MARK: &str = "goal:";
 
 /// Returns the steps of the newest message that has a goal, and the index of that message.
 ///
-/// If the request has no goal or no tools, the only step is a short text. Agents send requests without tools to get a
-/// title for the conversation.
+/// If the request has no goal or no tools, the only step is a short text, and the index is 0. Agents send requests
+/// without tools to get a title for the conversation.
 pub(crate) fn steps(request: &ParsedRequest) -> (Vec<Step>, usize) {
     let newest =
         request.messages.iter().enumerate().rev().find_map(|(at, message)| match message {

@@ -1,6 +1,6 @@
 //! Ids that look like real ones, are unique within a conversation, and are the same on every run.
 //!
-//! An id depends on the request and on the number of requests before it in this process. A counter alone would produce
+//! An id depends on the request and on the number of earlier requests in this process. A counter alone would produce
 //! the same ids again if the provider restarts during a conversation. The request alone would give two identical
 //! conversations the same ids, which no real provider does.
 

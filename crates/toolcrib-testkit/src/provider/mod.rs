@@ -4,8 +4,7 @@
 //! reaches them is decided for each request, from the declared tools and the results in the history. If all tools are
 //! declared, the model calls them directly. If there is a search tool, the model searches first. A script must
 //! therefore give the client the same calls with and without Toolcrib in between. The provider derives its position in
-//! the script from the history. It remembers nothing between requests, except the responses that `previous_response_id`
-//! can name.
+//! the script from the history. It stores no conversations, except the responses that `previous_response_id` can name.
 //!
 //! In addition to the scripts, there is a queue of [`CannedResponse`]s for faults: exact bytes, statuses, stalls, and
 //! aborted connections.
@@ -16,8 +15,9 @@
 //! - [`received_request`]: requests as they were received
 //! - [`server`]: the HTTP server
 //!
-//! Internally, `parsed_request` is a request independent of its API, `model` decides the reply to it, and `respond`
-//! connects the two. Each of `chat`, `responses`, `anthropic` and `gemini` reads, checks and writes one API.
+//! Internally, `parsed_request` represents a request independent of its API, `model` decides the reply to a parsed
+//! request, and `respond` performs all steps from the received request to the response. Each of `chat`, `responses`,
+//! `anthropic` and `gemini` reads, checks and writes one API.
 
 pub mod canned_response;
 pub mod options;

@@ -53,7 +53,7 @@ impl ModelReply {
             .any(|block| matches!(block, ReplyBlock::Call { .. } | ReplyBlock::ClientSearch { .. }))
     }
 
-    /// Size of all content in bytes, from which the output tokens are computed.
+    /// Returns the size of all content in bytes, from which the output tokens are computed.
     pub(crate) fn size(&self) -> usize {
         self.blocks
             .iter()
@@ -98,8 +98,8 @@ pub(crate) fn reply(request: &ParsedRequest, script: &Script) -> ModelReply {
     reply
 }
 
-/// Plays the next step of the script. `done` is the number of steps already played, not counting those that only
-/// search. `rounds` is the number of search rounds since then.
+/// Plays the next step of the script. `done` is the number of steps already played, not counting steps that only
+/// search. `rounds` is the number of search rounds after the last of these steps.
 fn play_next_step(
     request: &ParsedRequest,
     steps: &[Step],
@@ -148,7 +148,7 @@ fn play_next_step(
 }
 
 /// Performs all actions of a step. If the step needs tools that the model must find first, the model only searches for
-/// them, unless the search is hosted.
+/// these tools, unless the search is hosted or the model has already searched [`MAX_SEARCHES`] times.
 fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut ModelReply) {
     let hosted = request.native_search == Some(NativeSearch::Hosted);
     let missing: Vec<&Action> =
@@ -172,8 +172,8 @@ fn play_step(request: &ParsedRequest, step: &Step, rounds: usize, reply: &mut Mo
         }
         return;
     }
-    // If the step also has a call that needs no search, a hosted search stays open until the next response, as in
-    // Anthropic's API.
+    // If the step also has a call that needs no search, the hosted search of an `Action::Search` stays open until the
+    // next response, as in Anthropic's API.
     let leave_open =
         step.actions.iter().any(|action| action.is_call() && !must_search_for(request, action));
     for action in &step.actions {
@@ -301,13 +301,14 @@ fn call_path(request: &ParsedRequest, tool: &str, arguments: &Value) -> CallPath
     }
 }
 
-/// The namespace in which a found tool is called. In Responses, a found tool without a namespace uses its own name as
-/// the namespace. Other APIs ignore the namespace.
+/// Returns the namespace in which a found tool is called. In Responses, a found tool without a namespace uses its own
+/// name as the namespace. Other APIs ignore the namespace.
 fn namespace_of(found: &DeclaredTool) -> String {
     found.namespace.as_ref().unwrap_or(&found.name).clone()
 }
 
-/// The text of the newest tool results, not counting the results of searches.
+/// Returns the text of the newest tool results, not counting the results of searches. Empty if there are no such
+/// results.
 fn newest_results(request: &ParsedRequest) -> String {
     let results = request.messages.iter().rev().find_map(|message| match message {
         HistoryMessage::Results(results) => {

@@ -22,7 +22,7 @@ pub struct Options {
     /// Native features that the provider rejects, with the error that a backend without the feature returns (status
     /// 400).
     pub rejects: Vec<RejectedFeature>,
-    /// Deviations in the format of calls, as some compatible servers have them.
+    /// Deviations from the format of Chat Completions, as some compatible servers have them.
     pub quirks: Vec<ChatQuirk>,
     /// Whether the signature of an Anthropic thinking block depends on everything before the block, and is checked.
     pub bind_thinking: bool,
@@ -53,12 +53,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Options that play these steps in every conversation.
+    /// Returns options that play these steps in every conversation.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Self {
         Self { script: Script::steps(steps), ..Self::default() }
     }
 
-    /// Options that send these responses first, in order.
+    /// Returns options that send these responses first, in order.
     pub fn responses(responses: impl IntoIterator<Item = CannedResponse>) -> Self {
         Self { responses: responses.into_iter().collect(), ..Self::default() }
     }
@@ -72,7 +72,7 @@ impl Options {
     }
 }
 
-/// A native feature that a backend does not support.
+/// A native feature that the provider can be configured to reject, like a backend that does not support it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RejectedFeature {
     /// The field `defer_loading` of a tool.

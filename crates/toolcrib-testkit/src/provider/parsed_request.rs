@@ -8,8 +8,8 @@ pub(crate) struct ParsedRequest {
     /// The kind of native search that the request declares, if any.
     pub(crate) native_search: Option<NativeSearch>,
     pub(crate) messages: Vec<HistoryMessage>,
-    /// The tools that the script uses. They belong to the client, even if one has the same name as a tool that Toolcrib
-    /// adds.
+    /// The names of the tools that the script uses. These tools belong to the client, even if one has the same name as
+    /// a tool that Toolcrib adds.
     pub(crate) client_tools: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct DeclaredTool {
 pub(crate) enum LoadState {
     /// The full definition was sent from the start.
     Loaded,
-    /// The model must search for the tool before it can call it.
+    /// The tool can be called only after a search.
     Deferred,
     /// The tool was deferred, but the history contains its definition or a reference to it.
     Revealed,
@@ -80,7 +80,7 @@ pub(crate) enum HistoryMessage {
 pub(crate) enum HistoryBlock {
     Text,
     Call(String),
-    /// A search that the provider ran. `open` if its result is not in the history yet.
+    /// A search that the provider ran. `open` is true if the result is not in the history yet.
     HostedSearch {
         id: String,
         query: String,
@@ -129,13 +129,13 @@ impl ParsedRequest {
         exact.or_else(|| self.tools.iter().rev().find(|tool| tool.answers_to(name)))
     }
 
-    /// The name of the search function. If the client has its own `tool_search`, Toolcrib uses the alternative name
-    /// `crib_search`.
+    /// Returns the name of Toolcrib's search function, if the request declares one. The name is `tool_search`, or
+    /// `crib_search` if the client has its own `tool_search`.
     pub(crate) fn search(&self) -> Option<&str> {
         self.added("crib_search", "tool_search")
     }
 
-    /// The name of the function through which the model can call any tool.
+    /// Returns the name of the function through which the model can call any tool, if the request declares one.
     pub(crate) fn bridge(&self) -> Option<&str> {
         self.added("crib_call", "tool_call")
     }
@@ -150,7 +150,7 @@ impl ParsedRequest {
         names().find(|name| *name == second).or_else(first)
     }
 
-    /// Whether a call of this name finds or describes tools, instead of using one.
+    /// Whether `name` is a function that finds or describes tools.
     pub(crate) fn is_search(&self, name: &str) -> bool {
         let others = ["tool_describe", "crib_describe", "tool_search_regex", "crib_search_regex"];
         // The native search of the API has no name, so its results are recorded as `tool_search`.
@@ -171,8 +171,8 @@ impl ParsedRequest {
         })
     }
 
-    /// Returns the number of steps of the script that the model has already played, not counting those that only
-    /// search, and the number of search rounds since then.
+    /// Returns the number of steps that the model has already played in `messages`, not counting steps that only
+    /// search, and the number of search rounds after the last of these steps.
     pub(crate) fn progress(messages: &[HistoryMessage], ask: &Self) -> (usize, usize) {
         let mut steps = 0;
         let mut rounds = 0;
@@ -242,7 +242,7 @@ fn names(text: &str, name: &str) -> bool {
     })
 }
 
-/// The text of a message's content, which may be a string or a list of parts.
+/// Returns the text of a message's content, which may be a string or a list of parts.
 pub(crate) fn plain(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -255,8 +255,8 @@ pub(crate) fn plain(content: &Value) -> String {
     }
 }
 
-/// The calls in a history that have no result yet, by id. A call and its result may both lack an id, and such calls are
-/// matched in order.
+/// The id and the tool name of each call in a history that has no result yet. Calls without ids and results without ids
+/// are matched in order.
 #[derive(Default)]
 pub(crate) struct PendingCalls<'a>(Vec<(Option<&'a str>, &'a str)>);
 
@@ -265,13 +265,14 @@ impl<'a> PendingCalls<'a> {
         self.0.push((id.as_str(), name));
     }
 
-    /// Removes the call that a result belongs to and returns the name of its tool. `None` if there is no such call.
+    /// Removes the call that the result with this id belongs to, and returns the name of the called tool. `None` if
+    /// there is no such call.
     pub(crate) fn resolve(&mut self, id: &Value) -> Option<&'a str> {
         let at = self.0.iter().position(|(open, _)| *open == id.as_str())?;
         Some(self.0.remove(at).1)
     }
 
-    /// The ids of the calls that have no result yet.
+    /// Returns the ids of the calls that have no result yet, with `(none)` for a call without an id.
     pub(crate) fn ids(&self) -> Vec<&'a str> {
         self.0.iter().map(|(id, _)| id.unwrap_or("(none)")).collect()
     }

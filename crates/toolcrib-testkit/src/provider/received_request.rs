@@ -10,24 +10,25 @@ pub struct ReceivedRequest {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Names in lower case, with values, in the order in which they arrived.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
 }
 
 impl ReceivedRequest {
-    /// The body as JSON, or null if it is not JSON.
+    /// Returns the body as JSON, or null if the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The value of the first header with this name, which must be given in lower case.
+    /// Returns the value of the first header with this name, which must be given in lower case. `None` if there is no
+    /// such header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The request as a line of JSON, for the response to `GET /_requests`.
+    /// Returns the request as a line of JSON, without the line end, for the response to `GET /_requests`.
     pub(crate) fn line(&self) -> String {
         json!({
             "method": self.method,

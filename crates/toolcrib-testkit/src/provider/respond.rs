@@ -15,7 +15,7 @@ use crate::provider::route::{ResponseFormat, Route};
 use crate::provider::script::{Script, StopReason};
 use crate::provider::server::Shared;
 
-/// Marks the name of a script in the first user message.
+/// The text before the name of a script in the first user message.
 const SCRIPT_MARK: &str = "script:";
 
 pub(crate) enum ScriptedResponse {
@@ -97,7 +97,7 @@ fn respond_by_script(
     }
 }
 
-/// The script that the first user message names, or the default script.
+/// Returns the script that the first user message names, or the default script.
 fn script<'a>(parsed: &ParsedRequest, options: &'a Options) -> &'a Script {
     let first = parsed.messages.iter().find_map(|message| match message {
         HistoryMessage::User(text) => Some(text),

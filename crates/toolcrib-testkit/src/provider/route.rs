@@ -29,7 +29,7 @@ pub(crate) enum ResponseFormat {
 }
 
 impl Route {
-    /// Returns the route of a request, or `None` if its path neither generates a response nor counts tokens.
+    /// Returns the route of a request, or `None` if the request neither generates a response nor counts tokens.
     pub(crate) fn of(request: &ReceivedRequest) -> Option<Self> {
         if request.method != "POST" {
             return None;

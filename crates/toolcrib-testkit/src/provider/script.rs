@@ -12,14 +12,15 @@ pub enum Action {
     /// A thought, sent as a thinking block of the API. If the step must search first, the message with the search has a
     /// thinking block, too.
     Thinking(String),
-    /// Uses a tool: directly if it is declared, otherwise through a search or the bridge.
+    /// A call of a tool. If the tool is not declared in full, the model first searches for it, and then calls it
+    /// directly or through the bridge, which is the function `tool_call`.
     Call {
         /// The client's name for the tool.
         tool: String,
         /// The arguments.
         #[serde(default)]
         arguments: Value,
-        /// The query to use if the model must search for the tool. Default: the words of its name.
+        /// The query to use if the model must search for the tool. Default: the words of the tool's name.
         #[serde(default)]
         query: Option<String>,
     },
@@ -31,7 +32,7 @@ pub enum Action {
         /// The arguments, which may be something other than an object.
         arguments: Value,
     },
-    /// A search for no particular call. It is skipped if the request declares no search.
+    /// A search that belongs to no call. It is skipped if the request declares no search.
     Search {
         /// The words to search for.
         query: String,
@@ -41,37 +42,38 @@ pub enum Action {
 }
 
 impl Action {
-    /// Text for the user.
+    /// Creates an action that sends text to the user.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A thought, sent as a thinking block of the API.
+    /// Creates an action that sends a thought as a thinking block of the API.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking(text.into())
     }
 
-    /// Uses a tool. If the model must search for it, the query is the words of its name.
+    /// Creates an action that calls a tool. If the model must search for the tool, the query consists of the words of
+    /// the tool's name.
     pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: None }
     }
 
-    /// Uses a tool. If the model must search for it, it uses this query.
+    /// Creates an action that calls `tool`. If the model must search for the tool, it uses `query`.
     pub fn find(query: impl Into<String>, tool: impl Into<String>, arguments: Value) -> Self {
         Self::Call { tool: tool.into(), arguments, query: Some(query.into()) }
     }
 
-    /// A call of exactly this name, even if no such tool is declared.
+    /// Creates an action that calls exactly this name, even if no such tool is declared.
     pub fn exact_call(tool: impl Into<String>, arguments: Value) -> Self {
         Self::ExactCall { tool: tool.into(), arguments }
     }
 
-    /// A search for no particular call.
+    /// Creates a search that belongs to no call.
     pub fn search(query: impl Into<String>) -> Self {
         Self::Search { query: query.into() }
     }
 
-    /// Text that consists of this prefix and the text of the newest tool results.
+    /// Creates an action that sends this prefix, followed by the text of the newest tool results.
     pub fn report(prefix: impl Into<String>) -> Self {
         Self::Report(prefix.into())
     }
@@ -107,7 +109,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A step that ends normally.
+    /// Creates a step that ends normally.
     pub fn new(actions: impl IntoIterator<Item = Action>) -> Self {
         Self { actions: actions.into_iter().collect(), ..Self::default() }
     }
@@ -149,12 +151,13 @@ pub enum Script {
 }
 
 impl Script {
-    /// A script of steps.
+    /// Creates a script of these steps.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Self {
         Self::Steps(steps.into_iter().collect())
     }
 
-    /// The names of the tools that the script uses.
+    /// Returns the names of the tools that the steps of the script call. Empty for [`Script::Goal`], which has no fixed
+    /// steps.
     pub(crate) fn tools(&self) -> Vec<String> {
         let steps = match self {
             Self::Goal => &[][..],

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
 }
 
 impl Provider {
-    /// Starts listening.
+    /// Starts a provider that listens on `options.listen`.
     pub fn start(options: Options) -> io::Result<Self> {
         let listener = TcpListener::bind(options.listen)?;
         listener.set_nonblocking(true)?;
@@ -73,13 +73,14 @@ impl Provider {
         Ok(Self { url: format!("http://{address}"), address, shared, runtime: Some(runtime) })
     }
 
-    /// The address that the provider listens on. To simulate a restart, drop this provider and start another at the
-    /// same address.
+    /// Returns the address that the provider listens on. To simulate a restart, drop this provider and start another at
+    /// the same address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All requests that the provider has received so far.
+    /// Returns the requests that the provider has received since it started or since the last [`clear`](Self::clear).
+    /// Empty if the option `keep_requests` is off.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         lock(&self.shared.requests).clone()
     }
@@ -89,7 +90,8 @@ impl Provider {
         lock(&self.shared.requests).clear();
     }
 
-    /// Adds a response to the queue. The next requests are answered from the queue before the script is played.
+    /// Adds a response to the queue. Each request is answered with the next response in the queue; if the queue is
+    /// empty, the script is played. Requests that count tokens do not use the queue.
     pub fn queue_response(&self, response: CannedResponse) {
         lock(&self.shared.canned_responses).push_back(response);
     }
@@ -99,7 +101,7 @@ impl Provider {
         self.shared.control.releases.add_permits(1);
     }
 
-    /// The number of responses that are not complete yet.
+    /// Returns the number of responses that are not complete yet.
     pub fn open_responses(&self) -> usize {
         *self.shared.control.open.borrow()
     }

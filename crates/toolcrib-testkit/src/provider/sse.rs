@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-/// An event without a name.
+/// Returns an event without a name.
 pub(crate) fn data(value: &Value) -> Bytes {
     Bytes::from(format!("data: {value}\n\n"))
 }
 
-/// An event whose name is the `type` of its data.
+/// Returns an event whose name is the `type` of its data.
 pub(crate) fn named(value: &Value) -> Bytes {
     let name = value["type"].as_str().unwrap_or("message");
     Bytes::from(format!("event: {name}\ndata: {value}\n\n"))

@@ -34,7 +34,7 @@ impl ResponseControl {
     }
 }
 
-/// An open response, from the arrival of its request to the end of its body.
+/// Counts a response as open while this value exists: from the arrival of the request to the end of the response body.
 pub(crate) struct OpenResponse(watch::Sender<usize>);
 
 impl Drop for OpenResponse {

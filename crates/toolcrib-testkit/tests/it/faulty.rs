@@ -209,7 +209,7 @@ fn events_are_written_to_the_journal() {
 #[cfg(target_os = "linux")]
 #[test]
 fn one_grandchild_is_in_the_process_group_and_one_is_not() {
-    /// The process group and the session of a process, from `/proc`.
+    /// Returns the process group and the session of a process, from `/proc`.
     fn group_and_session(pid: &Value) -> (String, String) {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! Tests of `fixture-server` over stdio, in both protocol versions. `scripts/conformance` tests its other features.
+//! Tests of `fixture-server` over stdio, in both protocol versions. `scripts/conformance` tests the server's other
+//! features.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ fn start() -> Peer {
     Peer::start(env!("CARGO_BIN_EXE_fixture-server"), &[])
 }
 
-/// The metadata that every request of the stateless protocol contains.
+/// Returns the metadata that every request of the stateless protocol contains.
 fn newer_protocol_meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

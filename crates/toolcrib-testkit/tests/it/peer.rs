@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A server process and its pipes. It is killed when dropped.
+/// A server process and its pipes. The process is killed when this value is dropped.
 pub(crate) struct Peer {
     process: Child,
     input: Option<ChildStdin>,
@@ -33,7 +33,7 @@ impl Peer {
         input.flush().unwrap();
     }
 
-    /// The next line, including its line end. Empty if the server has exited.
+    /// Reads the next line, including its line end. Returns an empty vector if the server has exited.
     pub(crate) fn line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         self.output.read_until(b'\n', &mut line).unwrap();

@@ -21,8 +21,8 @@ const FLAGS: [&str; 3] = [
     "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// The number of bytes at the beginning of `rest` that are an invisible part of ordinary text, or 0. `before` is the
-/// last character that was kept.
+/// Returns the number of bytes at the beginning of `rest` that are an invisible part of ordinary text, or 0. `before`
+/// is the last character that was kept.
 pub(super) fn ordinary_bytes(before: Option<char>, rest: &str) -> usize {
     let mut chars = rest.chars();
     let (Some(before), Some(c)) = (before, chars.next()) else { return 0 };

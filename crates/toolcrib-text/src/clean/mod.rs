@@ -44,7 +44,7 @@ impl fmt::Display for Hidden {
     }
 }
 
-/// The class of a hidden character; `None` for any other character.
+/// Returns the class of a hidden character; `None` for any other character.
 pub fn hidden(c: char) -> Option<Hidden> {
     match c {
         '\n' | '\t' => None,
@@ -89,7 +89,7 @@ pub fn hidden(c: char) -> Option<Hidden> {
 }
 
 /// Whether a text contains a hidden character, even one that [`clean`] would keep. This check is for names, keys and
-/// addresses, because two of them that look the same must be the same.
+/// addresses: if two of them look the same, they must be the same.
 pub fn has_hidden(text: &str) -> bool {
     !is_printable_ascii(text) && text.chars().any(|c| hidden(c).is_some())
 }
@@ -164,14 +164,14 @@ pub fn clean(text: &str) -> (Cow<'_, str>, Vec<Hidden>) {
 /// Finds the ends of terminal escapes.
 struct Escapes<'a> {
     text: &'a str,
-    /// From the current command up to this position, the text is known to contain no end of a string command. So text
-    /// with many unclosed commands is scanned only once.
+    /// The position up to which the text after the current command is known to contain no end of a string command. So
+    /// text with many unclosed commands is scanned only once.
     unclosed_until: usize,
 }
 
 impl Escapes<'_> {
-    /// The end of the escape sequence whose first character is `first`, directly before `at`. Returns `at` if there is
-    /// no escape sequence.
+    /// Returns the end of the escape sequence whose first character is `first`, directly before `at`. Returns `at` if
+    /// there is no escape sequence.
     fn end(&mut self, first: char, at: usize) -> usize {
         let rest = &self.text.as_bytes()[at..];
         let (kind, body) = match (first, rest.first()) {
@@ -210,7 +210,7 @@ impl Escapes<'_> {
     }
 }
 
-/// Cleans `text` and replaces every run of white space by one space.
+/// Cleans and trims `text`, and replaces every run of white space by one space.
 pub fn one_line(text: &str) -> String {
     let (text, _) = clean(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")

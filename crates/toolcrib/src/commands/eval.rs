@@ -116,7 +116,7 @@ fn table(report: &EvalReport) -> Table {
 }
 
 /// Formats a row of the table. `counts` holds the dataset's number of tools, of queries that some tool serves, and of
-/// queries that no tool serves.
+/// queries that no tool serves. It is `None` for the row with the mean of all datasets.
 fn row(name: &str, counts: Option<[usize; 3]>, score: &EvalScore) -> Vec<String> {
     // If no tool serves any of the dataset's queries, there is no ranking quality to show.
     let has_quality = counts.is_none_or(|[_, queries, _]| queries > 0);

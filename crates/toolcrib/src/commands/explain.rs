@@ -15,7 +15,7 @@ const DEFAULT_TOOLS: usize = 3;
 #[derive(Serialize)]
 struct ExplainReport {
     query: String,
-    /// How well the best hit fits, if the ranker can tell.
+    /// How well the best hit fits the query; `None` if the ranker cannot tell.
     #[serde(flatten)]
     judged: Option<JudgedFit>,
     tools: Vec<ExplainedTool>,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ExplainArgs, output: &mut Output) -> Result<bool, Failu
     Ok(is_any_ranked)
 }
 
-/// Resolves a tool name in any spelling, in the same way as a model's call.
+/// Finds the tool with this name, in any spelling that a model's call may use.
 fn resolve(crib: &Crib, scope: &Scope, name: &str) -> Result<toolcrib_core::ToolId, Failure> {
     let input = serde_json::json!({ "name": name }).to_string();
     match crib.handle(&TurnContext::new(scope), &mut Conversation::new(), "tool_describe", &input) {
@@ -175,7 +175,8 @@ fn print(
     }
 }
 
-/// Formats the confidence and the values that it was computed from.
+/// Formats the confidence and the values that it was computed from. Returns `None` if the ranker computes no
+/// confidence.
 fn confidence_line(explanation: &Explanation) -> Option<String> {
     let (confidence, coverage) = (explanation.confidence?, explanation.coverage?);
     let similarity = explanation.similarity.as_ref();

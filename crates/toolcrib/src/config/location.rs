@@ -31,7 +31,8 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Returns the file named with `--config`, else the one in the user's config folder, if it exists.
+    /// Returns the file that `--config` names, whether or not it exists. Without `--config`, returns the file in the
+    /// user's config folder, or `None` if there is no such file.
     pub(crate) fn find(named: Option<&Path>) -> Result<Option<Self>, Failure> {
         if let Some(path) = named {
             return Ok(Some(Self::Named(path.to_owned())));
@@ -100,7 +101,7 @@ pub(crate) fn note_unused_config(location: Option<&Location>) {
     }
 }
 
-/// Returns `toolcrib/toolcrib.toml` in the user's config folder.
+/// Returns the path `toolcrib/toolcrib.toml` in the user's config folder, or `None` if the user has no config folder.
 fn in_user_folder() -> Option<PathBuf> {
     Some(UserFolders::from_environment().config?.join("toolcrib").join(NAME))
 }

@@ -28,8 +28,8 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// Reads Toolcrib's own config. The engine's settings in the file override those of `preset`. If that is `None`,
-    /// they override those of the preset that the file names.
+    /// Reads Toolcrib's own config. The engine's settings in the file override the settings of `preset`. If `preset` is
+    /// `None`, they override the settings of the preset that the file names.
     pub(crate) fn read(preset: Option<Preset>, text: &str) -> Result<Self, ConfigError> {
         let file = ConfigFile::parse(text)?;
         let settings = engine_settings(preset, text)

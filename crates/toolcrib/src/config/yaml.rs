@@ -73,7 +73,8 @@ struct YamlBuilder {
     anchored_bytes: usize,
 }
 
-/// A value, its form as a mapping key, and its size and depth. Both include the expanded aliases inside the value.
+/// A value, its form as a mapping key, its size and its depth. The size and the depth include the expanded aliases
+/// inside the value.
 #[derive(Clone)]
 struct Node {
     value: Value,

@@ -11,7 +11,7 @@ use crate::support::{Program, eventually, testkit_program};
 /// JSON whose number spelling, key order, whitespace and escapes would change if it were parsed and serialised again.
 const ARGUMENTS: &str = r#"{"z":1.00, "a":12345678901234567890123,"e" : 2E+5,"t":"a  b\u00e9\/\t","z2":{"y":-0.0,"b":[1.10]}}"#;
 
-/// A server that records every byte it receives.
+/// Returns the command of a server that records every byte it receives.
 fn recording_server(home: &Home) -> Program {
     let (log, program) = (home.path().join("sent"), &testkit_program("faulty-server", &[])[0]);
     let script = format!("tee -a {} | {program}", log.display());

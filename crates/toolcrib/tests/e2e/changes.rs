@@ -32,7 +32,7 @@ fn silent() -> String {
     )
 }
 
-/// Searches without discarding the messages that were received before.
+/// Finds a tool by its name with `tool_search`. Messages that were received before are kept.
 fn find(client: &mut Client, name: &str) {
     let query = json!({"query": format!("select:{name}")});
     let id = client.start("tools/call", json!({"name": "tool_search", "arguments": query}));

@@ -12,7 +12,7 @@ use crate::support::gateway::{DEFERRED, Home, server};
 use crate::support::{DEADLINE, Program, assert_same, peer, root, testkit_program};
 
 /// Configures two servers. One asks questions, reports progress and hangs; the other has resources and prompts, and
-/// changes its tools.
+/// changes its tools. Returns the home folder and the path of the first server's log.
 fn home() -> (Home, String) {
     let home = Home::new("");
     let log = home.path().join("server.log").to_str().unwrap().to_owned();

@@ -14,15 +14,16 @@ use crate::support::gateway::{
 
 use crate::support::{eventually, root, testkit, testkit_program};
 
-/// Removes the prefix, because the suite uses the fixture's own tool names.
+/// The config line that removes the prefix of tool names, because the suite uses the fixture's own names.
 const OWN_NAMES: &str = "prefix = \"\"\n";
 
-/// Configures the fixture as a server that the gateway starts.
+/// Returns the config section of the fixture as a server that the gateway starts.
 fn over_stdio(more: &str) -> String {
     server("fixture", &testkit_program("fixture-server", &[]), &format!("{OWN_NAMES}{more}"))
 }
 
-/// Starts the fixture as an HTTP server and configures its URL. The server runs until the returned process is dropped.
+/// Starts the fixture as an HTTP server. Returns its config section and its process; the server runs until the process
+/// is dropped.
 fn over_http(more: &str) -> (String, HttpServerProcess) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);
@@ -31,7 +32,7 @@ fn over_http(more: &str) -> (String, HttpServerProcess) {
     (format!("[servers.fixture]\nurl = {url}\n{OWN_NAMES}{more}"), server)
 }
 
-/// Adds a server whose tools are deferred, in addition to the fixture.
+/// Returns a config with the section `fixture` and another server, in which deferral is switched on.
 fn with_deferral(fixture: &str) -> String {
     let many = server("many", &testkit_program("faulty-server", &["--tools", "30"]), "");
     format!("{DEFERRED}{fixture}{many}")

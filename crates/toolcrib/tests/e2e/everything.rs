@@ -22,7 +22,7 @@ fn direct(program: &Program, home: &Home) -> Client {
     client
 }
 
-/// One call for each kind of content, and for each kind of question to the client.
+/// Returns one call for each kind of content, and for each kind of question to the client.
 fn calls() -> Vec<(&'static str, Value)> {
     let file =
         |kind: &str| json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": kind});
@@ -54,7 +54,7 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Tools that are not in `calls`, and why.
+/// Tools that are not in `calls`, each with the reason.
 const NOT_COMPARED: [(&str, &str); 3] = [
     ("get-env", "tells its environment, which the gateway clears"),
     ("toggle-simulated-logging", "logs at random"),

@@ -10,7 +10,8 @@ use crate::support::client::{Client, Era};
 use crate::support::gateway::{Home, server};
 use crate::support::{DEADLINE, assert_same, peer, root, testkit_program};
 
-/// Returns a config with the preset, if there is one. The first list waits for the server, even on a busy machine.
+/// Returns a config with the preset, if there is one, and with the server section `many`. Under this config, the first
+/// list waits until the server is up, even on a busy machine.
 fn config(preset: Option<&str>, many: &str) -> String {
     let line = preset.map(|preset| format!("preset = \"{preset}\"\n")).unwrap_or_default();
     format!("{line}[activation]\nmode = \"on\"\n[gateway]\nfirst_list_wait = 600\n{many}")
@@ -46,8 +47,8 @@ fn client_report(preset: Option<&str>) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Compares the client's report with the golden file, which `UPDATE_GOLDEN=1` rewrites. Also checks that the report
-/// without a preset is different, unless the preset is `default`.
+/// Returns a client's report under this preset. Checks that the report equals the golden file, which `UPDATE_GOLDEN=1`
+/// rewrites, and that the report without a preset is different, unless the preset is `default`.
 fn golden(preset: &str) -> Value {
     let found = client_report(Some(preset));
     let file = root().join(format!("crates/toolcrib/tests/e2e/golden/{preset}.json"));

@@ -13,7 +13,8 @@ use crate::support::gateway::{
 use crate::support::wire::Wire;
 use crate::support::{DEADLINE, testkit};
 
-/// Starts the fixture over HTTP and a TLS terminator in front of it, and configures the address of the terminator.
+/// Starts the fixture over HTTP and a TLS terminator in front of it. Returns both, and a home folder whose config
+/// contains the address of the terminator.
 fn fixture() -> (HttpServerProcess, TlsTerminator, Home) {
     let mut command = Command::new(testkit("fixture-server"));
     command.args(["--http", "127.0.0.1:0"]);

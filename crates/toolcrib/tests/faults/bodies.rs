@@ -72,7 +72,8 @@ fn bodies_in_flight_are_limited_in_total() {
         for path in ["/v1/messages", "/mcp"] {
             until_true("a request over the total is refused", || {
                 if has_answer(&holder) {
-                    // The holder was refused, because the body of the previous request still counted. It is sent again.
+                    // This request was refused, because the body of the previous request still counted. It is sent
+                    // again.
                     holder = begin(&gateway.address, waiting, length, sent);
                 }
                 is_refused(path)

@@ -9,8 +9,8 @@ use crate::print_duration;
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// Calls that time out are cancelled, too. So the timeout is longer than the deadline of the test, and every
-/// cancellation comes from the client.
+/// Configures a server with a tool that hangs. Calls that time out are cancelled, too, so the call timeout is longer
+/// than the deadline of the test. Every cancellation then comes from the client.
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty_with("deaf", &["--hang", "hang"], "call_timeout = 3600")
 }

@@ -222,8 +222,8 @@ fn subscriptions_are_queued_and_end_with_their_client() {
 }
 
 /// If a subscription is cancelled, the gateway does not know whether the server has registered it. So if another
-/// request waits for the same resource, the subscription is sent to the server again. That request may come from
-/// another client or from the same one.
+/// request to subscribe to the same resource is waiting, the gateway sends a subscription to the server again. The
+/// waiting request may come from another client or from the same one.
 #[test]
 fn a_cancelled_subscription_does_not_end_others() {
     let script = server(&["resources/subscribe"]);

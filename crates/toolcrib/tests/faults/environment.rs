@@ -22,7 +22,7 @@ pub(crate) struct HttpGateway {
     pub(crate) address: String,
 }
 
-/// The path of a test server.
+/// Returns the path of a test server.
 pub(crate) fn testkit(name: &str) -> PathBuf {
     toolcrib_testkit::program(env!("CARGO_BIN_EXE_toolcrib"), name)
 }

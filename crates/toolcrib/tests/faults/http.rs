@@ -87,7 +87,7 @@ fn line(input: &mut BufReader<TcpStream>) -> io::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// Reads a body with chunked transfer encoding.
+/// A reader that decodes a body with chunked transfer encoding.
 struct Chunks {
     input: BufReader<TcpStream>,
     left: usize,

@@ -72,7 +72,7 @@ fn the_size_of_a_message_is_limited() {
     }
 }
 
-/// Returns the number of tools of each server, and the notes about it.
+/// For each server, returns the number of its tools and the notes about the server, as `doctor` reports them.
 fn tool_counts(environment: &TestEnvironment) -> Vec<(Value, Value)> {
     environment
         .doctor()

@@ -132,7 +132,7 @@ fn a_token_is_revoked_without_a_restart() {
     }
 }
 
-/// Starts a gateway over HTTPS. Also returns its URL with the host name that is in its certificate.
+/// Starts a gateway over HTTPS. Returns the gateway and its URL, which contains the host name in its certificate.
 fn over_tls(environment: &TestEnvironment, more: &str) -> (HttpGateway, String) {
     let path = |name: &str| environment.folder.join(name).display().to_string();
     let (certificate, key) = (path("certificate.pem"), path("key.pem"));

@@ -108,7 +108,7 @@ pub(crate) fn lines(log: &Path, word: &str) -> Vec<String> {
     text.lines().filter_map(rest).collect()
 }
 
-/// Returns the process id of a server's last start.
+/// Returns the process id of a server's last start, or `None` if the log contains no start.
 pub(crate) fn last_start(log: &Path) -> Option<u32> {
     lines(log, "start").last()?.parse().ok()
 }

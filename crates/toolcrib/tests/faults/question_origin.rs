@@ -76,7 +76,8 @@ fn ready(peer: &RawClient) {
     });
 }
 
-/// Calls a tool that asks a question, declines the question, and returns its parameters.
+/// Calls a tool that asks the client a question, and declines the question as the client. Returns the question's
+/// parameters.
 fn question(peer: &RawClient, tool: &str, method: &str) -> Value {
     let count = |peer: &RawClient| {
         peer.messages_so_far().iter().filter(|message| message["method"] == *method).count()

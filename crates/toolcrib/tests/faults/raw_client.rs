@@ -239,7 +239,7 @@ impl RawClient {
         self.call("tool_search", json!({"query": query}))["structuredContent"].take()
     }
 
-    /// Waits for a request or a notification with this method.
+    /// Waits for a request or a notification with this method. Returns `None` if none arrives before the deadline.
     pub(crate) fn wait_for_message(&self, method: &str) -> Option<Value> {
         self.received
             .wait(DEADLINE, |message| message["method"] == method)
@@ -282,7 +282,8 @@ fn capabilities() -> Value {
     json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}})
 }
 
-/// Reads a complete response, which is a stream of events, one document, or an error without either.
+/// Reads a complete response, and stores its messages in `received`. The response is a stream of events, one JSON
+/// document, or an error that is not JSON.
 fn read(mut response: http::Response, received: &ReceivedMessages, id: &Value) {
     let status = response.status;
     let events = response.header("content-type").is_some_and(|kind| kind.contains("event-stream"));

@@ -46,7 +46,8 @@ impl ReceivedMessages {
 }
 
 impl PendingRequest {
-    /// Waits for the complete response, and returns it with its time of arrival.
+    /// Waits for the complete response, and returns it with its time of arrival. Returns `None` if it does not arrive
+    /// in the time `within`.
     pub(crate) fn answer(&self, within: Duration) -> Option<(Value, Instant)> {
         self.received
             .wait(within, |message| message["id"] == self.id && message.get("method").is_none())

@@ -124,7 +124,8 @@ fn environment(name: &str, address: &str) -> TestEnvironment {
         .with("[gateway.limits]\nserver_requests = 20\nserver_stall = 1\n")
 }
 
-/// A server that never acknowledges the responses to its requests is disconnected, on whichever stream it sent them.
+/// A server that never acknowledges the responses to its requests is disconnected, on whichever stream it sent the
+/// requests.
 #[test]
 fn a_server_that_never_accepts_responses_is_disconnected() {
     for (method, on_get) in

@@ -29,7 +29,7 @@ impl SlowClient {
         client
     }
 
-    /// The process id of the gateway.
+    /// Returns the process id of the gateway.
     pub(crate) fn gateway(&self) -> u32 {
         self.gateway.id()
     }
@@ -44,7 +44,7 @@ impl SlowClient {
         self.input = None;
     }
 
-    /// Reads up to the next answer. Returns it and the length of its line in bytes.
+    /// Reads messages until an answer arrives. Returns the answer and the length of the answer's line in bytes.
     pub(crate) fn next_answer(&mut self) -> (Value, usize) {
         loop {
             let mut line = String::new();
@@ -56,7 +56,7 @@ impl SlowClient {
         }
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request. Returns its answer and the length of the answer's line in bytes.
     pub(crate) fn ask(&mut self, id: u64, method: &str, params: Value) -> (Value, usize) {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let (answer, length) = self.next_answer();

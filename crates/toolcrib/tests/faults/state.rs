@@ -59,8 +59,8 @@ fn damaged_state_files_are_ignored() {
     }
 }
 
-/// A read-only folder does not stop root. So the test also puts a file in place of the folder, and a folder in place of
-/// the file.
+/// Root can write even to a read-only folder. So the test also replaces the state folder by a file, and a state file by
+/// a folder.
 #[test]
 fn a_read_only_state_folder_does_not_stop_the_gateway() {
     let environment = TestEnvironment::new("readonly").faulty("shop", &[]);

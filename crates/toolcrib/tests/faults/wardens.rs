@@ -63,8 +63,8 @@ fn a_warden_is_killed() {
 }
 
 /// A server whose wardens are both killed keeps answering, so the gateway cannot notice this from the server's output.
-/// Its process group must be ended, and the server restarted. A child in a session of its own cannot be reached any
-/// more.
+/// The server's process group must still be ended, and the server restarted. A child process in a session of its own
+/// cannot be reached any more.
 #[test]
 fn both_wardens_are_killed() {
     let (_stage, _served, peer, before) = start("warden-both");

@@ -88,7 +88,8 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
         .collect()
 }
 
-/// The files that the import finds: first the user's own, then those of the working folder.
+/// The files that the import finds, each with its client, its path and its servers: first the user's own files, then
+/// those of the working folder.
 const FOUND: [(&str, &str, &[&str]); 13] = [
     ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),

@@ -28,7 +28,7 @@ fn graph_of(name: &str) -> Graph {
     Graph::of(files.map(|(path, text)| (path.as_str(), text.as_str())))
 }
 
-/// Adds the Rust files of a folder and its subfolders, sorted by name.
+/// Adds the Rust files of a folder and its subfolders to `files`, sorted by name.
 fn read_folder(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

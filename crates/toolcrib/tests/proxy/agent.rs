@@ -33,7 +33,8 @@ impl Agent {
         Self { api, ids, tools: client.tools(tools), history, thinks: true, turns: Vec::new() }
     }
 
-    /// Requests one message of the model, and reacts to it: the agent runs the calls, or asks something else.
+    /// Requests one message of the model and returns it. Adds the message to the history, followed by the results of
+    /// its calls, or by another user message if it has no calls.
     pub(crate) fn turn(&mut self, url: &str, stream: bool) -> &ModelMessage {
         let response = self.ask(url, stream).unwrap();
         self.take(&response, stream)
@@ -61,7 +62,8 @@ impl Agent {
         &self.tools
     }
 
-    /// Adds a response and the agent's reaction to the history.
+    /// Adds the message in a response to the history, followed by the results of its calls, or by another user message
+    /// if it has no calls. Returns the message.
     pub(crate) fn take(&mut self, response: &Response, stream: bool) -> &ModelMessage {
         let client = self.api.client();
         assert_eq!(response.status, 200, "turn {}: {}", self.turns.len(), response.body);

@@ -18,7 +18,8 @@ use crate::tools::{Size, Tool, arguments, tools};
 /// Number of generated conversations, each from its own seed.
 const GENERATED_CONVERSATIONS: u64 = 4;
 const TURNS: usize = 10;
-/// Names of the conversations in which call ids matter. Presets with absent or changed ids are tested only with these.
+/// Names of the conversations in which call ids matter. Presets with absent or changed ids are tested only with these
+/// and one generated conversation.
 const ID_CASES: [&str; 3] = ["parallel", "beside", "blind"];
 
 /// Returns the conversations by name: some for specific situations, and some generated ones.
@@ -65,7 +66,8 @@ fn conversations(tools: &[Tool], scenario: Scenario) -> BTreeMap<String, Vec<Ste
     let mut all: BTreeMap<String, Vec<Step>> =
         all.into_iter().map(|(name, steps)| (name.to_owned(), steps)).collect();
     if !scenario.preset.is_empty() && scenario.ids != CallIdPolicy::Kept {
-        // In the other conversations ids do not matter, because they have no calls, or only one at a time.
+        // In the other conversations, call ids do not matter, because these conversations have no calls, or only one at
+        // a time.
         all.retain(|name, _| ID_CASES.contains(&name.as_str()));
     }
     for seed in 0..if scenario.preset.is_empty() || scenario.ids == CallIdPolicy::Kept {

@@ -92,8 +92,8 @@ fn event(data: &str) -> String {
     format!("data: {data}\n\n")
 }
 
-/// For each API: a path, a request, and a stream with a call that never ends. Gemini's stream has an endless number of
-/// calls.
+/// Returns, for each API, a path, a request, and a stream with a call that never ends. Gemini's stream has an endless
+/// number of calls instead.
 fn endless() -> [(&'static str, &'static str, Script); 4] {
     let more = "x".repeat(1000);
     let script = |start: &[&str], again: &str| Script {
@@ -286,8 +286,8 @@ fn concurrent_large_responses_are_limited_in_total() {
     assert_eq!((again.status, again.body.matches('z').count()), (200, 3 * MIB));
 }
 
-/// Starts a provider whose responses have as many bytes of text as the model's name says. Its streams end when the
-/// sender of `released` is dropped.
+/// Starts a provider whose responses have as many bytes of text as the model's name says, and returns its URL. Its
+/// streams end when the sender of `released` is dropped.
 fn sized_responses(released: Receiver<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

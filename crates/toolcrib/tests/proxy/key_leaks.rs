@@ -182,7 +182,8 @@ fn a_route_that_forwards_the_clients_key_never_forwards_a_callers_key() {
     }
 }
 
-/// Returns an error response that repeats the credential it received, split into pieces.
+/// Returns a provider's error response that repeats the credential `key`: in a header, and in a body that is sent in
+/// two pieces.
 fn echo(status: u16, key: &str) -> CannedResponse {
     let (start, end) = key.split_at(5);
     let body = format!("{{\"error\":{{\"message\":\"Incorrect API key: {start}");

@@ -244,7 +244,8 @@ fn open_streams_of_a_revoked_key_end_with_an_error() {
         }
         replica.rewrite(&config(&provider, "", &[bob]));
         let mut rest = String::new();
-        // The connection may be aborted, which is an error here. Only the text that was received before it is checked.
+        // The connection may be aborted, which is an error here. Only the text that was received before the abort is
+        // checked.
         let _ = stream.read_to_string(&mut rest);
         assert!(rest.contains(error) && rest.contains("revoked"), "{path}: {rest}");
         provider.clear();

@@ -50,8 +50,8 @@ fn one_replica(scenario: Scenario) {
     assert_eq!(replica.modes(), [scenario.mode], "{scenario:?}");
 }
 
-/// Alternates between two replicas. Halfway, one is killed in the middle of a request. The agent sends the request
-/// again to the other replica, and uses only that one from then on.
+/// Plays a conversation that alternates between two replicas. Halfway, one replica is killed in the middle of a
+/// request. The agent sends the request again to the other replica, and uses only that one from then on.
 fn two_replicas(scenario: Scenario) {
     let redis = Server::start();
     let mut conversation = conversation(scenario);

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use crate::http::{Response, post_with};
 use crate::replica::Replica;
 
-/// Limits the caller's scope to `crm__*`.
+/// The header that limits the caller's scope to `crm__*`.
 const SCOPE: &str = "x-toolcrib-tools: crm__*\r\n";
 const CHAT: &str = "/v1/chat/completions";
 const RESPONSES: &str = "/v1/responses";
 
-/// Starts a provider that sends the same response to every request. `head` contains its content type and encoding.
+/// Starts a provider that sends the same response to every request, and returns its URL. `head` contains the headers
+/// for the response's content type and encoding.
 fn provider(head: &str, body: &[u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

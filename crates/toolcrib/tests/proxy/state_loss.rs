@@ -16,7 +16,8 @@ const BEFORE: usize = 40;
 const AFTER: usize = 15;
 const TOOLS: usize = 100;
 
-/// Plays a conversation. In the middle, `lose` deletes the state, and may replace the replica.
+/// Plays a conversation. In the middle, `lose` deletes the state, and may replace the replica. Asserts that only the
+/// first request after that does not begin with the previous request.
 fn forget(
     scenario: Scenario,
     thinks: bool,

@@ -13,7 +13,8 @@ use crate::script_generator::ScriptGenerator;
 use crate::tools::{Size, tools};
 
 const TURNS: usize = 10;
-/// Chat Completions, because there the proxy answers searches in hidden rounds, which need its state.
+/// The scenario of these tests: Chat Completions with the bridge, because there the proxy answers searches in hidden
+/// rounds, for which it needs its state.
 const SCENARIO: Scenario = SCENARIOS[0];
 
 fn conversation() -> LongConversation {

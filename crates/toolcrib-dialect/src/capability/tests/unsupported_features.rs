@@ -1,5 +1,5 @@
 //! Tests of every error message that is recognised as reporting an unsupported feature, and of similar messages that
-//! must not be.
+//! must not be recognised as such.
 
 use super::*;
 use crate::api::Api::{Messages, Responses};

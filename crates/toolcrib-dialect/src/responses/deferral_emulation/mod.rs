@@ -177,7 +177,8 @@ impl DeferralEmulation {
     }
 }
 
-/// Translates `tool_choice`, if it names a search or tools in namespaces, which the backend does not know.
+/// Translates `tool_choice`, if it names a search or tools in namespaces, which the backend does not know. Returns
+/// `None` if nothing changes.
 fn flatten_choice(raw: &str, flattener: &mut RequestFlattener) -> Option<String> {
     let fields = Fields::read(raw)?;
     let Some(allowed) = fields.get("tools").and_then(json::items) else {

@@ -97,7 +97,7 @@ pub(super) struct ResponseObject<'a> {
     pub(super) output: &'a [ResponsesItem],
     previous_response_id: Option<&'static str>,
     /// Always `false`, because nothing is stored, even if the client requested it. The client must be told, because it
-    /// might try to continue from this id.
+    /// might otherwise try to continue from this response.
     store: bool,
     truncation: &'static str,
     pub(super) usage: Option<ResponsesUsage>,

@@ -1,4 +1,4 @@
-//! Tests of custom tools: their input is not JSON, and calls of them are always forwarded.
+//! Tests of custom tools: their input is not JSON, and calls to them are always forwarded.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ fn new_conversation() -> TestConversation {
     TestConversation::new(Api::Chat, Mode::Bridge)
 }
 
-/// A request with forty tools.
+/// Returns a request with forty tools.
 fn request(messages: &Value, stream: bool) -> Value {
     let tools: Vec<Value> = tools(40)
         .into_iter()
@@ -39,7 +39,7 @@ struct ModelOutput<'a> {
     finish: &'a str,
 }
 
-/// The upstream's response in round `n`, complete or as chunks.
+/// Returns the upstream's response in round `n`, complete or as chunks.
 fn answer(n: u32, output: &ModelOutput<'_>, stream: bool) -> String {
     let id = format!("chatcmpl-{n}");
     let created = 1000 + n;
@@ -90,7 +90,7 @@ fn answer(n: u32, output: &ModelOutput<'_>, stream: bool) -> String {
     [out, format!("data: {last}\n\n"), "data: [DONE]\n\n".to_owned()].concat()
 }
 
-/// A response as the client reads it: the message, its id, finish reason and usage.
+/// A response as the client reads it: the id, the message, the finish reason and the usage.
 #[derive(Debug, PartialEq)]
 struct ReceivedMessage {
     id: String,
@@ -205,8 +205,9 @@ impl ChatConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request, which contains the message that it received and its new messages. Checks that
-    /// the history sent upstream begins with the history of the previous request, and returns the entries after that.
+    /// Sends the client's next request: all earlier messages, the message that the client received, and the messages in
+    /// `more`. Checks that the history sent upstream begins with the history of the previous request, and returns the
+    /// entries after that.
     fn reply(&mut self, received: &ReceivedMessage, more: &[Value]) -> Vec<Value> {
         let before = self.inner.sent.last().unwrap().clone();
         self.messages.push(received.message.clone());

@@ -115,7 +115,7 @@ fn text(text: &'static str) -> ModelOutput<'static> {
     ModelOutput { text, calls: &[], finish: "stop" }
 }
 
-/// The client's result for [`REAL`].
+/// Returns the client's result for the call [`REAL`].
 fn found() -> Value {
     json!({"role": "tool", "tool_call_id": "call_find0000001", "content": "Ada, 7"})
 }

@@ -1,5 +1,5 @@
-//! Tests of tools that are sent without their descriptions. The model can call such a tool at once. Until it has been
-//! shown the tool's description, the arguments are checked before a call is forwarded.
+//! Tests of tools that are sent without their descriptions. The model can call such a tool at once. Until the model has
+//! been shown the tool's description, the arguments of each call are checked before the call is forwarded.
 
 use serde_json::json;
 use toolcrib_dialect::{Api, Mode};

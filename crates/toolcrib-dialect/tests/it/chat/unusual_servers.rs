@@ -6,7 +6,7 @@ use toolcrib_dialect::Mode;
 use super::{TARGET, new_conversation, read_as_client, request};
 use crate::conversation::{ClientResponse, TestConversation};
 
-/// A request of a client with a shell tool, which is always sent in full.
+/// Returns a request of a client with a shell tool, which is always sent in full.
 fn request_with_shell() -> Value {
     let mut body = request(&json!([{"role": "user", "content": "Find Ada."}]), true);
     let shell = json!({"type": "function", "function": {"name": "bash", "description": "Runs a command.",
@@ -36,7 +36,8 @@ fn call(index: usize, id: &str, name: &str, arguments: &str) -> Value {
 const WRAPPED: &str = r#"{"name":"crm__find_customer","arguments":{"q":"ada"}}"#;
 const SEARCH: &str = r#"{"query":"find customer"}"#;
 
-/// Plays these responses. A chunk with the role is added at the start of the first response.
+/// Plays these responses of the upstream, with a chunk for the role added at the start of the first response. Returns
+/// what the client gets.
 fn send(conversation: &mut TestConversation, answers: &[String]) -> ClientResponse {
     let mut answers = answers.to_vec();
     answers[0].insert_str(0, &role());

@@ -19,7 +19,7 @@ fn target(stream: bool) -> &'static str {
     if stream { EVENTS } else { WHOLE }
 }
 
-/// A request with forty tools.
+/// Returns a request with forty tools.
 fn request(contents: &Value) -> Value {
     let tools: Vec<Value> = tools(40)
         .into_iter()
@@ -44,13 +44,13 @@ fn response(name: &str, output: &str) -> Value {
     json!({"functionResponse": {"name": name, "response": {"output": output}}})
 }
 
-/// The search that most tests begin with. It has a signature, as calls of Gemini 3 do.
+/// Returns the search that most tests begin with. It has a signature, as calls of Gemini 3 do.
 fn search() -> Value {
     json!({"functionCall": {"name": "tool_search", "args": {"query": "find customer"}},
         "thoughtSignature": "c2ln"})
 }
 
-/// A call to a deferred tool through the bridge. `real` is the same call as the client gets it.
+/// Returns a call to a deferred tool through the bridge. `real` returns the same call in the form that the client gets.
 fn bridged() -> Value {
     call("tool_call", &json!({"name": "crm__find_customer", "arguments": {"q": "ada"}}))
 }
@@ -59,8 +59,8 @@ fn real() -> Value {
     call("crm__find_customer", &json!({"q": "ada"}))
 }
 
-/// The upstream's response in round `n`, complete or as events. Text is streamed word by word, and each call is one
-/// event.
+/// Returns the upstream's response in round `n`, complete or as events. Text is streamed word by word, and each call is
+/// one event.
 fn answer(n: u32, parts: &Value, finish: &str, stream: bool) -> String {
     let usage = |part: u32| {
         json!({"promptTokenCount": 100 * n, "candidatesTokenCount": part, "totalTokenCount": 100 * n + part,
@@ -195,8 +195,9 @@ impl GeminiConversation {
         read_as_client(&got, self.stream)
     }
 
-    /// Sends the client's next request, which contains the content that it received and its new parts. Checks that the
-    /// history sent upstream begins with the history of the previous request, and returns the entries after that.
+    /// Sends the client's next request: all earlier contents, the content that the client received, and a user content
+    /// with `parts`. Checks that the history sent upstream begins with the history of the previous request, and returns
+    /// the entries after that.
     fn reply(&mut self, received: &ReceivedTurn, parts: &Value) -> Vec<Value> {
         let (before, first) = (self.last()["contents"].clone(), self.last()["tools"].clone());
         self.contents.push(received.content.clone());

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Plays a turn with a search and a call, and adds the client's result for the call to the history. The call has an id.
+/// Plays a turn with a search and a call that has an id, and adds the client's result for the call to the history.
+/// Returns the conversation and what the client received.
 fn two_turns(stream: bool) -> (GeminiConversation, ReceivedTurn) {
     let mut conversation = GeminiConversation::new(stream);
     let id = "call-0123456789ab";
@@ -116,8 +117,8 @@ fn a_client_may_omit_the_ids_it_received() {
     }
 }
 
-/// Changes a history like a client that requires an id and a signature on every call. Gemini CLI invents an id or a
-/// signature that is missing, and prefixes an existing id with the tool's name.
+/// Changes a history like Gemini CLI, which requires an id on every call and a signature on the first call of each
+/// content. It invents those that are missing, and prefixes an existing id with the tool's name.
 fn with_other_ids(contents: &mut [Value]) {
     let mut count = 0;
     for content in contents {

@@ -140,8 +140,8 @@ fn a_search_and_a_real_call_in_one_turn() {
         for (calls, at) in [([search(), bridged()], 0), ([bridged(), search()], 1)] {
             let mut conversation = GeminiConversation::new(stream);
             let received = conversation.send(&[json!(calls)]);
-            // No hidden round is needed. The client does not get the signature, because it belongs to the search. The
-            // record restores it.
+            // No hidden round is needed. The client does not get the signature, because the signature belongs to the
+            // search. In the next request, the record restores the signature.
             assert_eq!(received, expected(&json!([real()]), "STOP", 1));
             let client_parts =
                 json!([response("crm__find_customer", "Ada, 7"), {"text": "And now?"}]);

@@ -29,7 +29,7 @@ fn translated(body: &str) -> Value {
     serde_json::from_str(&without_deferral(body).unwrap()).unwrap()
 }
 
-/// A search that the client itself ran, as it appears in the client's history.
+/// Returns a search that the client itself ran, as the two messages that the client's history contains.
 fn searched(id: &str, names: &[&str]) -> [Value; 2] {
     let references: Vec<Value> =
         names.iter().map(|name| json!({"type": "tool_reference", "tool_name": name})).collect();

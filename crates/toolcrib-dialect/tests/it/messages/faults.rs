@@ -15,7 +15,8 @@ use super::{
 const MODES: [Mode; 3] =
     [Mode::Bridge, Mode::Reference(ReferenceKind::ToolReference), Mode::Hosted(HostedSearch::Bm25)];
 
-/// Plays the same pieces in every round. Returns what the client gets, and the number of records.
+/// Plays the same pieces as the upstream's stream in every round. Returns what the client gets, and the number of
+/// records.
 fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let mut turn = new_conversation(mode).turn(TARGET, &body);
@@ -31,7 +32,7 @@ fn rounds(mode: Mode, pieces: &[&[u8]]) -> (String, usize) {
     }
 }
 
-/// Plays one round. Returns what the client gets, and the next step.
+/// Plays one round, in which the upstream sends these pieces. Returns what the client gets, and the next step.
 fn stream(mode: Mode, pieces: &[&[u8]]) -> (String, NextStep) {
     let body = request(&json!([user("Find Ada.")]), true).to_string();
     let mut turn = new_conversation(mode).turn(TARGET, &body);

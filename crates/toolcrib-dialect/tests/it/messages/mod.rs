@@ -26,7 +26,7 @@ fn new_conversation(mode: Mode) -> TestConversation {
     TestConversation::new(Api::Messages, mode)
 }
 
-/// The client's forty tools.
+/// Returns the client's forty tools.
 fn forty() -> Vec<Value> {
     let tools = tools(40).into_iter();
     tools
@@ -36,7 +36,7 @@ fn forty() -> Vec<Value> {
         .collect()
 }
 
-/// A request with forty tools.
+/// Returns a request with forty tools.
 fn request(messages: &Value, stream: bool) -> Value {
     json!({"model": "claude-sonnet-4-5", "max_tokens": 1024, "system": "Be brief.",
         "messages": messages, "tools": forty(), "stream": stream, "metadata": {"user_id": "u-1"}})
@@ -69,7 +69,7 @@ fn result(id: &str, content: &str) -> Value {
 /// The blocks of the model's output in one round, and the stop reason.
 type ModelOutput = (Vec<Value>, &'static str);
 
-/// The upstream's response in round `n`, complete or as events.
+/// Returns the upstream's response in round `n`, complete or as events.
 fn answer(n: u32, (blocks, stop): &ModelOutput, stream: bool) -> String {
     let id = format!("msg_{n}");
     let usage = json!({"input_tokens": 100 * n, "cache_creation_input_tokens": 7,
@@ -105,7 +105,7 @@ fn answer(n: u32, (blocks, stop): &ModelOutput, stream: bool) -> String {
     out
 }
 
-/// Splits a block into its start and its deltas.
+/// Splits a block, as for a stream, into its start and its deltas.
 fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     let mut begun = block.clone();
     let halves = |text: &str| {

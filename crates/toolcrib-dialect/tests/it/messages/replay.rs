@@ -217,8 +217,8 @@ fn a_record_belongs_to_the_results_before_it() {
         (vec![text("Done.")], "end_turn"),
     ];
     play(&mut conversation, &body, &rounds);
-    // The record is used only if the call in the client's history has the same id as when the record was made. With a
-    // different id, it is another conversation.
+    // The record is used only if the call in the client's history has the same id as when the record was made. A
+    // history with a different id belongs to another conversation.
     for (id, command, entries) in
         [("toolu_bash0001", "ls", 7), ("toolu_other001", "ls", 5), ("toolu_other001", "pwd", 5)]
     {

@@ -12,12 +12,12 @@ use super::{
 const DONE: &str = "end_turn";
 const CALLS: &str = "tool_use";
 
-/// A call through the bridge.
+/// Returns a call through the bridge.
 fn bridge_call(id: &str, name: &str, arguments: Value) -> Value {
     call(id, "tool_call", json!({"name": name, "arguments": arguments}))
 }
 
-/// The total usage of this number of rounds.
+/// Returns the total usage of this number of rounds.
 fn usage(rounds: u64) -> Value {
     json!({"input_tokens": 50 * rounds * (rounds + 1), "cache_creation_input_tokens": 7 * rounds,
         "cache_read_input_tokens": 20 * rounds, "output_tokens": 10 * rounds,

@@ -42,8 +42,9 @@ fn first_invalid_signature(body: &Value) -> Option<usize> {
     (0..all.len()).find(|at| all[*at].1["type"] == "thinking" && !holds(*at))
 }
 
-/// Plays one request. Each round begins with a thought that the upstream signed. Returns an error if the upstream
-/// rejects the request.
+/// Plays one request, in which each round begins with a thought that the upstream signed. Returns the message that the
+/// client reads. If the upstream rejects the request, returns the position of the first thought with an invalid
+/// signature as the error.
 fn send(
     conversation: &mut TestConversation,
     body: &Value,
@@ -88,8 +89,8 @@ fn find(mode: Mode, id: &str) -> Value {
     }
 }
 
-/// Plays four requests of one conversation. It has hidden rounds, search results that are held back until the next
-/// request, and plain turns.
+/// Plays four requests of a conversation with hidden rounds, search results that are held back until the next request,
+/// and plain turns. Returns the conversation and the client's history.
 fn converse(mode: Mode, stream: bool) -> (TestConversation, Vec<Value>) {
     let mut conversation = new_conversation(mode);
     let mut messages = vec![user("Find Ada.")];

@@ -21,8 +21,8 @@ fn find(id: &str) -> Value {
     call(id, "crm__find_customer", json!({"q": "ada"}))
 }
 
-/// Plays a search by name and then a call to the tool that it found. Returns the conversation and the client's history,
-/// including its result for the call.
+/// Plays a search by name and then a call to the tool that was found. Returns the conversation and the client's
+/// history, including the client's result for the call.
 fn found(stream: bool) -> (crate::conversation::TestConversation, Value) {
     let mut conversation = new_conversation(MODE);
     let client = play(

@@ -106,8 +106,8 @@ fn loaded_tools_are_only_appended() {
     );
 }
 
-/// The output of the backend: a message, a search, a call to a tool in a namespace, and a call to a tool without a
-/// namespace.
+/// Returns the output of the backend: a message, a search, a call to a tool in a namespace, and a call to a tool
+/// without a namespace.
 fn backend_items() -> [Value; 4] {
     [
         message(1, "Let me look."),
@@ -117,7 +117,7 @@ fn backend_items() -> [Value; 4] {
     ]
 }
 
-/// The items of `backend_items`, in the format that the client expects.
+/// Returns the items of `backend_items` in the format that the client expects.
 fn client_items() -> [Value; 4] {
     let [text, _, _, shell] = backend_items();
     let mut push = call("call_f9", "push", "{}");

@@ -15,7 +15,7 @@ fn turn() -> DrivenTurn {
     new_conversation().turn(TARGET, &request(&json!([user("Find Ada.")]), true).to_string())
 }
 
-/// Plays rounds of one turn in pieces of these sizes, and returns what the client got.
+/// Plays rounds of one turn in pieces of these sizes. Returns what the client got, and the step after the last round.
 fn play(rounds: &[String], sizes: &[usize]) -> (String, Option<NextStep>) {
     let (mut turn, mut out, mut last) = (turn(), Vec::new(), None);
     let mut sizes = sizes.iter().copied().cycle();
@@ -39,7 +39,7 @@ fn records(next: Option<NextStep>) -> usize {
     }
 }
 
-/// Two rounds with every kind of item.
+/// Returns the upstream's responses of two rounds with every kind of item.
 fn rounds() -> Vec<String> {
     let first = [
         reasoning(1),
@@ -160,7 +160,7 @@ fn unknown_events_are_forwarded_unchanged() {
     assert_eq!(records(next), 0);
 }
 
-/// Checks that the client gets the call before the message.
+/// Plays these events, and checks that the client gets the call to `crm__find_customer` before the message.
 fn the_call_comes_before_the_message(events: EventBuilder) {
     let mut conversation = new_conversation();
     let got =

@@ -20,7 +20,7 @@ fn new_conversation() -> TestConversation {
     TestConversation::new(Api::Responses, Mode::Bridge)
 }
 
-/// The client's forty tools.
+/// Returns the client's forty tools.
 fn client_tools() -> Value {
     let tools = tools(40).into_iter().map(|(name, description, parameters)| {
         json!({"type": "function", "name": name, "description": description,
@@ -65,7 +65,7 @@ fn bridge(id: &str, name: &str, arguments: &Value) -> Value {
     call(id, "tool_call", &json!({"name": name, "arguments": arguments}).to_string())
 }
 
-/// The upstream's response in round `n`, with these items: complete, or as events.
+/// Returns the upstream's response in round `n`, with these items: complete, or as events.
 fn answer(n: u32, items: &[Value], stream: bool) -> String {
     response_with_status(n, items, "completed", stream)
 }
@@ -94,7 +94,7 @@ fn response_with_status(n: u32, items: &[Value], status: &str, stream: bool) -> 
     events.text
 }
 
-/// Writes events as the API does.
+/// A stream of events in the format of the API, to which a test adds events.
 #[derive(Default)]
 struct EventBuilder {
     text: String,
@@ -247,7 +247,7 @@ fn list(items: &[Value]) -> Value {
     json!(items)
 }
 
-/// The client's next input: the input that it sent before, the output that it received, and its new items.
+/// Returns the client's next input: the input that it sent before, the output that it received, and its new items.
 fn next_input(input: &Value, received: &ReceivedResponse, more: &[Value]) -> Value {
     let mut all = input.as_array().unwrap().clone();
     all.extend(received.output.iter().cloned());

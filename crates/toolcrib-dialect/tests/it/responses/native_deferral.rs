@@ -24,7 +24,8 @@ fn native_search(id: &str, query: &str) -> Value {
         "status": "completed", "arguments": {"query": query}})
 }
 
-/// A call to a tool that a search result or an `additional_tools` item loaded. The API adds a namespace to such calls.
+/// Returns a call to a tool that was loaded by a search result or by an `additional_tools` item. The API adds a
+/// namespace to such calls.
 fn namespaced_call(id: &str, name: &str, namespace: &str, arguments: &str) -> Value {
     let mut call = call(id, name, arguments);
     call["namespace"] = json!(namespace);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::conversation::{TestConversation, begins_with};
 
-/// Plays a turn with a hidden search and a call to the tool that was found.
+/// Plays a turn with a hidden search and a call to the tool that was found. Returns what the client received.
 fn searched(conversation: &mut TestConversation, input: &Value, stream: bool) -> ReceivedResponse {
     let rounds: [&[Value]; 2] = [
         &[reasoning(1), message(1, "Let me look."), search("call_search00001", "find customer")],

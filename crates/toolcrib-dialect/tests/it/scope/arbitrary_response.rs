@@ -12,8 +12,8 @@ use toolcrib_dialect::exchange::action::{ExchangeConfig, ResponseBody};
 use toolcrib_dialect::mode::RequestedMode;
 use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
-/// Responses with calls to a hidden tool. The byte selects the API, and whether the request and the response are
-/// streams. Tests and the fuzzer mutate these responses.
+/// Responses with calls to a hidden tool. The byte before each response selects the API, and whether the request and
+/// the response are streams. Tests and the fuzzer mutate these responses.
 #[cfg(test)]
 pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (
@@ -55,7 +55,7 @@ pub(crate) const RESPONSES: [(u8, &str); 10] = [
     (8, r#"{"choices":[{"message":{"tool_calls":[{"function":{"name":"hide_tool"}}]}}]}"#),
 ];
 
-/// A request with one tool.
+/// Returns the path and the body of a request with one tool.
 fn request(api: Api, streams: bool) -> (&'static str, String) {
     let stream = if streams { r#""stream":true,"# } else { "" };
     match api {
@@ -159,7 +159,8 @@ fn calls_hidden(value: &Value) -> bool {
     }
 }
 
-/// Answers a request of a limited caller with arbitrary bytes, and checks what the client gets.
+/// Answers a request of a limited caller with arbitrary bytes, and checks what the client gets. The first byte of
+/// `data` is the `choice` of `forwarded`, and the others are the response.
 pub(crate) fn check(data: &[u8]) {
     let Some((choice, response)) = data.split_first() else { return };
     let got = forwarded(*choice, response);

@@ -43,7 +43,7 @@ fn narrowed(api: Api, body: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Checks that `before` is narrowed to `after`.
+/// Checks that the caller's scope changes the value of `key` in a body from `before` to `after`.
 fn becomes(api: Api, key: &str, before: &Value, after: &Value) {
     let body = narrowed(api, &json!({"model": "m", key: before}));
     assert_eq!(body.get(key).unwrap_or(&Value::Null), after, "{before}");
@@ -229,8 +229,8 @@ proptest! {
     }
 }
 
-/// Checks that the generator also makes requests that are accepted. If all were refused, the other tests would prove
-/// little.
+/// Checks that the generator also makes requests that are accepted. If all requests were refused, the other tests would
+/// prove little.
 #[test]
 fn most_generated_requests_get_through() {
     let mut state = 7u64;

@@ -10,7 +10,7 @@ use crate::conversation::{NextStep, TestConversation, begins_with, tools};
 /// Id, name and arguments of a call.
 type Call<'a> = (&'a str, &'a str, Value);
 
-/// The backend's response in round `n`.
+/// Returns the backend's response in round `n`.
 fn backend_response(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool) -> String {
     let finish = if call.is_some() { "tool_calls" } else { "stop" };
     if stream {
@@ -41,7 +41,7 @@ fn backend_response(n: usize, text: &str, call: Option<&Call<'_>>, stream: bool)
     .to_string()
 }
 
-/// Sends a client's request and plays these responses. Returns what was sent to the backend, and what the
+/// Sends a client's request and plays these responses. Returns the bodies that were sent to the backend, and what the
 /// client got.
 fn play(
     conversation: &mut TestConversation,
@@ -165,7 +165,7 @@ fn a_search_is_hidden_from_the_client_and_kept_in_the_backends_history() {
     }
 }
 
-/// Returns the backend's history after both rounds, without the text of the search result.
+/// Returns the history that the backend should get after both rounds, without the text of the search result.
 fn backend_history(calls: [&Call<'_>; 2]) -> Value {
     let [search, found] = calls.map(|(id, name, arguments)| {
         json!([{"id": id, "type": "function",

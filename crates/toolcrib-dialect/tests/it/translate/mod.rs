@@ -23,7 +23,7 @@ fn translated(from: Api, body: &Value) -> (Adapter, Value) {
     (adapter, serde_json::from_str(&adapted.body).unwrap())
 }
 
-/// Translates a complete response.
+/// Translates a complete response. Returns the translated status and body.
 fn whole(adapter: &mut Adapter, status: u16, body: &str) -> (u16, Value) {
     let answer = adapter.complete_response(status, body.as_bytes());
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
@@ -64,13 +64,13 @@ fn events(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// A chunk of the streamed response `chatcmpl-1`.
+/// Returns a chunk of the streamed response `chatcmpl-1`.
 fn chunk(delta: &Value, finish: Option<&str>) -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
 
-/// The chunk that contains the token counts.
+/// Returns the chunk that contains the token counts.
 fn usage_chunk() -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [], "usage": usage()})
@@ -82,7 +82,7 @@ fn usage() -> Value {
         "completion_tokens_details": {"reasoning_tokens": 8}})
 }
 
-/// A piece of a streamed call.
+/// Returns a piece of a streamed call.
 fn piece(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> Value {
     let mut function = json!({"arguments": arguments});
     if let Some(name) = name {
@@ -100,7 +100,7 @@ fn call_chunk(pieces: &[Value]) -> Value {
     chunk(&json!({"tool_calls": pieces}), None)
 }
 
-/// A stream with text and two calls, the second of which begins before the first has ended.
+/// Returns a stream with text and two calls, the second of which begins before the first has ended.
 fn two_calls() -> Vec<Value> {
     vec![
         chunk(&json!({"role": "assistant", "content": "", "reasoning_content": "Hm."}), None),
@@ -117,7 +117,7 @@ fn two_calls() -> Vec<Value> {
     ]
 }
 
-/// The text and the calls of [`two_calls`] as a complete response.
+/// Returns the text and the calls of [`two_calls`] as a complete response.
 fn two_calls_complete() -> String {
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000,
         "model": "qwen3-32b", "choices": [{"index": 0, "finish_reason": "tool_calls",

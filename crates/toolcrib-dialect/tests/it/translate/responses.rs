@@ -149,7 +149,7 @@ fn requests_that_need_server_state_are_rejected() {
     }
 }
 
-/// Returns the expected response to [`request`], some of whose fields it repeats.
+/// Returns the expected response to [`request`]. The response repeats some fields of the request.
 pub(super) fn response(status: &str, output: &Value, usage: &Value) -> Value {
     json!({"id": "resp_chatcmpl-1", "object": "response", "created_at": 1_700_000_000, "status": status,
         "error": null, "incomplete_details": null, "model": "qwen3-32b", "output": output,

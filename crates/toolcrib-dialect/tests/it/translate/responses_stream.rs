@@ -6,7 +6,8 @@ use toolcrib_dialect::Api::Responses;
 use super::responses::{counts, request, response};
 use super::{chunk, streamed, translated, two_calls, usage_chunk};
 
-/// Returns the events without their sequence numbers, after checking that the numbers are contiguous.
+/// Returns the events that the client gets for these chunks, without their sequence numbers. Checks that the numbers
+/// are contiguous.
 fn client_events(chunks: &[Value]) -> Vec<Value> {
     let mut received = streamed(&mut translated(Responses, &request()).0, chunks);
     for (n, event) in received.iter_mut().enumerate() {
@@ -48,7 +49,7 @@ fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-/// The events that begin a message.
+/// Returns the events that begin a message.
 fn message_start_events(first: &str) -> Vec<Value> {
     let id = "msg_chatcmpl-1_0";
     vec![
@@ -63,7 +64,7 @@ fn message_start_events(first: &str) -> Vec<Value> {
     ]
 }
 
-/// The events that end a message.
+/// Returns the events that end a message.
 fn message_end_events(text: &str, status: &str) -> Vec<Value> {
     let id = "msg_chatcmpl-1_0";
     vec![

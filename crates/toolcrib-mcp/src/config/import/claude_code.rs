@@ -30,7 +30,7 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
     }
 }
 
-/// The settings that Claude Code stores for `folder`, the working folder.
+/// Returns the settings that Claude Code stores for `folder`, the working folder, if there are any.
 fn project<'a>(value: &'a Value, folder: &Path) -> Option<&'a Value> {
     let projects = value.get("projects")?.as_object()?;
     projects.iter().find(|(path, _)| Path::new(path) == folder).map(|(_, project)| project)

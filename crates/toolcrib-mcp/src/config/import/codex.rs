@@ -72,7 +72,7 @@ fn http(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     Some(transport)
 }
 
-/// The names of the environment variables under `env_vars`. Each entry is a name, or a table with a `name`.
+/// Returns the names of the environment variables under `env_vars`. Each entry is a name, or a table with a `name`.
 fn variables(entry: &mut ServerEntry<'_>) -> Vec<String> {
     let list = entry.value("env_vars").and_then(Value::as_array).cloned().unwrap_or_default();
     let name = |one: &Value| one.as_str().or_else(|| one.get("name")?.as_str()).map(str::to_owned);

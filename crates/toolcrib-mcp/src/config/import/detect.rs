@@ -12,7 +12,7 @@ pub(super) fn is_codex(value: &Value) -> bool {
     value.get("mcp_servers").is_some()
 }
 
-/// The client that a JSON file belongs to, or `None` if the format is unknown.
+/// Returns the client that a JSON file belongs to, or `None` if the format is unknown.
 pub(super) fn client(value: &Value, file: &Path) -> Option<ClientKind> {
     let is_object = |key: &str| value.get(key).is_some_and(Value::is_object);
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();

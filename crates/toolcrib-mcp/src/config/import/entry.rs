@@ -170,8 +170,8 @@ impl ServerEntry<'_> {
         flag
     }
 
-    /// The reason why the entry disables its server, if it does. Each of the keys `disabled` and `enabled` has the same
-    /// meaning in all clients. A value that is neither true nor false also disables the server.
+    /// Returns the reason why the entry disables its server, or `None` if it does not. Each of the keys `disabled` and
+    /// `enabled` has the same meaning in all clients. A value that is neither true nor false also disables the server.
     fn disabled_reason(&mut self) -> Option<String> {
         for (key, off) in [("disabled", true), ("enabled", false)] {
             let Some(value) = self.value(key) else { continue };
@@ -207,7 +207,8 @@ impl ServerEntry<'_> {
         Some(used)
     }
 
-    /// Builds a stdio transport from `command`, `args`, `env` and `cwd`.
+    /// Builds a stdio transport from `command`, `args`, `env` and `cwd`. Adds a warning and returns `None` if `command`
+    /// is missing or is not a string.
     pub(super) fn stdio(&mut self) -> Option<Transport> {
         let Some(command) = self.string("command") else {
             if !self.has("command") {
@@ -224,7 +225,8 @@ impl ServerEntry<'_> {
         })
     }
 
-    /// Builds an HTTP transport from the URL under `key`, from `headers` and from the OAuth settings.
+    /// Builds an HTTP transport from the URL under `key`, from `headers` and from the OAuth settings. Adds a warning
+    /// and returns `None` if the URL is missing or is not a string.
     pub(super) fn http(&mut self, key: &str) -> Option<Transport> {
         if !self.has(key) {
             self.warn(key, "is missing; the server is left out");
@@ -297,7 +299,7 @@ impl ServerEntry<'_> {
     }
 }
 
-/// Parses a boolean, which may also be a string or a number.
+/// Parses a boolean, which may also be a string such as `yes` or the number 0 or 1. Returns `None` for any other value.
 pub(super) fn parse_flag(value: &Value) -> Option<bool> {
     let word = match value {
         Value::Bool(flag) => return Some(*flag),

@@ -47,8 +47,8 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
     Some(server)
 }
 
-/// The tool names under a key, or `None` if one of the entries is not a name. The server is then left out, because a
-/// filter that cannot be read must not allow more tools here than in Hermes.
+/// Returns the tool names under a key, or `None` if one of the entries is not a name. The caller then leaves the server
+/// out, because a filter that cannot be read must not allow more tools here than in Hermes.
 fn names(entry: &ServerEntry<'_>, key: &str) -> Option<Vec<String>> {
     match entry.value("tools").and_then(|tools| tools.get(key)) {
         None | Some(Value::Null) => Some(Vec::new()),

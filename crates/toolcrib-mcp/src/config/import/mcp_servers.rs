@@ -54,8 +54,8 @@ pub(super) enum TransportKind {
     Unspecified,
 }
 
-/// The transport that `type` or `transport` selects. If the transport is not supported, adds a warning and returns
-/// `None`.
+/// Returns the transport that `type` or `transport` selects. If the transport is not supported, adds a warning and
+/// returns `None`.
 pub(super) fn transport_kind(entry: &mut ServerEntry<'_>) -> Option<TransportKind> {
     let key = if entry.has("type") { "type" } else { "transport" };
     let Some(word) = entry.raw_string(key) else { return Some(TransportKind::Unspecified) };

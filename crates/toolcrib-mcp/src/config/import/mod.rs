@@ -78,7 +78,7 @@ impl ClientKind {
         Self::Hermes,
     ];
 
-    /// The client's name on the command line.
+    /// Returns the client's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -95,7 +95,7 @@ impl ClientKind {
         }
     }
 
-    /// The client with this name on the command line, if there is one.
+    /// Returns the client with this name on the command line, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
@@ -136,7 +136,7 @@ pub struct ImportSource<'a> {
 pub fn read(text: &str, source: &ImportSource<'_>) -> Result<Option<ImportedConfig>, ConfigError> {
     let ending = source.file.extension().unwrap_or_default();
     if ending.eq_ignore_ascii_case("toml") {
-        // Errors are ignored here, because `toolcrib.toml` is also TOML, and its own parser reports them.
+        // Errors are ignored here, because the file may be `toolcrib.toml`, whose own parser reports them.
         let codex = parse_toml(text).ok().filter(detect::is_codex);
         let read = |value: Value| {
             project_folder::start_in_project_folder(

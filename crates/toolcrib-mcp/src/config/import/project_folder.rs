@@ -9,8 +9,8 @@ use toolcrib_server::expand::{Reference, from_system};
 use super::super::{Server, Transport};
 use super::{ImportSource, ImportedConfig};
 
-/// The project's folder, if the file is one that clients look for in projects. Some clients use the same file names for
-/// the user's settings, so the result may be the home folder.
+/// Returns the project's folder, if the file is one that clients look for in projects. Some clients use the same file
+/// names for the user's settings, so the result may be the home folder.
 pub fn project_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     let folder_name = folder.file_name().and_then(OsStr::to_str).unwrap_or_default();

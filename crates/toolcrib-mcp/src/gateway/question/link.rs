@@ -4,8 +4,8 @@ use url::Url;
 
 use crate::hidden_text::has_invisible_chars;
 
-/// The host of a URL, to be shown to a person. The port is included unless it is the scheme's default. A URL that
-/// programs could parse in different ways is rejected.
+/// Returns the host of a URL, to be shown to a person. The port is included unless it is the scheme's default. A URL
+/// that programs could parse in different ways is rejected.
 pub(super) fn link_host(url: &str) -> Result<String, &'static str> {
     let is_suspicious = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if has_invisible_chars(url) || url.contains(is_suspicious) {

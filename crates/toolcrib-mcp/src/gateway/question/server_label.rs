@@ -10,12 +10,13 @@ pub(super) const MAX_LINES: usize = 60;
 /// Maximum length of a server's name in a label, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 64;
 
-/// The label at the beginning of a server's text.
+/// Builds the label at the beginning of a server's text. `link` is either empty or a text about the host that the
+/// question links to, and is added after the server's name.
 pub(super) fn server_label(server: &str, link: &str) -> String {
     format!("[server \"{}\"{link}]", label_name(server))
 }
 
-/// A server's name without the characters that end a label or begin another one.
+/// Returns a server's name without the characters that end a label or begin another one.
 pub(super) fn label_name(server: &str) -> String {
     let replace = |c| match c {
         '"' | '“' | '”' | '＂' => '\'',

@@ -66,7 +66,7 @@ impl Setup {
         client_for(&self.upstream, &self.folder(), browser()).await
     }
 
-    /// The path of the file with credentials, if there is one.
+    /// Returns the path of the file with credentials; `None` if there is none.
     fn file(&self) -> Option<PathBuf> {
         let folder = std::fs::read_dir(self.state.path().join("oauth")).ok()?;
         let mut files = folder.map(|entry| entry.unwrap().path());

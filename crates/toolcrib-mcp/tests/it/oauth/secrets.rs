@@ -1,4 +1,4 @@
-//! No token reaches a log, an error or debug output.
+//! Tests that no token reaches a log, an error or debug output.
 
 use super::*;
 

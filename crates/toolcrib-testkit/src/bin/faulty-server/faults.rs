@@ -16,7 +16,8 @@ pub(crate) struct Faults {
     /// client is notified that the list has changed
     #[arg(long, value_name = "FILE")]
     pub(crate) define: Option<PathBuf>,
-    /// Answer requests with the responses in this JSON file. Requests that are not in it are answered as usual
+    /// Answer requests with the responses in this JSON file, and list only the tools in it. Methods that are not in it
+    /// are answered as usual
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// Wait this long before answering `initialize`
@@ -72,7 +73,8 @@ pub(crate) struct Faults {
     #[arg(long, value_name = "N")]
     pub(crate) progress: Option<u64>,
     /// List the tool `flood`, which sends `--flood-count` messages of this method, as notifications or requests
-    /// depending on the method. It answers after the client has answered all requests
+    /// depending on the method. The tool answers after the client has answered all requests, or directly after the
+    /// flood with `--deaf`
     #[arg(long, value_name = "METHOD")]
     pub(crate) flood: Option<String>,
     /// Number of messages that `flood` sends

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::faults::Faults;
 use crate::wire::Output;
 
-/// The number of requests in a flood, each of which the client must answer. A flood of notifications has none.
+/// Returns the number of requests in a flood, each of which the client must answer. This is 0 for a flood of
+/// notifications.
 pub(crate) fn requests(faults: &Faults) -> u64 {
     let notifies =
         faults.flood.as_deref().is_some_and(|method| method.starts_with("notifications/"));

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// How long the children run. This is longer than any test, but short enough that they soon end if a test fails.
+/// How long the children run. This is longer than any test, but short enough that the children of a failed test do not
+/// run for hours.
 const SECONDS: &str = "600";
 
 /// Two processes that the server has started. They are grandchildren of the process that started the server.

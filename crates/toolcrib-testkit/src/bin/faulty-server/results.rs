@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// A result that contains the value both as text and as structured content.
+/// Returns a result that contains the value both as text and as structured content.
 pub(crate) fn structured(value: &Value) -> String {
     json!({"content": [{"type": "text", "text": value.to_string()}], "structuredContent": value})
         .to_string()
@@ -30,7 +30,8 @@ pub(crate) fn directory() -> Value {
     }
 }
 
-/// The request that a tool sends to the client before it answers. `None` if it sends none.
+/// Returns the method and the parameters of the request that a tool sends to the client before the tool answers. `None`
+/// if the tool sends no request.
 pub(crate) fn question(tool: &str) -> Option<(&'static str, Value)> {
     Some(match tool {
         "elicit" => (

@@ -1,8 +1,9 @@
 //! Responses that are read from a file, for tests of what a server may send.
 //!
-//! In the file, `methods` has a result for each method, or `null` if the method is never answered. `tools` has a list
-//! of steps for each tool: `{"notify": …}` sends a message with the call's progress token, `{"ask": …}` sends a request
-//! to the client and answers the call with the response, and `{"result": …}` and `{"error": …}` answer the call.
+//! In the file, `methods` has a response for each method: a result, an object with `error`, or `null` if the method is
+//! never answered. `tools` has a list of steps for each tool: `{"notify": …}` sends a notification (a progress
+//! notification gets the call's progress token), `{"ask": …}` sends a request to the client and answers the call with
+//! the client's response, and `{"result": …}` and `{"error": …}` answer the call.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +23,7 @@ impl Script {
         Ok(Self(serde_json::from_slice(&std::fs::read(file)?)?))
     }
 
-    /// Overwrites fields in the result of `initialize` with those of the script.
+    /// Returns `greeting`, the result of `initialize`, with the fields that the script contains replaced.
     pub(crate) fn initialize_result(&self, mut greeting: Value) -> Value {
         for key in ["protocolVersion", "capabilities", "serverInfo", "instructions"] {
             if let Some(value) = self.0.get(key) {
@@ -32,7 +33,8 @@ impl Script {
         greeting
     }
 
-    /// Answers a request if the script has a response for it. Returns whether the script had one.
+    /// Answers a request as the script says, or leaves it unanswered if the script says so. Returns `false` if the
+    /// script says nothing about the method. The script always handles `tools/list` and `tools/call`.
     pub(crate) fn answer(
         self: &Arc<Self>,
         server: &Arc<Server>,

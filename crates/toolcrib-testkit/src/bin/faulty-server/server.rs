@@ -66,7 +66,7 @@ impl Server {
         std::process::exit(1)
     }
 
-    /// Exits after `delay` milliseconds.
+    /// Makes the server exit after `delay` milliseconds. Returns immediately.
     pub(crate) fn crash_after(self: &Arc<Self>, delay: u64) {
         let server = Arc::clone(self);
         thread::spawn(move || {
@@ -75,7 +75,7 @@ impl Server {
         });
     }
 
-    /// Notifies the client whenever the file that defines the tools changes.
+    /// Starts a thread that notifies the client whenever the file that defines the tools changes.
     pub(crate) fn watch_definitions(self: &Arc<Self>) {
         let server = Arc::clone(self);
         // The file is first read here, before any request is answered. If the thread did the first read, it might do so
@@ -241,8 +241,9 @@ impl Server {
         self.output.result(id, &results::structured(&arguments));
     }
 
-    /// The request that a tool sends to the client before it answers. Tools that are defined in a file never send one,
-    /// even if they have the name of a tool that does.
+    /// Returns the method and the parameters of the request that a tool sends to the client before the tool answers.
+    /// `None` if the tool sends no request. Tools that are defined in a file never send one, even if they have the name
+    /// of a tool that does.
     fn question(&self, name: &str) -> Option<(&'static str, Value)> {
         results::question(name).filter(|_| self.faults.define.is_none())
     }
@@ -262,7 +263,8 @@ impl Server {
         }
     }
 
-    /// Sends a request to the client and waits for the response. Returns an object with its `result` or `error`.
+    /// Sends a request to the client and waits for the response, without a time limit. Returns an object with the
+    /// `result` or the `error` of the response.
     pub(crate) fn ask(&self, method: &str, params: &Value) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::SeqCst);
         let (sender, receiver) = channel();

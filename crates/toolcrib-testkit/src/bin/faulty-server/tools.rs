@@ -30,7 +30,7 @@ const ALWAYS: &[(&str, &str)] = &[
     ("cwd", "Returns the directory the server runs in."),
 ];
 
-/// The result of `tools/list`. It is JSON text because the definition of one tool must be sent exactly as it is
+/// Returns the result of `tools/list`, as JSON text because the definition of `cargo` must be sent exactly as it is
 /// written.
 pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     if let Some(pages) = faults.pages {
@@ -64,7 +64,7 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     format!(r#"{{"tools":[{}]}}"#, tools.join(","))
 }
 
-/// The text of the file that defines the tools. `None` without `--define`.
+/// Returns the text of the file that defines the tools. `None` without `--define`.
 pub(crate) fn defined(faults: &Faults) -> Option<String> {
     faults.define.as_ref().map(|file| std::fs::read_to_string(file).unwrap_or_default())
 }
@@ -92,7 +92,8 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
     }
 }
 
-/// A page of the list, with one tool. The tool of the first page is `echo`. The cursor of a page is its number.
+/// Returns the page with the number `cursor`, or page 0 without a cursor. Each page has one tool. The tool of page 0 is
+/// `echo`.
 fn page(pages: u64, cursor: Option<&str>) -> String {
     let number = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
     let tool = if number == 0 { plain(ALWAYS[0].0, ALWAYS[0].1) } else { numbered(number) };
@@ -107,7 +108,8 @@ fn plain(name: &str, about: &str) -> Value {
     json!({"name": name, "description": about, "inputSchema": {"type": "object"}})
 }
 
-/// A tool like those of business applications. Each number gives a tool with a different description.
+/// Returns the definition of a tool like those of business applications. Each number gives a tool with a different name
+/// and description.
 fn numbered(number: u64) -> Value {
     let verb = VERBS[number as usize % VERBS.len()];
     let noun = NOUNS[number as usize / VERBS.len() % NOUNS.len()];

@@ -1,7 +1,7 @@
 //! A tool with fields that are in no protocol version, in an unusual order.
 //!
 //! The definition and the result are written as text, because the order of keys and the spelling of numbers matter. A
-//! gateway must pass both on unchanged.
+//! gateway must pass the definition and the result on unchanged.
 
 /// The definition of `cargo` in `tools/list`.
 pub(crate) const DEFINITION: &str = concat!(

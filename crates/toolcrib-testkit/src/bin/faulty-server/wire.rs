@@ -1,4 +1,4 @@
-//! JSON-RPC over stdin and stdout, without a library so that it can also write malformed output.
+//! JSON-RPC over stdin and stdout, without a library so that the server can also write malformed output.
 
 use parking_lot::Mutex;
 use std::io::{self, BufRead, Stdout, Write};
@@ -57,7 +57,8 @@ impl Output {
         });
     }
 
-    /// Answers with a line of `bytes` bytes, not counting the line end, that contains one long text.
+    /// Answers request `id` with a line that contains one long text. The line has `bytes` bytes, not counting the line
+    /// end.
     pub(crate) fn huge(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
@@ -65,7 +66,7 @@ impl Output {
         self.filled(&head, "x", r#""}]}}"#, bytes);
     }
 
-    /// Answers with a line of about `bytes` bytes that contains many small objects.
+    /// Answers request `id` with a line of about `bytes` bytes that contains many small objects.
     pub(crate) fn tiny_objects(&self, id: &Value, bytes: u64) {
         let head = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[],"structuredContent":{{"x":["#
@@ -92,7 +93,8 @@ impl Output {
         });
     }
 
-    /// Sends `count` copies of a message that is not a response. Returns `false` if the client no longer reads.
+    /// Sends `count` copies of a message, without the lines of `--garbage`. Returns `false` if the client no longer
+    /// reads.
     pub(crate) fn send(&self, message: &Value, count: u64) -> bool {
         let line = format!("{message}\n");
         self.write(|out| {
@@ -121,8 +123,8 @@ impl Output {
 
     fn write(&self, write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> bool {
         let mut out = self.stdout.lock();
-        // The error itself is dropped. A client that no longer reads has also closed stdin, or will soon, and this ends
-        // the server.
+        // The error itself is dropped. A client that no longer reads has also closed the server's stdin, or will soon,
+        // and the server ends when its stdin is closed.
         write(&mut out).is_ok()
     }
 }

@@ -1,8 +1,8 @@
 //! Lists that change, and the notifications of these changes.
 //!
 //! Some tools change a list by adding or removing one tool or prompt. The list must really change, because a gateway
-//! may compare lists before it forwards a notification. Clients of the older protocol are notified without subscribing,
-//! clients of the newer protocol only through a subscription.
+//! may compare the old and the new list and forward the notification only if they differ. Clients of the older protocol
+//! are notified without subscribing, clients of the newer protocol only through a subscription.
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;

@@ -7,7 +7,8 @@ use crate::definition::Definition;
 use crate::media::{PNG, WAV};
 use crate::schemas;
 
-/// The first tool must not need arguments, because the conformance suite calls the first tool of the list without any.
+/// The definitions of these tools. The first tool must not need arguments, because the conformance suite calls the
+/// first tool of the list without any.
 pub(crate) const TOOLS: &[Definition] = &[
     Definition::plain("test_simple_text", "Answers with one text."),
     Definition::plain("test_image_content", "Answers with one picture."),
@@ -30,7 +31,7 @@ pub(crate) const TOOLS: &[Definition] = &[
     ),
 ];
 
-/// The result of one of the tools in [`TOOLS`]. `None` for any other name.
+/// Returns the result of one of the tools in [`TOOLS`]. `None` for any other name.
 pub(crate) fn call(name: &str, arguments: &JsonObject) -> Option<CallToolResult> {
     let blocks = match name {
         "test_simple_text" => vec![ContentBlock::text("Nothing but a short text.")],

@@ -12,7 +12,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// A tool without arguments.
+    /// Creates the definition of a tool without arguments.
     pub(crate) const fn plain(name: &'static str, about: &'static str) -> Self {
         Self { name, about, input: nothing }
     }
@@ -38,7 +38,8 @@ fn nothing() -> Value {
     json!({"type": "object", "properties": {}})
 }
 
-/// The schema of a tool with one required text argument.
+/// Returns the input schema of a tool with one required text argument. `name` and `about` are the name and the
+/// description of the argument.
 pub(crate) fn one_text(name: &str, about: &str) -> Value {
     json!({
         "type": "object",

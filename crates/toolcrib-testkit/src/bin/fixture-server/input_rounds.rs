@@ -26,7 +26,8 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// The value of the field `member` in the form that the user submitted for `question`. `None` if there is none.
+    /// Returns the value of the field `member` in the form that the user submitted for `question`. `None` if there is
+    /// no such form or field.
     pub(crate) fn form(&self, question: &str, member: &str) -> Option<&Value> {
         self.answers.get(question)?.get("content")?.get(member)
     }
@@ -39,7 +40,7 @@ pub(crate) enum NextStep<T> {
 }
 
 impl<T> NextStep<T> {
-    /// Asks questions without a state that the client would have to return.
+    /// Creates a step that asks questions and has no state that the client would have to return.
     pub(crate) fn ask(questions: Value) -> Self {
         Self::Ask { questions, state: None }
     }
@@ -121,7 +122,7 @@ fn require(capabilities: &ClientCapabilities, question: &InputRequest) -> Result
     if able { Ok(()) } else { Err(missing(capability)) }
 }
 
-/// The newer protocol's error for a capability that the client has not declared.
+/// Returns the newer protocol's error for a capability that the client has not declared.
 pub(crate) fn missing(capability: &str) -> ErrorData {
     match serde_json::from_value::<ClientCapabilities>(json!({capability: {}})) {
         Ok(required) => ErrorData::missing_required_client_capability(required),

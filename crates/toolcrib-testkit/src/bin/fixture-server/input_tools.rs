@@ -1,7 +1,8 @@
 //! Tools that need input from the client: a completed form, a sampled message, or the client's roots.
 //!
-//! Each tool is a pure function, as described in [`crate::input_rounds`]. State that the client must return is sealed.
-//! If the client has changed it, the request fails; the questions are not asked again.
+//! Each tool is a pure function, as described in [`crate::input_rounds`]. State that the client must return is sealed,
+//! so that a change can be detected. If the client has changed the state, the request fails; the questions are not
+//! asked again.
 #![expect(clippy::unnecessary_wraps, reason = "all steps share one signature")]
 
 use rmcp::ErrorData;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use crate::definition::{Definition, one_text};
 use crate::input_rounds::{NextStep, Round, missing};
 
-/// The key is fixed, so that responses are the same on every run. A test server has no secrets to protect.
+/// The key that seals the state. It is fixed, so that responses are the same on every run. A test server has no secrets
+/// to protect.
 const KEY: &[u8] = b"toolcrib-fixture: a key that everybody may know";
 
 type StepResult = Result<NextStep<CallToolResult>, ErrorData>;
@@ -52,7 +54,7 @@ pub(crate) const TOOLS: &[Definition] = &[
     ),
 ];
 
-/// The function for the tool `name`. `None` if the tool needs no input.
+/// Returns the function for the tool `name`. `None` if the tool needs no input.
 pub(crate) fn find(name: &str) -> Option<fn(&Round<'_>) -> StepResult> {
     Some(match name {
         "test_sampling" => sampling,
@@ -77,7 +79,7 @@ fn text_result(text: impl Into<String>) -> NextStep<CallToolResult> {
     NextStep::Done(CallToolResult::success(vec![ContentBlock::text(text)]))
 }
 
-/// Asks `question` under the key `name` and returns the client's answer as text.
+/// Returns the client's answer under the key `name` as text. If there is no answer yet, asks `question` under this key.
 fn ask_once(round: &Round<'_>, name: &str, question: &Value) -> StepResult {
     Ok(match round.answers.get(name) {
         Some(answer) if answer.is_object() => text_result(format!("The client said: {answer}")),
@@ -209,7 +211,8 @@ fn seal(payload: &Value) -> Result<String, ErrorData> {
     codec()?.seal_json(payload).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Opens the sealed state. Returns `None` if the client sent no state.
+/// Opens the sealed state that the client returned. Returns `None` if the client sent no state, and an error if the
+/// client has changed the state.
 fn open(round: &Round<'_>) -> Result<Option<Value>, ErrorData> {
     let Some(sealed) = round.state else { return Ok(None) };
     codec()?

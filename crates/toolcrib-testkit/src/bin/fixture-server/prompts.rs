@@ -14,7 +14,7 @@ use crate::media::PNG;
 
 const PROMPT_WITH_INPUT: &str = "test_input_required_result_prompt";
 
-/// The prompts in a fixed order. If `extra`, the prompt that can be added and removed comes last.
+/// Returns the prompts in a fixed order. If `extra`, the last one is the prompt that can be added and removed.
 pub(crate) fn list(extra: bool) -> Vec<Prompt> {
     let needed = |name: &str, about: &str| {
         PromptArgument::new(name).with_description(about).with_required(true)

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// A schema with definitions, an anchor, composition and conditions. These are the keywords that a careless rewrite
-/// would lose.
+/// Returns a schema with definitions, an anchor, composition and conditions. These are the keywords that a careless
+/// rewrite would lose.
 pub(crate) fn modern() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -31,7 +31,7 @@ pub(crate) fn modern() -> Value {
     })
 }
 
-/// A schema with one parameter that clients must also send in the header `Mcp-Param-Region`.
+/// Returns a schema with one parameter that clients must also send in the header `Mcp-Param-Region`.
 pub(crate) fn with_header() -> Value {
     json!({
         "type": "object",

@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 
 use crate::server::{Fixture, Shared};
 
-/// The `retry` time that is sent to clients. It is short because a test waits that long.
+/// How long clients are told to wait before they reconnect (`retry` in the event stream). It is short because tests
+/// wait that long.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Serves one client on stdin and stdout until the client closes them.

@@ -22,7 +22,7 @@ const TRIGGERS: &[Definition] = &[
 /// The tool that `test_trigger_tool_change` adds and removes.
 const EXTRA: Definition = Definition::plain("test_extra_tool", "Is here only at times.");
 
-/// The tools in a fixed order. If `extra`, the tool that can be added and removed comes last.
+/// Returns the tools in a fixed order. If `extra`, the last one is the tool that can be added and removed.
 pub(crate) fn list(extra: bool) -> Vec<Tool> {
     let fixed = [content::TOOLS, notifications::TOOLS, input_tools::TOOLS, TRIGGERS];
     let extra = extra.then_some(&EXTRA);

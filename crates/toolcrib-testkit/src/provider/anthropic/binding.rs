@@ -1,10 +1,10 @@
 //! Thinking blocks that are bound to everything before them.
 //!
 //! A signature contains a hash of the prompt up to its block, without thinking blocks, and a hash of the signature of
-//! the previous thinking block. An edit anywhere before a block therefore invalidates it. Removing a thinking block
-//! from the middle invalidates the next one. The first thinking blocks of a history may be removed, because the second
-//! hash is checked only if another thinking block comes before. Anything that the model does not see, such as cache
-//! marks and deferred tools without a reference, is not part of the hash.
+//! the previous thinking block. An edit anywhere before a block therefore invalidates the block. Removing a thinking
+//! block from the middle invalidates the next one. The first thinking blocks of a history may be removed, because the
+//! second hash is checked only if another thinking block comes before. Anything that the model does not see, such as
+//! `cache_control` and deferred tools without a reference, is not part of the first hash.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::provider::dialect::{ApiError, bad_request, list};
 /// The prefix of signatures, as in the real API.
 const OPENING: &str = "EqQB";
 
-/// Signs a thinking block that follows the messages of `request` and then the blocks `before`.
+/// Returns the signature of a thinking block that follows the messages of `request` and then the blocks `before`.
 pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     let messages = list(&request["messages"]);
     let hash = prefix(request, messages, before);
@@ -24,7 +24,7 @@ pub(super) fn sign(request: &Value, before: &[Value]) -> String {
     format!("{OPENING}{hash}{}", digest(last.as_bytes()))
 }
 
-/// Checks that nothing before any thinking block has changed since it was signed.
+/// Checks for each thinking block that nothing before it has changed since the block was signed.
 pub(super) fn check(request: &Value) -> Result<(), ApiError> {
     let messages = list(&request["messages"]);
     let mut previous: Option<&str> = None;
@@ -87,7 +87,7 @@ fn prefix(request: &Value, messages: &[Value], before: &[Value]) -> String {
     digest(&whole)
 }
 
-/// The block as the model sees it: without cache marks and null fields, and with sorted keys.
+/// Returns the block as the model sees it: without the fields that are invisible to the model, and with sorted keys.
 fn canonical(block: &Value) -> Value {
     match block {
         Value::Object(fields) => {

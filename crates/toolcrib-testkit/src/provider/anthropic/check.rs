@@ -18,7 +18,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     if options.bind_thinking { binding::check(request) } else { Ok(()) }
 }
 
-/// Checks a request to count tokens. It must have no server tools, and its conversation is not checked.
+/// Checks a request to count tokens. The request must have no hosted search tools. Its messages are not checked.
 pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Result<(), ApiError> {
     lacking(request, options)?;
     if list(&request["tools"]).iter().any(|tool| hosted(tool).is_some()) {
@@ -27,7 +27,7 @@ pub(in crate::provider) fn check_count(request: &Value, options: &Options) -> Re
     tools(request)
 }
 
-/// Rejects requests that use a feature which the options exclude.
+/// Rejects requests that use a feature in `options.rejects`.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     for (at, tool) in list(&request["tools"]).iter().enumerate() {
         if let Some(kind) = hosted(tool) {

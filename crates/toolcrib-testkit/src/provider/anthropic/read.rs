@@ -76,7 +76,7 @@ pub(in crate::provider) fn read(request: &Value) -> ParsedRequest {
     parsed
 }
 
-/// Every content block of every message, including blocks inside tool results.
+/// Returns every content block of every message, including blocks inside tool results.
 pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
     list(&request["messages"]).iter().flat_map(|message| list(&message["content"])).flat_map(
         |block| {
@@ -87,7 +87,7 @@ pub(super) fn blocks(request: &Value) -> impl Iterator<Item = &Value> {
     )
 }
 
-/// The names of tools in the `tool_reference` and `tool_addition` blocks of the history.
+/// Returns the names of the tools in the `tool_reference` and `tool_addition` blocks of the history.
 pub(super) fn references(request: &Value) -> HashSet<&str> {
     let results = blocks(request).filter(|block| block["type"] == "tool_reference");
     let added = blocks(request).filter(|block| block["type"] == "tool_addition");

@@ -122,7 +122,7 @@ fn result(id: &str, found: &[String]) -> Value {
     })
 }
 
-/// The events that stream one block: its start, its content in pieces, and its end.
+/// Returns the events that stream one block: its start, its content in pieces, and its end.
 fn stream_block(index: usize, block: &Value) -> Vec<Bytes> {
     let mut start = block.clone();
     let mut deltas: Vec<Value> = Vec::new();

@@ -9,7 +9,7 @@ use crate::provider::options::{ChatQuirk, Options};
 use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-/// A fixed time, so that responses are the same on every run.
+/// The time at which all responses claim to be created. It is fixed, so that responses are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
 pub(in crate::provider) fn write(
@@ -163,7 +163,7 @@ impl ChatResponse<'_> {
     }
 }
 
-/// The streamed deltas of one tool call.
+/// Returns the streamed deltas of one tool call.
 fn fragments(index: usize, call: &Call, options: &Options) -> Vec<Value> {
     let arguments = call.arguments.to_string();
     let whole = |name: &str, arguments: &str| {

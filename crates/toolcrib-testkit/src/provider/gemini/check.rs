@@ -45,8 +45,8 @@ pub(in crate::provider) fn check(request: &Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that a call has a signature from this provider, or one of the accepted placeholders. The API requires it only
-/// on the first call of a message.
+/// Checks that a call has a signature from this provider, or one of the accepted placeholders. Only the first call of a
+/// message must pass this check, because the API requires no signature on the others.
 fn signed(part: &Value, at: usize) -> Result<(), ApiError> {
     let name = call(part).and_then(|call| call["name"].as_str()).unwrap_or_default();
     match signature(part) {

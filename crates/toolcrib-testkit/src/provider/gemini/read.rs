@@ -60,7 +60,7 @@ pub(super) fn signature(part: &Value) -> Option<&str> {
     either(part, "thoughtSignature", "thought_signature").as_str()
 }
 
-/// The text of a result. SDKs put a result under `output` or `result`, and an error under `error`.
+/// Returns the text of a function response. SDKs put a result under `output` or `result`, and an error under `error`.
 fn outcome(response: &Value) -> String {
     let keys = ["output", "result", "error"];
     let value = keys.into_iter().find_map(|key| response.get(key)).unwrap_or(response);

@@ -26,7 +26,7 @@ pub(in crate::provider) fn check(request: &Value, options: &Options) -> Result<(
     pairs::check(request, options)
 }
 
-/// Rejects requests that use a feature which the options exclude.
+/// Rejects requests that use a feature in `options.rejects`.
 fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     let unknown = |what: &str, path: &str| {
         Err(bad_request(format!(
@@ -55,7 +55,7 @@ fn lacking(request: &Value, options: &Options) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a tool, or any member of a namespace, is deferred.
+/// Whether a tool is deferred, or is a namespace with a deferred member.
 fn deferred(tool: &Value) -> bool {
     tool["defer_loading"] == true
         || list(&tool["tools"]).iter().any(|member| member["defer_loading"] == true)

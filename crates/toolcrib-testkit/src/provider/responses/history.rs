@@ -1,4 +1,4 @@
-//! Responses that `previous_response_id` may name. The provider remembers nothing else between requests.
+//! Responses that `previous_response_id` may name. The provider stores no other part of a conversation.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -14,7 +14,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Returns the request with the items of the previous response inserted at the start of `input`.
+    /// Returns the request with the items of the previous response inserted at the start of `input`. Fails if the
+    /// request names a previous response that is not stored.
     pub(crate) fn expand(&self, mut request: Value) -> Result<Value, ApiError> {
         let own = match &request["input"] {
             Value::String(text) => vec![json!({"role": "user", "content": text})],

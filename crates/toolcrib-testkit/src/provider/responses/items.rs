@@ -78,8 +78,8 @@ pub(super) fn items(reply: &ModelReply, context: &mut ResponseContext<'_>) -> Ve
     items
 }
 
-/// The tools that a hosted search loads: the deferred functions that it found, and every namespace in which it found a
-/// member.
+/// Returns the tools that a hosted search loads: the deferred functions in `found`, and every namespace with a member
+/// in `found`.
 fn loaded(request: &Value, found: &[String]) -> Vec<Value> {
     let is_found = |tool: &Value| found.iter().any(|name| tool["name"] == name.as_str());
     list(&request["tools"])

@@ -1,4 +1,5 @@
-//! Checks that each call has exactly one output, and names the namespace of its function.
+//! Checks that each call has exactly one output, and that a call of a function outside the default namespace names the
+//! function's namespace.
 
 use std::collections::{HashMap, HashSet};
 
@@ -54,7 +55,7 @@ pub(super) fn check(request: &Value, options: &Options) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// What the API's error messages call an item that needs an output.
+/// Returns what the API's error messages call an item that needs an output. `None` if the item needs no output.
 fn call_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call" => Some("function call"),
@@ -64,7 +65,7 @@ fn call_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// What the API's error messages call an item that is an output.
+/// Returns what the API's error messages call an item that is an output. `None` if the item is not an output.
 fn output_label(item: &Value) -> Option<&'static str> {
     match item["type"].as_str()? {
         "function_call_output" => Some("function call output"),
@@ -74,7 +75,8 @@ fn output_label(item: &Value) -> Option<&'static str> {
     }
 }
 
-/// The names of functions in the default namespace, and of those in other namespaces.
+/// The names of the functions in the default namespace, and the names of all other functions. Deferred functions are
+/// not in the default namespace.
 struct Namespaces<'a> {
     default: HashSet<&'a str>,
     elsewhere: HashSet<&'a str>,

@@ -9,7 +9,7 @@ use crate::provider::model::ModelReply;
 use crate::provider::script::StopReason;
 use crate::provider::sse;
 
-/// A fixed time, so that responses are the same on every run.
+/// The time at which all responses claim to be created. It is fixed, so that responses are the same on every run.
 const CREATED: u64 = 1_790_000_000;
 
 pub(in crate::provider) fn write(
@@ -51,7 +51,7 @@ pub(in crate::provider) fn write(
     ResponseBody::Events(events.written)
 }
 
-/// The response object without its output items. Most of its fields repeat the request.
+/// Returns the response object without its output items. Most of its fields repeat the request.
 fn response(context: &ResponseContext<'_>, id: &str, status: &str) -> Value {
     let asked =
         |key: &str, otherwise: Value| context.request.get(key).cloned().unwrap_or(otherwise);

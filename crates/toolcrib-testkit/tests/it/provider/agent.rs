@@ -28,7 +28,7 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// A tool with one argument.
+/// Returns the definition of a tool with one argument.
 pub(crate) fn tool(name: &str) -> Value {
     let schema =
         json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
@@ -97,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// Sends the conversation and adds the response to the history.
+    /// Sends the conversation, adds the response to the history, and returns the model's message.
     pub(crate) async fn turn(&mut self) -> ModelMessage {
         let (status, answer) = post(&self.endpoint(), &self.body()).await;
         assert_eq!(status, 200, "{answer}");

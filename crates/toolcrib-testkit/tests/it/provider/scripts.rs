@@ -42,7 +42,8 @@ async fn directly(dialect: Dialect, url: &str, goal: &str) -> Visible {
     }
 }
 
-/// Plays a conversation in the role of Toolcrib: answers searches and unwraps bridged calls. Also returns the queries.
+/// Plays a conversation in the role of Toolcrib: answers searches and unwraps bridged calls. Returns what a client
+/// would see, and the search queries of each message that only searches.
 async fn deferred(dialect: Dialect, url: &str, goal: &str) -> (Visible, Vec<Vec<String>>) {
     let mut agent = Agent::new(dialect, url, &["tool_search", "tool_call"], goal);
     let (mut visible, mut queries) = (Visible::new(), Vec::new());

@@ -17,7 +17,7 @@ fn provider(quirks: Vec<ChatQuirk>) -> Provider {
     Provider::start(Options { quirks, ..Options::steps(steps) }).unwrap()
 }
 
-/// The raw stream of the first message.
+/// Requests the first message of a conversation as a stream, and returns the raw stream.
 async fn stream(provider: &Provider, dialect: Dialect) -> String {
     let agent = Agent::new(dialect, &provider.url, &["a"], "Go.");
     let mut body = agent.body();
@@ -40,7 +40,7 @@ fn events(stream: &str) -> Vec<Value> {
     lines.filter(|line| *line != "[DONE]").map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The types of the events. Consecutive events of the same type are listed once.
+/// Returns the types of the events. Consecutive events of the same type are listed once.
 fn kinds(events: &[Value]) -> Vec<String> {
     let mut kinds: Vec<String> = events
         .iter()

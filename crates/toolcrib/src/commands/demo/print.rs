@@ -187,7 +187,7 @@ fn print_reply(
     Ok(())
 }
 
-/// The parts of a hit's score, the largest first.
+/// Formats the parts of a hit's score, the largest part first.
 fn reasons(why: &Explanation) -> String {
     let words = why.words.iter().map(|points| {
         let via = if points.term.starts_with(&points.word) || points.word.starts_with(&points.term)
@@ -224,7 +224,7 @@ fn reasons(why: &Explanation) -> String {
     all.join(" + ")
 }
 
-/// The change in percent: `… % less` or `… % more`.
+/// Formats the change from `before` to `after` in percent: `… % less` or `… % more`.
 fn change(before: usize, after: usize) -> String {
     match saved(before, after) {
         less if less >= 0.0 => format!("{less:.1} % less"),

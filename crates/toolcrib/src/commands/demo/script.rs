@@ -51,7 +51,7 @@ pub(super) enum DemoResult {
     Done,
 }
 
-/// Plays the whole conversation.
+/// Plays the whole conversation and returns its turns.
 pub(super) fn play(crib: &Crib) -> Vec<DemoTurn> {
     let scope = Scope::all(crib.catalog());
     let mut model = ScriptedModel {
@@ -96,7 +96,8 @@ impl ScriptedModel<'_> {
         self.turn(SEARCH, json!({ "query": query }))
     }
 
-    /// Loads a tool by name, as the description of the search tool tells the model to.
+    /// Loads a tool by name, as the description of the search tool tells the model to. Returns the names of the tools
+    /// in the reply.
     fn load(&mut self, name: &str) -> Vec<String> {
         if self.settings().rank.ranker.knows_operators() {
             self.search(&format!("select:{name}"))
@@ -105,7 +106,8 @@ impl ScriptedModel<'_> {
         }
     }
 
-    /// Gets the schema of a tool if the search did not return it.
+    /// Gets the schema of the tool `name`, unless a search has already returned it. `found` contains the names of the
+    /// tools that the search found.
     fn get_schema(&mut self, name: &str, found: &[String]) {
         if !self.settings().search.schemas {
             self.turn(DESCRIBE, json!({ "name": name }));
@@ -159,7 +161,7 @@ impl ScriptedModel<'_> {
         self.turns.push(DemoTurn { tokens, tool, input: Value::Null, got: DemoResult::Done });
     }
 
-    /// Tokens that the tools take up in the context now.
+    /// Returns the number of tokens that the tools take up in the context now.
     fn tokens(&mut self) -> usize {
         let turn = TurnContext::new(&self.scope).with_context_window(CONTEXT);
         self.crib.disclose(&turn, &mut self.conversation).tokens_after + self.search_tokens

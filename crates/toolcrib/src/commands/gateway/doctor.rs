@@ -132,7 +132,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         Ok((rows, totals))
     })?;
     if let Some(file) = &args.config {
-        // The hint suggests `toolcrib login`, which must be run with the same config.
+        // The hint suggests `toolcrib login`, which must be run with the same config as this `doctor`.
         let logins = rows.iter_mut().filter(|row| row.state == "needs login");
         for hint in logins.filter_map(|row| row.hint.as_mut()) {
             *hint = format!("{hint} --config {}", file.display());
@@ -166,7 +166,7 @@ fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if !std::io::stdout().is_terminal() {
-        // The width of the output is unknown, because it is not a terminal.
+        // The output is not a terminal, so its width is unknown.
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         table.set_width(columns.unwrap_or(DEFAULT_WIDTH));
     }

@@ -30,7 +30,7 @@ pub(super) struct Listener {
 struct Certificate {
     files: TlsFiles,
     tls: ServerTls,
-    /// Modification times of the files when they were last checked.
+    /// Modification times of the certificate file and of the key file when they were last loaded.
     written: [Option<SystemTime>; 2],
 }
 

@@ -14,7 +14,7 @@ use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 /// Starts logging to standard error. `TOOLCRIB_LOG` sets the level. Events of the MCP SDK are switched off, because
-/// they contain the messages that pass through.
+/// they contain the messages between clients and servers, which do not belong in a log.
 pub(super) fn start() {
     let level = std::env::var("TOOLCRIB_LOG").unwrap_or_else(|_| "info".into());
     let level = ["error", "warn", "info", "debug", "trace", "off"]

@@ -83,8 +83,8 @@ fn load_config(
     Ok(loaded)
 }
 
-/// Starts the gateway with estimated token counts. The gateway uses them only to decide how much to show, and its
-/// clients may use any model. An estimate is good enough for that, and avoids the memory and the load time of a
+/// Starts the gateway with estimated token counts. The gateway uses the counts only to decide how much to show, and its
+/// clients may use any model. So an estimate is good enough, and avoids the memory and the load time of a tokenizer's
 /// vocabulary.
 fn start_gateway(config: GatewayConfig) -> Arc<Gateway> {
     start_gateway_with(config, Arc::new(EstimateCounter))
@@ -143,7 +143,7 @@ fn stop_on_signals() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// The failure of a command whose gateway cannot serve its clients.
+/// Returns the failure of a command whose gateway cannot serve its clients.
 fn gateway_failure(error: &impl std::fmt::Display, hint: impl Into<String>) -> Failure {
     Failure::input("gateway", error, hint)
 }

@@ -35,7 +35,7 @@ impl ClientFolders {
         Self { home, config, app_data: path("APPDATA"), hermes, folder }
     }
 
-    /// The folders in which GUI applications keep the user's settings.
+    /// Returns the folders in which GUI applications keep the user's settings.
     fn app_folders(&self) -> impl Iterator<Item = PathBuf> {
         let mac = self.home.as_ref().map(|home| home.join("Library/Application Support"));
         [self.config.clone(), mac, self.app_data.clone()].into_iter().flatten()

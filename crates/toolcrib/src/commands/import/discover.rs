@@ -66,7 +66,8 @@ pub(super) struct SkippedFile {
     pub(super) reason: &'static str,
 }
 
-/// Reads the files of one client, or of all clients.
+/// Reads the files of the client `from`, or of all clients if `from` is `None`, and adds their servers to `merge`.
+/// Files in the working folder are read only if `project` is true.
 pub(super) fn discover(
     from: Option<ClientKind>,
     project: bool,
@@ -132,7 +133,7 @@ fn read(
 }
 
 impl DiscoveredFiles {
-    /// Adds the servers of a file.
+    /// Adds the servers of a file to `merge`, and the file to the list of found files.
     fn add(
         &mut self,
         foreign: ImportedConfig,

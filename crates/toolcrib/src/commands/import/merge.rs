@@ -1,6 +1,6 @@
 //! Merges the servers of many files into one set. Equal servers become one. If two of the user's servers differ but
 //! have the same name, the name of the client is appended to the second server's name. A project's server never takes
-//! the name of one of the user's servers, nor a name that looks like it.
+//! the name of one of the user's servers, nor a name that looks similar.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,13 +92,13 @@ impl ServerMerge {
     }
 }
 
-/// Normalises a name for comparison, which ignores case and surrounding whitespace.
+/// Normalises a name for a comparison that ignores case and surrounding whitespace.
 fn lowercased(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
-/// Returns why a project's server must not have this name. Such a name could be mistaken for another name, or for part
-/// of a message or a config.
+/// Returns why a project's server must not have this name, or `None` if it may. A rejected name could be mistaken for
+/// another name, or for part of a message or a config.
 fn name_problem(name: &str) -> Option<&'static str> {
     if name.contains(['"', '[', ']']) || name.contains(char::is_control) {
         return Some("its name contains a quotation mark, a bracket or a control character");

@@ -1,7 +1,7 @@
 //! `toolcrib import`: combines the servers of other clients into one config.
 //!
-//! The printed config contains no secrets: each literal secret is `***`. Only the file that `--write` names contains
-//! them.
+//! The printed config contains no secrets: `***` replaces each literal secret. Only the file that `--write` names
+//! contains the secrets.
 
 mod client_files;
 mod discover;
@@ -131,7 +131,7 @@ fn print(report: &ImportReport, write: Option<&Path>, output: &mut Output) -> Re
     }
 }
 
-/// Notes on the servers of a file.
+/// Returns notes on the servers of a file: which are disabled, which were not imported, and the warnings.
 fn notes(file: &FoundFile) -> Vec<String> {
     let disabled = file.disabled.iter();
     let disabled =

@@ -41,7 +41,7 @@ fn numbered(count: usize, stem: &str, description: &str) -> Vec<Value> {
     (0..count).map(|at| tool(&format!("{stem}{at}"), description, &["unit"], 1)).collect()
 }
 
-/// A gateway that is not running yet: a home folder with the files of its servers, and its arguments.
+/// A gateway that is not running yet: a home folder with the files of its servers, its config file, and its flags.
 struct Setup {
     home: Home,
     file: PathBuf,
@@ -108,7 +108,7 @@ impl Setup {
         program
     }
 
-    /// Runs `doctor` and returns its reason for deferring tools or not.
+    /// Runs `doctor` and returns the reason that it gives for deferring tools or not.
     fn doctor(&self) -> String {
         let program = self.command("doctor");
         let mut command = Command::new(&program[0]);
@@ -137,7 +137,8 @@ impl Setup {
     }
 }
 
-/// Returns the command of a server with these tools, which it reads from a file named after the server.
+/// Writes `tools` to a file named after the server, and returns the command of a server that reads its tools from this
+/// file.
 fn program(home: &Home, name: &str, tools: &[Value]) -> Program {
     define(home, name, tools);
     testkit_program("faulty-server", &["--define", home.path().join(name).to_str().unwrap()])
@@ -241,7 +242,7 @@ impl Session {
         serde_json::from_str(&self.text("tool_search", &json!({"query": query}))).unwrap()
     }
 
-    /// Returns the names of the tools that a search finds, in any format of the reply.
+    /// Returns the names of the tools that a search finds, whatever format the reply has.
     fn found(&mut self, query: &str) -> Vec<String> {
         self.found_with("tool_search", &json!({"query": query}))
     }

@@ -17,7 +17,8 @@ fn coding() -> Vec<Value> {
     tools.into_iter().map(with).collect()
 }
 
-/// The server `dev` without a prefix, so that its tools have the names that the plugin's README uses.
+/// The name `dev` of a server, followed by a config line that removes the prefix, so that the server's tools have the
+/// names that the plugin's README uses.
 const BARE: &str = "dev\nprefix = \"\"\n";
 
 fn opencode(tools: &[Value]) -> Session {

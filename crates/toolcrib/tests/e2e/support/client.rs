@@ -39,14 +39,16 @@ pub(crate) struct Client {
     next: u64,
     messages: Vec<Value>,
     early: Vec<Value>,
-    /// The ids of requests for roots. A server may send such a request at any time, independent of calls. If it arrives
-    /// during a call and the call ends before it is answered, the request is cancelled. That cancellation is ignored.
+    /// The ids of requests for roots. A server may send such a request at any time, independent of calls. If the
+    /// request arrives during a call, and the call ends before the request is answered, the request is cancelled. The
+    /// test client ignores that cancellation.
     asked_for_roots: Vec<Value>,
     /// The result of `initialize`; empty in the newer protocol.
     pub(crate) initialize_result: Value,
 }
 
-/// Returns the answer that every test client gives to a server's question.
+/// Returns the answer that every test client gives to a server's question, or `None` if the client does not know the
+/// method.
 fn answer(method: &str) -> Option<Value> {
     Some(match method {
         "elicitation/create" => {
@@ -66,7 +68,7 @@ fn answer(method: &str) -> Option<Value> {
     })
 }
 
-/// The capabilities of a client that can answer every question.
+/// Returns the capabilities of a client that can answer every question.
 fn capabilities() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }

@@ -102,7 +102,7 @@ pub(crate) fn start_http_server(mut command: Command) -> HttpServerProcess {
     HttpServerProcess { url, log, _process: process }
 }
 
-/// Starts a gateway and connects a client to it.
+/// Starts a gateway and connects a client to it. Over HTTP, also returns the process of the gateway.
 pub(crate) fn connect(
     home: &Home,
     (transport, era): (&str, Era),
@@ -114,7 +114,7 @@ pub(crate) fn connect(
     (Client::at(&gateway.url, era), Some(gateway))
 }
 
-/// Waits until a server logs the address that it listens on, and returns it.
+/// Waits until a server logs the address that it listens on, and returns the address.
 fn listening(log: &Path) -> String {
     eventually("an address to listen on", || {
         let text = fs::read_to_string(log).ok()?;
@@ -141,9 +141,9 @@ pub(crate) fn late_server(home: &Home) -> (String, PathBuf) {
     (server("late", &program, "start_timeout = 600\n"), ready)
 }
 
-/// Switches deferral on, however few tools there are.
+/// The config lines that switch deferral on, however few tools there are.
 pub(crate) const DEFERRED: &str = "[activation]\nmode = \"on\"\n";
-/// Switches deferral off, so that clients see all tools in full.
+/// The config lines that switch deferral off, so that clients see all tools in full.
 pub(crate) const IN_FULL: &str = "[activation]\nmode = \"off\"\n";
 
 /// Waits until every server of the gateway is up. An empty search reports servers that are connecting or down.

@@ -137,7 +137,7 @@ impl Response {
     }
 }
 
-/// Reads the body of a response, without the chunk framing.
+/// A reader for the body of a response, which removes the chunk framing.
 struct Body {
     stream: BufReader<TcpStream>,
     chunked: bool,

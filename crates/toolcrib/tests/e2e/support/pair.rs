@@ -6,11 +6,12 @@ use super::client::{Client, Era, Exchange};
 use super::gateway::{DEFERRED, Home, HttpServerProcess, connect, server, wait_until_ready};
 use super::{Program, assert_same};
 
-/// Maximum number of attempts to get the same direct response twice. Some servers' responses contain the time.
+/// Maximum number of attempts to get the same direct response twice. Some servers' responses contain the time, so two
+/// of them may differ.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Longer timeouts for real servers. On a busy machine they may start more slowly than the gateway allows by default,
-/// and would be restarted again and again.
+/// Config lines with longer timeouts for real servers. On a busy machine, these servers may start more slowly than the
+/// gateway allows by default, and would be restarted again and again.
 const PATIENT: &str = "start_timeout = 600\ncall_timeout = 600\n";
 
 /// Two clients: one is connected to the server directly, the other to a gateway that runs a second process of the

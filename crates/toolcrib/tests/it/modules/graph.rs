@@ -61,7 +61,8 @@ impl Graph {
         Some(text)
     }
 
-    /// Returns the shortest path from a module through its imports back to the module.
+    /// Returns the shortest path from a module through its imports back to the module, or `None` if there is no such
+    /// path.
     fn shortest_cycle_from<'a>(&'a self, module: &'a str) -> Option<Vec<&'a str>> {
         let mut from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut next = VecDeque::from([module]);
@@ -121,7 +122,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Resolves `crate::name` to a module.
+/// The names that `crate::name` may refer to, by which it is resolved to a module.
 #[derive(Default)]
 struct Names {
     modules: BTreeSet<String>,
@@ -169,7 +170,7 @@ impl Names {
         names
     }
 
-    /// Returns the module in which `crate::name` is defined.
+    /// Returns the module in which `crate::name` is defined, or `None` if no module of this crate defines it.
     fn module_of(&self, name: &str) -> Option<&str> {
         let module = self.modules.get(name).or_else(|| self.imported.get(name));
         module.map(String::as_str).or_else(|| self.own.contains(name).then_some(ROOT))

@@ -8,7 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta, Token, UseTree};
 
-/// Collects the paths in the items of a module.
+/// A collector of the paths in the items of a module.
 pub(super) struct Paths {
     /// The path of the current module from the crate's root.
     module: Vec<String>,

@@ -105,8 +105,8 @@ fn the_description_of_the_bridge_counts_the_deferred_tools_and_changes_with_them
 
 #[test]
 fn the_three_bridge_tools_cost_about_300_tokens() {
-    // The figure includes the note that explains the bridge, about 70 tokens. In the proxy it is part of a tool's
-    // description.
+    // The figure includes the note that explains the bridge, about 70 tokens. In the proxy, the note is part of a
+    // tool's description.
     let exchange = first_exchange(&on(), &session()[2..]);
     let tokens = exchange.number("x-toolcrib-tokens-after");
     assert!((250..=390).contains(&tokens), "{tokens}");

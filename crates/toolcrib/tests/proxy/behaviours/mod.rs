@@ -68,7 +68,7 @@ impl Proxy {
         Self { provider, replica, setup: setup.clone(), history, conversations }
     }
 
-    /// Starts a new conversation with these tools.
+    /// Starts a new conversation with these tools, and returns its first exchange.
     fn ask(&mut self, tools: &[Value]) -> ProxyExchange {
         self.conversations += 1;
         let text = format!("Task number {}.", self.conversations);
@@ -170,7 +170,7 @@ impl ProxyExchange {
         last["content"].as_str().unwrap()
     }
 
-    /// Returns the calls that the client received.
+    /// Returns the name and the arguments of each call that the client received.
     fn calls(&self) -> Vec<(String, String)> {
         let body = self.body();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -181,12 +181,12 @@ impl ProxyExchange {
     }
 }
 
-/// A response in which the model makes this call.
+/// Returns a response in which the model makes this call.
 fn call(name: &str, arguments: &Value) -> CannedResponse {
     call_with_text(name, &arguments.to_string())
 }
 
-/// A response in which the model makes a call with exactly this text as its arguments.
+/// Returns a response in which the model makes a call with exactly this text as its arguments.
 fn call_with_text(name: &str, arguments: &str) -> CannedResponse {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let id = format!("call_{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -195,12 +195,12 @@ fn call_with_text(name: &str, arguments: &str) -> CannedResponse {
     answer(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
 }
 
-/// A response in which the model searches.
+/// Returns a response in which the model searches.
 fn search(query: &str) -> CannedResponse {
     call("tool_search", &json!({"query": query}))
 }
 
-/// A response in which the model ends its turn.
+/// Returns a response in which the model ends its turn.
 fn done() -> CannedResponse {
     answer(&json!({"role": "assistant", "content": "Done."}), "stop")
 }

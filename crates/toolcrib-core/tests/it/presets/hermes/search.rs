@@ -131,7 +131,8 @@ fn the_catalog_of_the_current_turn_is_searched() {
     assert_eq!(refusal.code, RefusalCode::UnknownTool);
 }
 
-/// In a session that has only the calendar, requests for a Slack tool must be answered as if that tool did not exist.
+/// In a session that has only the terminal and the calendar, requests for a Slack tool must be answered as if that tool
+/// did not exist.
 #[test]
 fn a_restricted_session_can_neither_find_nor_describe_nor_call_beyond_its_tools() {
     let crib = crib(&session());

@@ -20,7 +20,7 @@ use toolcrib_dialect::{Action, Api, Exchange, Request, Toolset};
 
 use self::request::{Choices, RequestGenerator};
 
-/// The caller's scope: whether a tool with these names is visible.
+/// Whether a tool with these names is in the caller's scope.
 pub(crate) fn visible(names: &[&str]) -> bool {
     let any = |part: &str| names.iter().any(|name| name.contains(part));
     any("show") && !any("hide")
@@ -35,8 +35,8 @@ pub(crate) fn target(api: Api) -> &'static str {
     }
 }
 
-/// Returns the bodies that the upstream receives for a request, one for each round, or `None` if the request is
-/// refused. The flag says whether tool search was off and the request was not translated.
+/// Returns a flag and the bodies that the upstream receives for a request, one for each round. The flag says whether
+/// tool search was off and the request was not translated. Returns `None` if the request is refused.
 fn sent(api: Api, body: &str, choices: &mut Choices<'_>) -> Option<(bool, Vec<String>)> {
     let read = Request::read_in_scope(api, target(api), body.as_bytes().to_vec(), &visible).ok()?;
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
@@ -123,7 +123,7 @@ fn answer(api: Api, round: usize) -> &'static str {
     }
 }
 
-/// Collects every string of a body, including keys.
+/// Appends every string of a body to `out`, including keys.
 fn texts(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(text) => out.push(text.clone()),
@@ -138,7 +138,7 @@ fn texts(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Generates a request from bytes and checks what the upstream receives. Returns whether it received anything.
+/// Generates a request from bytes and checks what the upstream receives. Returns `false` if the request was refused.
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut choices = Choices { bytes: data.iter() };
     let api = Api::ALL[choices.below(4)];

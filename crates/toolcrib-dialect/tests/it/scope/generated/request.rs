@@ -21,14 +21,15 @@ impl Choices<'_> {
     }
 }
 
-/// A request that is being generated.
+/// Generates one request and records what the checks need to know about it.
 pub(super) struct RequestGenerator<'a> {
     api: Api,
     pub(super) choices: Choices<'a>,
     names: usize,
-    /// Names of tools that must reach the upstream if the request is sent.
+    /// Names of tools that must reach the upstream if the request is sent with tool search off and without translation,
+    /// and `is_odd` is false.
     pub(super) shown: Vec<String>,
-    /// Whether anything in the request deviates from the API.
+    /// Whether the request may be refused, for example because it deviates from the API.
     pub(super) is_odd: bool,
 }
 
@@ -64,7 +65,7 @@ impl RequestGenerator<'_> {
         format!("hide_{}q", self.names)
     }
 
-    /// A key, sometimes in an unusual spelling.
+    /// Returns a key as JSON, sometimes in an unusual spelling or repeated.
     fn key(&mut self, key: &str) -> String {
         if !self.choices.rarely() {
             return format!("\"{key}\"");
@@ -85,7 +86,7 @@ impl RequestGenerator<'_> {
         }
     }
 
-    /// A string, sometimes with an escape in it.
+    /// Returns a JSON string, sometimes with an escape in it.
     fn text(&mut self, text: &str) -> String {
         if self.choices.rarely() && !text.is_empty() {
             let first = u32::from(text.as_bytes()[0]);
@@ -94,7 +95,7 @@ impl RequestGenerator<'_> {
         format!("\"{text}\"")
     }
 
-    /// A function in the form of the API.
+    /// Returns the definition of a function in the form of the API.
     fn function(&mut self, name: &str) -> String {
         let (key, named) = (self.key("name"), self.text(name));
         let schema = format!(
@@ -126,14 +127,14 @@ impl RequestGenerator<'_> {
             .collect()
     }
 
-    /// A few names as JSON strings, separated by commas.
+    /// Returns up to three names as JSON strings, separated by commas.
     fn members(&mut self) -> String {
         let count = self.choices.below(4);
         let names: Vec<String> = (0..count).map(|_| format!("\"{}\"", self.kept_name())).collect();
         names.join(",")
     }
 
-    /// One entry of `tools`.
+    /// Returns one entry of `tools`.
     fn entry(&mut self) -> String {
         let pick = self.choices.below(10);
         match (self.api, pick) {
@@ -231,7 +232,7 @@ impl RequestGenerator<'_> {
         }
     }
 
-    /// A hosted server in the form of another API, or in no known form.
+    /// Returns an entry of `tools` for a hosted MCP server, in the form of another API or in no known form.
     fn server_in_disguise(&mut self) -> String {
         let (name, pick) = (self.hidden(), self.choices.below(7));
         match pick {
@@ -252,7 +253,7 @@ impl RequestGenerator<'_> {
         format!("[{}]", all.join(","))
     }
 
-    /// One entry of the history.
+    /// Returns one entry of the history.
     fn history_entry(&mut self) -> String {
         let pick = self.choices.below(8);
         match (self.api, pick) {
@@ -310,7 +311,7 @@ impl RequestGenerator<'_> {
         }
     }
 
-    /// The key and the value of a tool choice, if the request has one.
+    /// Returns the key and the value of a tool choice, or `None` if the request has no tool choice.
     fn choice(&mut self) -> Option<(&'static str, String)> {
         let pick = self.choices.below(6);
         let name = if pick > 1 { self.kept_name() } else { String::new() };
@@ -347,7 +348,7 @@ impl RequestGenerator<'_> {
         })
     }
 
-    /// A further field of the body, in addition to the tools, the tool choice and the history.
+    /// Returns a further field of the body, in addition to the tools, the tool choice and the history.
     fn field(&mut self) -> String {
         let name = self.hidden();
         let pick = self.choices.below(8);
@@ -399,7 +400,7 @@ impl RequestGenerator<'_> {
         }
     }
 
-    /// The complete body.
+    /// Returns the complete body of the request.
     pub(super) fn body(&mut self) -> String {
         let mut fields = vec![r#""model":"m""#.to_owned(), r#""max_tokens":9"#.to_owned()];
         let key = self.key("tools");

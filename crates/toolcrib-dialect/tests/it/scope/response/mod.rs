@@ -71,12 +71,12 @@ fn path(api: Api, is_stream: bool) -> &'static str {
     }
 }
 
-/// Sends a request of a limited caller, and answers it with these responses.
+/// Sends a request of a limited caller, answers it with these responses, and returns what the client gets.
 fn play(api: Api, body: &Value, answers: Vec<UpstreamAnswer>) -> ClientResponse {
     play_at(None, api, body, answers)
 }
 
-/// Like `play`, but the upstream may use a different API.
+/// Like `play`, but the upstream uses the API `speaks` if it is given.
 fn play_at(
     speaks: Option<Api>,
     api: Api,
@@ -126,7 +126,7 @@ fn play_at(
     }
 }
 
-/// Checks that the client gets only the part of a response before the event that is withheld.
+/// Checks that the response is withheld for the reason `why`, and that the client does not get the name `hide_a`.
 fn assert_withheld(api: Api, body: &Value, answer: UpstreamAnswer, why: WithheldReason) {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     let got = play(api, body, vec![answer]);

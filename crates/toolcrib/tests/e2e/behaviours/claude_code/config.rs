@@ -11,7 +11,7 @@ fn enabled(value: &Value, tools: &[Value]) -> Setup {
     Setup::json("settings.json", keys, &[("acme", tools)])
 }
 
-/// Forty tools of about five hundred tokens each.
+/// Returns forty tools of about five hundred tokens each.
 fn jobs() -> Vec<Value> {
     numbered(40, "job", &"word ".repeat(500))
 }

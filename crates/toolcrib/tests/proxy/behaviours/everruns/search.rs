@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{Proxy, Setup, agent, done, everruns, is_stub, search, strings, tool};
 use crate::behaviours::{call, names, search_json};
 
-/// Defines tools without parameters, and a setup that defers even a few tools.
+/// Returns a setup that defers even a few tools, and tools without parameters, each defined by its name and
+/// description.
 fn plain(tools: &[(&str, &str)]) -> (Setup, Vec<Value>) {
     let tools = tools.iter().map(|(name, words)| tool(name, words, &[], 0)).collect();
     (Setup::preset("everruns", "[activation]\nmode = 'on'"), tools)
