@@ -69,7 +69,7 @@ impl Crib {
         Self::index(catalog, vectors, settings, plugins)
     }
 
-    /// Returns a crib for a new catalog, which replaces this crib. The token counter and the custom ranker stay the
+    /// Returns the crib that replaces this one when the catalog changes. The token counter and the custom ranker stay the
     /// same, and tools that did not change keep their vectors.
     #[must_use]
     pub fn next(&self, catalog: Catalog, settings: Settings) -> Self {

@@ -234,8 +234,8 @@ impl Disclosure {
         self.decision.deferral == Deferral::Nothing
     }
 
-    /// The definitions to send, for callers that build the array of tools themselves. Each tool is in its own format,
-    /// our own tools are in `format`, and appended tools come last. To edit an existing array instead, use
+    /// The definitions to send, for callers that build the array of tools themselves. The caller's tools
+    /// keep their format, our own tools are in `format`, and appended tools come last. To edit an existing array instead, use
     /// [`Crib::tools_json`](crate::Crib::tools_json).
     pub fn definitions(&self, format: DefinitionFormat) -> Vec<Cow<'_, str>> {
         let appended = |shown: &&DisclosedTool| {

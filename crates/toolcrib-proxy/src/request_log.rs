@@ -28,7 +28,7 @@ pub(crate) struct RequestLog {
     pub(crate) host: String,
     /// Whether the request only counts tokens.
     pub(crate) only_counts_tokens: bool,
-    /// The caller's name, or the client's product name.
+    /// The caller's name or, if the caller has no name, the client's product name.
     client: String,
     caller: Option<String>,
     path: String,

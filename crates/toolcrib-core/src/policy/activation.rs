@@ -101,7 +101,7 @@ pub(crate) struct ActivationInputs {
     pub(crate) context_window: Option<usize>,
     /// Whether servers are still connecting.
     pub(crate) connecting: bool,
-    /// Whether the catalog is not complete yet and the caller wants tools to be deferred until it is.
+    /// Whether the catalog is not complete yet and the caller wants tools to be deferred until the catalog is complete.
     pub(crate) incomplete: bool,
     /// Whether the model may call the search tool.
     pub(crate) search_allowed: bool,

@@ -33,11 +33,11 @@ pub(crate) struct Index {
     impacts: Vec<f32>,
     /// The inverse document frequency of each term in the entire catalog.
     idfs: Vec<f32>,
-    /// For each tool, one list with the terms from which its bonuses are computed:
+    /// For each tool, one list with the terms from which its bonuses are computed. The list contains, in this order:
     ///
-    /// - the number of distinct terms of the name, and these terms; a compound word is replaced by its parts;
-    /// - the terms of the name, of the server's name and of the description's first sentence, each in the order of the
-    ///   text and followed by [`NO_TERM`].
+    /// - the number of distinct terms of the name, and these terms, with compound words replaced by their parts;
+    /// - three sequences: the terms of the name, of the server's name, and of the description's first sentence. Each
+    ///   sequence is in the order of the text and ends with [`NO_TERM`].
     tool_terms: TermLists,
     /// The server of each tool, as a position in [`Catalog::servers`], or [`NO_TERM`] for a tool without a server.
     server_of: Vec<u32>,

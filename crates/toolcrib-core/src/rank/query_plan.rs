@@ -86,7 +86,7 @@ pub(super) struct QueryPlan {
     /// adjacent. Words that no tool in scope has are in no pair.
     pub(super) pairs: Vec<(Term, Term, f32)>,
     /// The total weight of the query. It is the sum, over all words, of the word's weight times its inverse document
-    /// frequency. Words that no tool in scope has are included.
+    /// frequency. This includes words that occur in no tool in scope.
     pub(super) query_weight: f32,
     pub(super) corrections: Vec<Correction>,
     /// Whether words were dropped because the query has too many words.

@@ -47,8 +47,8 @@ impl ReplyFormat {
 pub struct Reply {
     /// The query to which this is the reply.
     pub query: String,
-    /// How well the tools fit. It is `None` if nothing was ranked or requested by name, or if the ranker provides no
-    /// confidence.
+    /// How well the tools fit. It is `None` if no tool was ranked and none was requested by name, or if the ranker
+    /// provides no confidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit: Option<Fit>,
     /// The tools that were found, best first.

@@ -15,7 +15,8 @@ pub(crate) fn check(api: Api, body: &Fields<'_>) -> Result<(), ScopeViolation> {
         return Ok(());
     }
     for field in ["stream", "background"] {
-        // Some servers read `1` or `"true"` as true, so such values are rejected.
+        // Servers disagree on values such as `1` or the string `"true"`. They are rejected, so that the proxy and the
+        // server cannot read them differently.
         if !matches!(body.get(field), None | Some("null" | "true" | "false")) {
             return Err(ScopeViolation::NotABoolean(field));
         }

@@ -18,7 +18,7 @@ pub enum ScopeViolation {
     /// of keys.
     #[error("the key `{0}` is a variant of `{1}`")]
     KeySpelling(String, &'static str),
-    /// A key that can contain tools is in a position where the API does not have it.
+    /// A key that can contain tools is in a position where the API does not define it.
     #[error("the key `{0}` is not allowed there")]
     UnexpectedKey(String),
     /// The value of a field that must be a list of tools is not a list.

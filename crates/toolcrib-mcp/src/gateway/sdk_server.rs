@@ -27,7 +27,7 @@ use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 
-/// A session over stdio, whose results do not need the SDK's types.
+/// A session over stdio. Its results are sent as they are, without being converted to the SDK's types.
 pub(crate) struct RawClientSession(pub(crate) ClientSession);
 
 impl Service<RoleServer> for RawClientSession {

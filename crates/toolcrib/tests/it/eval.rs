@@ -88,7 +88,7 @@ fn queries_that_no_tool_serves_are_run_and_their_answers_are_counted() {
             (Some(1.0), Some(0.0))
         );
     }
-    // A ranker that does not judge how well a hit fits has no share of answered queries.
+    // For a ranker that does not judge how well a hit fits, the share of answered queries is not reported.
     let hermes = toolcrib(&["eval", "--json", "--preset", "hermes", folder]).json();
     assert!(hermes["mean"].get("answered").is_none(), "{hermes}");
     // A dataset in which no tool serves any query has no ranking quality, so it does not lower the mean.
