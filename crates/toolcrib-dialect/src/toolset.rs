@@ -24,7 +24,7 @@ use crate::passthrough::{
     DeferralReason, PassthroughReason, RequestFacts, TokenCounts, decide_passthrough,
 };
 use crate::tool_list::{self, ToolEdit, ToolListEdit, WriteTools};
-use crate::toolset_plan::ToolsetPlan;
+pub use crate::toolset_plan::ToolsetPlan;
 
 /// Maximum size of the listing, in percent of the tokens of all tools.
 const MAX_LISTING_PERCENT: usize = 7;

@@ -39,9 +39,9 @@ impl fmt::Display for VerdictReason {
         match self {
             Self::NotActive => f.write_str("deferral is not active"),
             Self::Active => f.write_str("deferral is active"),
-            Self::Owner(DeferPolicy::Never) => f.write_str("its owner set `never`"),
-            Self::Owner(DeferPolicy::Always) => f.write_str("its owner set `always`"),
-            Self::Owner(DeferPolicy::Automatic) => f.write_str("its owner set `automatic`"),
+            Self::Owner(DeferPolicy::Never) => f.write_str("its owner never defers it"),
+            Self::Owner(DeferPolicy::Always) => f.write_str("its owner always defers it"),
+            Self::Owner(DeferPolicy::Automatic) => f.write_str("its owner has no preference"),
             Self::Rule(rule) => write!(f, "the rule `{rule}`"),
             Self::Hot => f.write_str("it is on the list of frequently used tools"),
             Self::Revealed => f.write_str("it was revealed in this conversation"),

@@ -69,7 +69,7 @@ pub(super) fn read(config: &mut ConfigReader<'_>) -> Settings {
     if !root.is_object() || root.get("env").is_some_and(|env| !env.is_object()) {
         config.warn(
             "env",
-            "not an object, so `ENABLE_TOOL_SEARCH` cannot be read; tool search is on",
+            "there is no object that could contain `ENABLE_TOOL_SEARCH`; tool search is on",
         );
     }
     if let Some(value) = root.pointer("/env/ENABLE_TOOL_SEARCH") {

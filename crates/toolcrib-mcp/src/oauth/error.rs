@@ -154,7 +154,7 @@ pub(super) fn sign_in_error(target: &SignInTarget, error: &AuthError) -> Error {
         AuthError::AuthorizationServerMissingIssuer { expected_issuer } => Error::Issuer {
             server,
             expected: clean(expected_issuer),
-            received: "nobody".to_owned(),
+            received: "(no issuer)".to_owned(),
         },
         AuthError::PkceUnsupported => {
             Error::Discovery { server, reason: "no PKCE (S256)".to_owned() }

@@ -118,7 +118,7 @@ impl Drop for PendingRequest {
         if let Some(handle) = self.handle.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let cancelled = handle.cancel(Some("the client disconnected".into()));
+            let cancelled = handle.cancel(Some("the result is no longer needed".into()));
             runtime.spawn(self.tap.cancellations.track_future(cancelled));
         }
     }

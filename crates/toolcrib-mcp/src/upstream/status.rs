@@ -125,7 +125,7 @@ impl ServerStatus {
     /// Returns why the server cannot be used now.
     pub(crate) fn unavailable_reason(&self) -> String {
         match (self.phase, &self.reason) {
-            (ServerPhase::Off, _) => "it is disabled".into(),
+            (ServerPhase::Off, _) => "it is disabled or was stopped".into(),
             (ServerPhase::Connecting, None) => CONNECTING.into(),
             (ServerPhase::Connecting, Some(reason)) => {
                 format!("it is reconnecting: {reason}")

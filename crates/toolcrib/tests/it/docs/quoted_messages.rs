@@ -4,7 +4,9 @@
 //! message must match the start of a literal.
 
 use std::fs;
+use std::iter::Peekable;
 use std::path::Path;
+use std::str::Chars;
 
 use super::{pages, read, root};
 
@@ -33,32 +35,38 @@ impl Template {
         fixed.len() >= MIN_FIXED_CHARS && fixed.trim().contains(' ')
     }
 
-    /// Whether this literal can produce a message that starts with `text`. If `text` contains a `…`, only the part
-    /// before it is compared, which may end anywhere in the literal.
+    /// Whether this literal can produce a message that starts with `text`. If `text` contains a `…`, only the part before
+    /// it is compared, and the literal must start with fixed text, so that a short part does not match everything.
     fn produces(&self, text: &str) -> bool {
-        let (text, is_cut) = text.split_once('…').map_or((text, false), |(start, _)| (start, true));
-        let Some(mut rest) = text.strip_prefix(&*self.0[0]) else {
-            return is_cut && self.0[0].starts_with(text.trim_end());
-        };
+        let first = &*self.0[0];
+        if let Some((start, _)) = text.split_once('…') {
+            let start = start.trim_end();
+            let is_long = |text: &str| text.len() >= MIN_FIXED_CHARS;
+            let is_beginning =
+                first.starts_with(start) || (is_long(first) && start.starts_with(first));
+            return is_long(start) && is_beginning;
+        }
+        let Some(mut rest) = text.strip_prefix(first) else { return false };
         for part in &self.0[1..] {
-            match rest.split_once(&**part) {
-                Some((_, end)) => rest = end,
-                None => return is_cut,
-            }
+            let Some((_, end)) = rest.split_once(&**part) else { return false };
+            rest = end;
         }
         true
     }
 }
 
-/// Collects the string literals of the crates' sources, without those of comments.
+/// Collects the string literals of the crates' sources, without those of comments and tests.
 fn templates() -> Vec<Template> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("crates")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            let is_test = path.ends_with("tests") || path.ends_with("toolcrib-testkit");
-            if path.is_dir() && !is_test {
+            let test_names = ["tests", "tests.rs", "properties.rs", "toolcrib-testkit"];
+            if test_names.iter().any(|name| path.ends_with(name)) {
+                continue;
+            }
+            if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 collect_literals(&path, &mut found);
@@ -72,6 +80,7 @@ fn templates() -> Vec<Template> {
 
 fn collect_literals(path: &Path, found: &mut Vec<Template>) {
     let source = fs::read_to_string(path).unwrap();
+    let source = source.split("#[cfg(test)]\nmod ").next().unwrap();
     let is_comment = |line: &&str| line.trim_start().starts_with("//");
     let code: Vec<&str> = source.lines().filter(|line| !is_comment(line)).collect();
     let code = code.join("\n").replace(r"'\''", "").replace(r#"'"'"#, "").replace(r#"'\"'"#, "");
@@ -79,6 +88,8 @@ fn collect_literals(path: &Path, found: &mut Vec<Template>) {
     let mut chars = code.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, &mut literal) {
+            // Raw strings contain JSON and other data, not messages.
+            ('r', None) if matches!(chars.peek(), Some('"' | '#')) => skip_raw_string(&mut chars),
             ('"', None) => literal = Some(String::new()),
             ('"', Some(text)) => {
                 found.push(Template::new(text));
@@ -93,6 +104,21 @@ fn collect_literals(path: &Path, found: &mut Vec<Template>) {
             },
             (c, Some(text)) => text.push(c),
             (_, None) => {}
+        }
+    }
+}
+
+/// Skips the rest of a raw string after its `r`: the `#` signs, the text in quotes, and as many `#` signs again.
+fn skip_raw_string(chars: &mut Peekable<Chars<'_>>) {
+    let mut end = String::from("\"");
+    while chars.next_if_eq(&'#').is_some() {
+        end.push('#');
+    }
+    if chars.next_if_eq(&'"').is_some() {
+        let mut text = String::new();
+        while !text.ends_with(&end) {
+            let Some(c) = chars.next() else { return };
+            text.push(c);
         }
     }
 }
@@ -129,6 +155,14 @@ fn explained_errors(page: &str) -> Vec<String> {
     errors
 }
 
+/// Removes the name of a file, a server or a command from the start of a message: a word and a colon.
+fn without_context(text: &str) -> &str {
+    match text.split_once(": ") {
+        Some((context, rest)) if !context.contains(' ') => rest,
+        _ => text,
+    }
+}
+
 #[test]
 fn quoted_messages_exist() {
     let templates = templates();
@@ -139,15 +173,12 @@ fn quoted_messages_exist() {
     messages.extend(explained_errors(&read("docs/troubleshooting.md")));
     assert!(messages.len() > 20, "only {} messages were found", messages.len());
     for message in messages {
-        // Some literals include the level, and after the level a message may name a file, a server or a command that is
-        // not in the literal. So the message is compared with the level, without it, and without such names.
+        // Some literals include the level, and some do not. After the level, a message may name a file, a server or a
+        // command that is not in the literal.
         let level = LEVELS.iter().find(|level| message.starts_with(**level));
         let text = level.map_or(&*message, |level| &message[level.len()..]);
-        let without_context = text.match_indices(": ").map(|(at, _)| &text[at + 2..]);
-        let starts: Vec<&str> =
-            [&*message, text].into_iter().chain(without_context.take(2)).collect();
-        let is_foreign =
-            starts.iter().any(|start| FOREIGN.iter().any(|text| start.starts_with(text)));
+        let starts = [&*message, text, without_context(text)];
+        let is_foreign = FOREIGN.iter().any(|foreign| without_context(text).starts_with(foreign));
         let exists =
             starts.iter().any(|start| templates.iter().any(|template| template.produces(start)));
         assert!(is_foreign || exists, "no message in the source produces: {message}");

@@ -147,7 +147,8 @@ fn its_configuration_is_recognised_by_its_keys() {
 
 #[test]
 fn a_file_of_another_program_means_on_with_a_warning() {
-    let warning = "`env`: not an object, so `ENABLE_TOOL_SEARCH` cannot be read; tool search is on";
+    let warning =
+        "`env`: there is no object that could contain `ENABLE_TOOL_SEARCH`; tool search is on";
     for config in [json!(7), json!(null), json!({"env": []})] {
         assert_eq!(warnings(Preset::ClaudeCode, &config), [warning], "{config}");
     }
