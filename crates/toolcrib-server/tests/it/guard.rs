@@ -316,7 +316,7 @@ fn replacing_a_token_revokes_its_credential() {
     let credential = check(TOKEN).unwrap().unwrap();
     assert!(
         !control.replace(Access::Bearer(TOKEN.into())),
-        "replacing a token by itself changes nothing"
+        "replacing a token with the same token changes nothing"
     );
     assert!(!credential.is_revoked());
     let other = TOKEN.replace('0', "f");
