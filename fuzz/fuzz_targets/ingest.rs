@@ -39,7 +39,10 @@ fuzz_target!(|data: &[u8]| {
 fn check_tool(tool: &Tool) {
     let name = tool.name();
     assert!(!wire_name::is_reserved(name), "{name:?} is reserved");
-    assert!(wire_name::is_valid(&wire_name::for_full_name(name)), "{name:?} has no valid wire name");
+    assert!(
+        wire_name::is_valid(&wire_name::for_full_name(name)),
+        "{name:?} has no valid wire name"
+    );
     check_clean("a name", name);
     check_clean("a description", tool.description());
     for text in tool.server().into_iter().chain(tool.title()) {

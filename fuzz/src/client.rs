@@ -11,9 +11,9 @@ use toolcrib_core::policy::ActivationMode as Activation;
 use toolcrib_core::{FourCharsPerToken, Settings};
 use toolcrib_dialect::exchange::action::ExchangeConfig;
 use toolcrib_dialect::mode::{HostedSearch, ReferenceKind};
-use toolcrib_dialect::{Api, Exchange, Mode, ToolsetPlan, Request, Toolset};
+use toolcrib_dialect::{Api, Exchange, Mode, Request, Toolset, ToolsetPlan};
 
-use crate::driven_turn::{DrivenTurn, forcing};
+use crate::driven_turn::{DrivenTurn, settings_for_mode};
 
 /// How an input is run. For example, `2s7` means the third mode, a stream, and pieces of seven bytes.
 pub struct Head {
@@ -150,7 +150,12 @@ pub(crate) fn turn(api: Api, mode: Mode, stream: bool) -> DrivenTurn {
 }
 
 /// Starts an exchange for a request. Whenever the exchange looks up a record, it gets `kept`.
-pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec<u8>>) -> DrivenTurn {
+pub(crate) fn begin(
+    request: Request,
+    target: &str,
+    mode: Mode,
+    kept: Option<Vec<u8>>,
+) -> DrivenTurn {
     static SETTINGS: LazyLock<Arc<Settings>> = LazyLock::new(|| {
         let mut settings = Settings::default();
         settings.rules = settings.rules.never_defer(["crm__update_customer"]);
@@ -158,10 +163,11 @@ pub(crate) fn begin(request: Request, target: &str, mode: Mode, kept: Option<Vec
         settings.activation.mode = Activation::On;
         Arc::new(settings)
     });
-    let (requested, native) = forcing(mode);
+    let (requested, native) = settings_for_mode(mode);
     let mut setup = ExchangeConfig::new("localhost", Arc::new(FourCharsPerToken));
     setup.settings = Arc::clone(&SETTINGS);
-    (setup.requested, setup.upstream.overrides, setup.caller) = (requested.into(), Some(native), [7; 32]);
+    (setup.requested, setup.upstream.overrides, setup.caller) =
+        (requested.into(), Some(native), [7; 32]);
     let exchange = Exchange::new(request.api, target, Ok(request), setup);
     DrivenTurn::new(exchange, Box::new(move |_, _| kept.clone()), toolset)
 }

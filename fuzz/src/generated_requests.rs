@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolcrib_dialect::Api;
 
 use crate::client;
-use crate::generated_responses::{ARGUMENTS, NAMES, ModelOutput, break_one, part};
+use crate::generated_responses::{ARGUMENTS, ModelOutput, NAMES, break_one, part};
 
 /// Generates an entry of the history, in the format of the API. The entry is either output of the model that the client
 /// sends back, or an entry of the client itself.

@@ -76,11 +76,16 @@ fn round(api: Api, n: usize, u: &mut Unstructured<'_>, whole: bool) -> Result<Ve
     let mut said = Vec::new();
     for at in 0..u.int_in_range(0..=4)? {
         said.push(match u.int_in_range(0..=7)? {
-            0 => {
-                ModelOutput::Text(u.choose(&["Let me see.", "", "Who? tool_search!", "\u{1f3bb} So."])?)
-            }
+            0 => ModelOutput::Text(u.choose(&[
+                "Let me see.",
+                "",
+                "Who? tool_search!",
+                "\u{1f3bb} So.",
+            ])?),
             1 => ModelOutput::Thought("Hm."),
-            2 => ModelOutput::Search { id: u.arbitrary::<bool>()?.then(|| format!("call_{n}_{at}")) },
+            2 => {
+                ModelOutput::Search { id: u.arbitrary::<bool>()?.then(|| format!("call_{n}_{at}")) }
+            }
             _ => {
                 let id = if u.ratio(1, 8)? { String::new() } else { format!("call_{n}_{at}_long") };
                 ModelOutput::Call { id, name: u.choose(&NAMES)?, arguments: u.choose(&ARGUMENTS)? }
@@ -228,20 +233,28 @@ fn response(n: usize, output: &[Value], status: &str) -> Value {
 pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
     let object = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!({}));
     match (api, said) {
-        (Api::Responses, ModelOutput::Text(text)) => json!({"type": "message", "id": format!("msg_{at}"),
-            "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
+        (Api::Responses, ModelOutput::Text(text)) => {
+            json!({"type": "message", "id": format!("msg_{at}"),
+            "role": "assistant", "content": [{"type": "output_text", "text": text}]})
+        }
         (Api::Responses, ModelOutput::Thought(text)) => json!({"type": "reasoning",
             "id": format!("rs_{at}"), "summary": [], "encrypted_content": text}),
         (Api::Messages, ModelOutput::Thought(text)) => {
             json!({"type": "thinking", "thinking": text, "signature": "eA=="})
         }
         (Api::Gemini, ModelOutput::Thought(text)) => json!({"text": text, "thought": true}),
-        (_, ModelOutput::Text(text) | ModelOutput::Thought(text)) => json!({"type": "text", "text": text}),
-        (Api::Chat, ModelOutput::Call { id, name, arguments }) => json!({"id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments}}),
-        (Api::Responses, ModelOutput::Call { id, name, arguments }) => json!({"type": "function_call",
+        (_, ModelOutput::Text(text) | ModelOutput::Thought(text)) => {
+            json!({"type": "text", "text": text})
+        }
+        (Api::Chat, ModelOutput::Call { id, name, arguments }) => {
+            json!({"id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments}})
+        }
+        (Api::Responses, ModelOutput::Call { id, name, arguments }) => {
+            json!({"type": "function_call",
             "id": format!("fc_{at}"), "call_id": id, "name": name, "arguments": arguments,
-            "status": "completed"}),
+            "status": "completed"})
+        }
         (Api::Messages, ModelOutput::Call { id, name, arguments }) => {
             json!({"type": "tool_use", "id": id, "name": name, "input": object(arguments)})
         }
@@ -251,9 +264,11 @@ pub(crate) fn part(api: Api, at: usize, said: &ModelOutput) -> Value {
             json!({"type": "server_tool_use", "id": id,
             "name": "tool_search_tool_bm25", "input": {"query": "invoice"}})
         }
-        (Api::Messages, ModelOutput::Search { id: None }) => json!({"type": "tool_search_tool_result",
+        (Api::Messages, ModelOutput::Search { id: None }) => {
+            json!({"type": "tool_search_tool_result",
             "tool_use_id": "s", "content": {"type": "tool_search_tool_search_result",
-            "tool_references": [{"type": "tool_reference", "tool_name": "office__list_order"}]}}),
+            "tool_references": [{"type": "tool_reference", "tool_name": "office__list_order"}]}})
+        }
         (_, ModelOutput::Search { id }) => json!({"type": "tool_search_call", "call_id": id,
             "execution": "client", "status": "completed", "arguments": {"query": "invoice"}}),
     }

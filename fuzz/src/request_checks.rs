@@ -7,9 +7,9 @@
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use toolcrib_text::json::{self, Fields};
 use toolcrib_dialect::messages::{deferral_emulation, thinking};
 use toolcrib_dialect::{Api, DeferralEmulation, Mode, Request};
+use toolcrib_text::json::{self, Fields};
 
 use crate::client::{self, begin, head, history_key, target};
 use crate::driven_turn::NextStep;
@@ -60,7 +60,9 @@ fn check_request(request: Request, target: &str, mode: Mode, recorded: bool) {
         let counts = last(key).is_some_and(|raw| raw.as_ptr() == old.as_ptr());
         match key.as_str() {
             "tools" if counts => assert!(json::items(new).is_some(), "{new}"),
-            "previous_response_id" if counts && recorded => assert!(client_reader::is_json(new), "{new}"),
+            "previous_response_id" if counts && recorded => {
+                assert!(client_reader::is_json(new), "{new}")
+            }
             key if counts && key == history_key(api) => {
                 let new = json::items(new).expect("a history is a list");
                 if let (Some(old), false) = (json::items(old), recorded) {
@@ -119,18 +121,20 @@ fn check_history(api: Api, names: &[String], old: &[&str], new: &[&str]) {
 /// request.
 fn check_narrowed(api: Api, target: &str, body: &[u8]) {
     let odd = |names: &[&str]| names.iter().any(|name| name.len() % 2 == 1);
-    let read = |body: Vec<u8>| Some(match Request::read_in_scope(api, target, body, &odd).ok()? {
-        Ok(mut request) => {
-            let left = request.text.clone().into_bytes();
-            request.set_model("n\"n");
-            (left, request.text.into_bytes())
-        }
-        Err(mut unread) => {
-            let left = unread.body.clone();
-            unread.set_model("n\"n");
-            (left, unread.body)
-        }
-    });
+    let read = |body: Vec<u8>| {
+        Some(match Request::read_in_scope(api, target, body, &odd).ok()? {
+            Ok(mut request) => {
+                let left = request.text.clone().into_bytes();
+                request.set_model("n\"n");
+                (left, request.text.into_bytes())
+            }
+            Err(mut unread) => {
+                let left = unread.body.clone();
+                unread.set_model("n\"n");
+                (left, unread.body)
+            }
+        })
+    };
     let Some((left, renamed)) = read(body.to_vec()) else { return };
     let again = read(left.clone()).map(|(again, _)| again);
     assert_eq!(again.as_ref(), Some(&left), "left out again");
@@ -152,13 +156,20 @@ fn check_rewritten(text: &str) {
     if let Some(mut emulation) = DeferralEmulation::read(text) {
         assert!(client_reader::is_json(emulation.request()), "{}", emulation.request());
         // The text is a request and not a response, but it must stay JSON if it is JSON.
-        assert_eq!(client_reader::is_json(&emulation.restore_response(text)), client_reader::is_json(text));
+        assert_eq!(
+            client_reader::is_json(&emulation.restore_response(text)),
+            client_reader::is_json(text)
+        );
         let mut out = Vec::new();
         let event = format!("data: {}\n\n", json::compact(text));
         for event in client_reader::events(event.as_bytes()) {
             emulation.restore_event(&event, &mut out);
         }
-        assert!(client_reader::is_clean(&client_reader::events(&out)), "{}", String::from_utf8_lossy(&out));
+        assert!(
+            client_reader::is_clean(&client_reader::events(&out)),
+            "{}",
+            String::from_utf8_lossy(&out)
+        );
     }
 }
 

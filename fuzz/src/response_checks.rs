@@ -5,11 +5,11 @@
 //! rounds. After `g` and `h`, streams and bodies are generated from the rest. The last round is repeated as long as the
 //! turn continues.
 
+use toolcrib_dialect::{Api, DEFAULT_HIDDEN_ROUNDS, Mode};
 use toolcrib_text::json::{self, Fields};
-use toolcrib_dialect::{Api, Mode, DEFAULT_HIDDEN_ROUNDS};
 
 use crate::client::{self, head, history_key};
-use crate::driven_turn::{NextStep, DrivenTurn};
+use crate::driven_turn::{DrivenTurn, NextStep};
 use crate::{client_reader, generated_responses};
 
 /// The line between two rounds.

@@ -24,9 +24,9 @@ pub fn check(data: &[u8]) {
         b'a' => check_request(api, &generated_requests::request(api, rest).unwrap_or_default()),
         b's' => check_stream(api, &response_checks::parted(rest), head.cut),
         b'w' => check_whole(api, rest),
-        b'h' => {
-            generated_responses::rounds(Api::Chat, rest, true).iter().for_each(|body| check_whole(api, body))
-        }
+        b'h' => generated_responses::rounds(Api::Chat, rest, true)
+            .iter()
+            .for_each(|body| check_whole(api, body)),
         _ => check_stream(api, &generated_responses::rounds(Api::Chat, rest, false), head.cut),
     }
 }
