@@ -179,19 +179,15 @@ fn a_link_shows_its_host() {
     }
 }
 
+/// Returns the parameters of a sampling request as the client receives them.
+fn sample(mut params: Value) -> Value {
+    let limits = GatewayLimits::default();
+    prepare_question("files", "sampling/createMessage", Some(&mut params), &limits).unwrap();
+    params
+}
+
 #[test]
 fn a_completion_names_its_server_in_the_system_prompt() {
-    let sample = |params: Value| {
-        let mut params = params;
-        prepare_question(
-            "files",
-            "sampling/createMessage",
-            Some(&mut params),
-            &GatewayLimits::default(),
-        )
-        .unwrap();
-        params
-    };
     let text = |text: &str| json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}], "maxTokens": 5});
     let mut expected = text("hi");
     expected["systemPrompt"] = "[server \"files\"] requests this completion.".into();
@@ -204,17 +200,6 @@ fn a_completion_names_its_server_in_the_system_prompt() {
 
 #[test]
 fn a_completion_has_no_context_of_other_servers() {
-    let sample = |params: Value| {
-        let mut params = params;
-        prepare_question(
-            "files",
-            "sampling/createMessage",
-            Some(&mut params),
-            &GatewayLimits::default(),
-        )
-        .unwrap();
-        params
-    };
     for context in ["thisServer", "allServers"] {
         let shown = sample(json!({"messages": [], "includeContext": context}));
         assert!(shown.get("includeContext").is_none(), "{shown}");
