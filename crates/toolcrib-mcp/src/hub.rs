@@ -180,10 +180,10 @@ impl Hub {
             // Until a reconfigured server has answered, its saved or previous lists are used.
             let before = replaced.get(&name);
             let lists = self.saved_lists.load(&name, server).map(Arc::new);
-            let lists = lists.or_else(|| before?.lists());
             let shared = Arc::clone(&self.shared);
             let upstream = Upstream::new(Arc::clone(&name), server.clone(), lists, shared);
             if let Some(before) = before {
+                upstream.adopt_lists(before);
                 upstream.adopt_subscriptions(before);
             }
             self.tasks.spawn(Arc::clone(&upstream).run_with_restarts());

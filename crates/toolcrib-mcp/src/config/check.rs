@@ -9,11 +9,13 @@ use std::ops::RangeInclusive;
 use toolcrib_server::config::InvalidSetting;
 use toolcrib_server::url;
 
-use super::{GatewayConfig, GatewayLimits, Profile, Server, Transport};
+use super::{GatewayConfig, GatewayLimits, IdleTimeout, Profile, Server, StartPolicy, Transport};
 use crate::Secret;
 
 /// Range of a server's start timeout, in seconds.
 pub(super) const START_TIMEOUT: RangeInclusive<f64> = 0.1..=1_800.0;
+/// Range of the time after which an unused server is stopped, in seconds.
+const IDLE: RangeInclusive<f64> = 0.1..=604_800.0;
 /// Range of a call's timeout, in seconds.
 pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// Range of the time, in seconds, that a search or a client's first tool list waits for servers.
@@ -92,6 +94,16 @@ pub(super) fn server(server: &Server) -> CheckResult {
     {
         patterns(key, list)?;
     }
+    if let Some(IdleTimeout::After(seconds)) = server.idle {
+        within_range(&["idle"], seconds, &IDLE)?;
+    }
+    InvalidSetting::unless(
+        server.start != Some(StartPolicy::Eager) || server.idle.is_none(),
+        || {
+            let hint = "a server with `start = \"eager\"` always runs: remove `idle`, or set `start = \"lazy\"`";
+            InvalidSetting::new(&["idle"], "cannot be combined with `start = \"eager\"`", hint)
+        },
+    )?;
     within_range(&["start_timeout"], server.start_timeout, &START_TIMEOUT)?;
     within_range(&["call_timeout"], server.call_timeout, &CALL_TIMEOUT)?;
     for (pattern, seconds) in &server.timeouts {

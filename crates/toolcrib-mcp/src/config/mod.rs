@@ -7,12 +7,15 @@ mod check;
 mod expand;
 pub mod import;
 mod mask;
+mod run_policy;
 mod server;
 mod server_toml;
+mod stateful_servers;
 mod toolcrib_toml;
 
 pub use import::{ClientKind, ImportedConfig};
 pub use mask::masked;
+pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
 pub use server::{OAuth, Server, Transport};
 pub use server_toml::server_toml;
 pub use toolcrib_toml::SECTIONS;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use toolcrib_core::DeferPolicy;
 use toolcrib_server::url;
 
+use super::{IdleTimeout, StartPolicy};
 use crate::Secret;
 
 /// The config of one server.
@@ -34,6 +35,10 @@ pub struct Server {
     pub timeouts: Vec<(String, f64)>,
     /// Whether the server may receive several calls at the same time.
     pub parallel: bool,
+    /// When the server is started. If `None`, [`Server::run_policy`] decides.
+    pub start: Option<StartPolicy>,
+    /// How long the server stays unused before it is stopped. If `None`, [`Server::run_policy`] decides.
+    pub idle: Option<IdleTimeout>,
 }
 
 /// How to reach a server.
@@ -111,6 +116,8 @@ impl Server {
             call_timeout: 120.0,
             timeouts: Vec::new(),
             parallel: true,
+            start: None,
+            idle: None,
         }
     }
 }

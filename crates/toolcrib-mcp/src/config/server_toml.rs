@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Server, Transport};
+use super::{IdleTimeout, Server, StartPolicy, Transport};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
@@ -100,6 +100,14 @@ fn write_options(server: &Server, line: &mut impl FnMut(&str, String)) {
     }
     if server.parallel != plain.parallel {
         line("parallel", server.parallel.to_string());
+    }
+    if let Some(start) = server.start {
+        line("start", text(if start == StartPolicy::Eager { "eager" } else { "lazy" }));
+    }
+    match server.idle {
+        Some(IdleTimeout::Never) => line("idle", text("never")),
+        Some(IdleTimeout::After(seconds)) => line("idle", number(seconds)),
+        None => {}
     }
 }
 

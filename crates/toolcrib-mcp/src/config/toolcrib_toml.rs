@@ -8,7 +8,9 @@ use toml::Spanned;
 use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
-use super::{ConfigError, GatewayConfig, OAuth, Server, Transport, check};
+use super::{
+    ConfigError, GatewayConfig, IdleTimeout, OAuth, Server, StartPolicy, Transport, check,
+};
 use crate::Secret;
 
 /// The gateway's sections of the file.
@@ -38,6 +40,8 @@ struct RawServer {
     call_timeout: Option<f64>,
     timeouts: BTreeMap<Spanned<String>, f64>,
     parallel: Option<bool>,
+    start: Option<StartPolicy>,
+    idle: Option<IdleTimeout>,
 }
 
 impl RawServer {
@@ -107,6 +111,8 @@ impl RawServer {
             call_timeout: self.call_timeout.unwrap_or(defaults.call_timeout),
             timeouts: timeouts.into_iter().map(|(key, time)| (key.into_inner(), time)).collect(),
             parallel: self.parallel.unwrap_or(defaults.parallel),
+            start: self.start,
+            idle: self.idle,
             ..defaults
         })
     }

@@ -256,7 +256,8 @@ impl Gateway {
             let is_arriving =
                 status.phase == ServerPhase::Up && !visible.snapshot.has_answered(&upstream.name);
             let is_available =
-                matches!(status.phase, ServerPhase::Up | ServerPhase::Off) && !is_arriving;
+                matches!(status.phase, ServerPhase::Up | ServerPhase::Idle | ServerPhase::Off)
+                    && !is_arriving;
             if is_available || !visible.view.can_see_server(&upstream.name) {
                 continue;
             }

@@ -57,6 +57,8 @@ impl CallStatus {
 pub(crate) enum ServerState {
     /// The server is connected, and its tools are known.
     Up,
+    /// The server is not running because nothing needs it.
+    Idle,
     /// The server is being started or connected to.
     Connecting,
     /// The server is not reachable. The gateway tries again later.
@@ -66,8 +68,9 @@ pub(crate) enum ServerState {
 }
 
 impl ServerState {
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
         (Self::Up, "up"),
+        (Self::Idle, "idle"),
         (Self::Connecting, "connecting"),
         (Self::Down, "down"),
         (Self::Off, "off"),

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::demand::InUse;
 use super::{ConnectionHandle, Upstream};
+use crate::config::seconds;
 
-/// Maximum time that a call waits for a server that is connecting.
-const CONNECT_WAIT: Duration = Duration::from_secs(10);
+/// How much longer than a server's start timeout a call waits for the server. The server may itself wait until others
+/// have started.
+const START_QUEUE_WAIT: Duration = Duration::from_secs(10);
 
 /// Permission to send one call.
 #[derive(Debug)]
@@ -17,6 +20,8 @@ pub(crate) struct CallPermit {
     pub(crate) connection: Arc<ConnectionHandle>,
     _server: OwnedSemaphorePermit,
     shared: Option<OwnedSemaphorePermit>,
+    /// Keeps the server running.
+    _in_use: InUse,
 }
 
 impl CallPermit {
@@ -47,15 +52,17 @@ impl Upstream {
     /// Waits until a call may be sent.
     pub(crate) async fn acquire_call_permit(&self) -> Result<CallPermit, PermitError> {
         let down = || PermitError::ServerDown(self.status().unavailable_reason());
+        let in_use = self.demand.enter();
         let mut slot = None;
         if self.connection().is_none() || self.call_permits.available_permits() == 0 {
             slot = Some(self.enter_queue().map_err(PermitError::QueueFull)?);
         }
-        // The server's tools may be known from an earlier run while it is still starting. Wait for the server instead
-        // of failing the model's call.
+        // The server's tools may be known from an earlier run while it is idle or still starting. Wait for the server
+        // instead of failing the model's call.
         let mut status = self.subscribe_status();
-        let attempted = status.wait_for(|status| !status.is_first_attempt());
-        let _ = tokio::time::timeout(CONNECT_WAIT, attempted).await;
+        let attempted = status.wait_for(|status| !status.is_worth_waiting_for());
+        let start_timeout = seconds(self.config().start_timeout);
+        let _ = tokio::time::timeout(start_timeout + START_QUEUE_WAIT, attempted).await;
         if self.connection().is_none() {
             return Err(down());
         }
@@ -72,7 +79,7 @@ impl Upstream {
             Arc::clone(&self.shared.call_permits).acquire_owned().await.map_err(|_| down())?;
         // The connection may have ended while this waited.
         let connection = self.connection().ok_or_else(down)?;
-        Ok(CallPermit { connection, _server: server, shared: Some(shared) })
+        Ok(CallPermit { connection, _server: server, shared: Some(shared), _in_use: in_use })
     }
 
     /// Takes a slot among the requests that wait for this server.

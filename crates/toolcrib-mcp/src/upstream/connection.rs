@@ -58,6 +58,16 @@ impl Connection {
         failure.masked(&self.secrets)
     }
 
+    /// Closes the connection of a server that nobody needs, and waits until its processes have ended. If the server is
+    /// needed again, the new process must not find the old one's locks.
+    pub(super) async fn end_idle(mut self) {
+        self.handle.tap.close(None);
+        drop(self.service);
+        if let Some(process) = self.process.take() {
+            process.end().await;
+        }
+    }
+
     /// Closes the connection. Returns the failure with the process's exit status and stderr added.
     pub(super) async fn close(mut self, failure: ConnectionFailure) -> ConnectionFailure {
         let violation = self.handle.tap.violation();

@@ -1,7 +1,7 @@
 //! One upstream server: its connection, its lists, and the requests to it.
 //!
-//! Each server has a task ([`restart`]) that connects, fetches the server's lists and waits until the connection ends,
-//! then connects again after a growing delay. Nothing else waits for that task, because the lists and the status can be
+//! Each server has a task ([`restart`]) that waits until the server is needed ([`demand`]), connects, fetches the
+//! server's lists and waits until the connection ends, then connects again after a growing delay. Nothing else waits for that task, because the lists and the status can be
 //! read at any time.
 
 mod active_calls;
@@ -16,6 +16,7 @@ mod connection_failure;
 mod connection_handle;
 mod debounce;
 mod definitions;
+mod demand;
 mod entry_limits;
 mod error_text;
 mod first_answer_deadlines;
@@ -73,10 +74,11 @@ use rmcp::service::ClientLifecycleMode;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{GatewayLimits, Server};
+use crate::config::{GatewayLimits, Server, StartPolicy};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
+use demand::Demand;
 use write_throttle::WriteThrottle;
 
 /// State that all servers share.
@@ -105,6 +107,8 @@ pub(crate) struct Upstream {
     pub(crate) active_calls: Arc<ActiveCalls>,
     status: watch::Sender<ServerStatus>,
     lists: ArcSwapOption<ServerLists>,
+    /// Whether `lists` come from a server with this config, in this run or an earlier one.
+    lists_confirmed: AtomicBool,
     /// Decides when `lists` is written to the state folder.
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
@@ -135,12 +139,13 @@ pub(crate) struct Upstream {
     /// Whether a call timed out or found the connection broken since the last successful check.
     reported_broken: AtomicBool,
     first_answer_deadlines: FirstAnswerDeadlines,
+    demand: Arc<Demand>,
     stop: CancellationToken,
     shared: Arc<SharedState>,
 }
 
 impl Upstream {
-    /// Creates a server. `saved_lists` are the server's lists from an earlier run.
+    /// Creates a server. `saved_lists` are the lists of a server with the same config from an earlier run.
     pub(crate) fn new(
         name: Arc<str>,
         config: Server,
@@ -148,11 +153,17 @@ impl Upstream {
         shared: Arc<SharedState>,
     ) -> Arc<Self> {
         let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
-        let phase = if config.enabled { ServerPhase::Connecting } else { ServerPhase::Off };
+        let lists_confirmed = saved_lists.is_some();
+        let phase = match config.run_policy(&name).start {
+            _ if !config.enabled => ServerPhase::Off,
+            StartPolicy::Lazy if lists_confirmed => ServerPhase::Idle,
+            _ => ServerPhase::Connecting,
+        };
         Arc::new(Self {
             active_calls: Arc::default(),
             status: watch::Sender::new(ServerStatus::new(phase)),
             lists: ArcSwapOption::from(saved_lists),
+            lists_confirmed: AtomicBool::new(lists_confirmed),
             write_throttle: WriteThrottle::default(),
             log: Arc::default(),
             watched_resources: Mutex::default(),
@@ -169,6 +180,7 @@ impl Upstream {
             health_check: Notify::new(),
             reported_broken: AtomicBool::new(false),
             first_answer_deadlines: FirstAnswerDeadlines::default(),
+            demand: Arc::default(),
             stop: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
             name,
@@ -188,8 +200,17 @@ impl Upstream {
             && current.parallel == config.parallel;
         if same_connection && *current != *config {
             self.config.store(Arc::new(config.clone()));
+            // `start` or `idle` may have changed.
+            self.demand.notify();
         }
         same_connection
+    }
+
+    /// Uses the lists of `before`, the server that this server replaces, until this server has answered.
+    pub(crate) fn adopt_lists(&self, before: &Self) {
+        if self.lists().is_none() {
+            self.lists.store(before.lists());
+        }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {

@@ -25,6 +25,19 @@ const REFRESH_INTERVAL: Duration = Duration::from_mins(10);
 /// Maximum length of a server's error in the log, in characters.
 const ERROR_CHARS: usize = 300;
 
+/// Why a connection ended.
+pub(super) enum ConnectionEnd {
+    /// Nobody needs the server.
+    Idle,
+    Failed(ConnectionFailure),
+}
+
+impl From<ConnectionFailure> for ConnectionEnd {
+    fn from(failure: ConnectionFailure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
 impl Upstream {
     /// Fetches the server's lists and stores them.
     pub(super) async fn refresh_lists(
@@ -38,6 +51,7 @@ impl Upstream {
             self.warn(note);
         }
         self.shared.metrics.refreshed(&self.name);
+        self.lists_confirmed.store(true, Ordering::Relaxed);
         let unchanged = self.lists().is_some_and(|before| *before == lists);
         self.set_status(|status| status.notes.clone_from(&lists.notes));
         if !unchanged {
@@ -48,11 +62,8 @@ impl Upstream {
         Ok(())
     }
 
-    /// Waits until the connection ends, and fetches the lists again when they change.
-    pub(super) async fn monitor_until_closed(
-        &self,
-        connection: &mut Connection,
-    ) -> ConnectionFailure {
+    /// Waits until the connection ends or nobody needs the server, and fetches the lists again when they change.
+    pub(super) async fn monitor_until_closed(&self, connection: &mut Connection) -> ConnectionEnd {
         let handle = connection.handle.clone();
         let mut debounce = Debounce::default();
         let mut check = tokio::time::interval(CHECK_INTERVAL);
@@ -73,9 +84,14 @@ impl Upstream {
         let mut listener = listen();
         loop {
             let due = debounce.due().map(tokio::time::Instant::from_std);
+            let idle_at = self.need().ends_at();
             tokio::select! {
-                () = handle.tap.closed() => return connection.close_reason(),
-                failure = connection.wardens_lost() => return failure,
+                () = handle.tap.closed() => return connection.close_reason().into(),
+                failure = connection.wardens_lost() => return failure.into(),
+                () = self.demand.changed() => {}
+                () = sleep_until(idle_at) => if self.take_if_idle() {
+                    return ConnectionEnd::Idle;
+                },
                 () = handle.tap.lists_changed() => debounce.changed(Instant::now()),
                 () = sleep_until(due) => {
                     debounce.refreshed();
@@ -106,7 +122,7 @@ impl Upstream {
                             failed_checks = 1;
                             self.health_check.notify_one();
                         }
-                        Err(error) => return ConnectionFailure::new(error),
+                        Err(error) => return ConnectionFailure::new(error).into(),
                     }
                 }
                 () = sleep_until(recheck) => self.health_check.notify_one(),

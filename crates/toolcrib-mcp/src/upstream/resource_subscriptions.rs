@@ -41,6 +41,8 @@ impl Upstream {
     ) -> Result<(), UpstreamError> {
         let _lock = self.subscription_lock.lock().await;
         let watch = wanted();
+        // Starts the server if it is idle, and keeps it running until `watched_resources` does.
+        let _in_use = watch.then(|| self.demand.enter());
         {
             let mut watched = self.watched_resources.lock();
             let changed = if watch { watched.insert(uri.to_owned()) } else { watched.remove(uri) };
@@ -48,6 +50,9 @@ impl Upstream {
             if !changed && !is_unconfirmed {
                 return Ok(());
             }
+        }
+        if !watch {
+            self.demand.notify();
         }
         let Some(connection) = self.connection() else { return Ok(()) };
         if connection.uses_newer_protocol() {
@@ -62,6 +67,11 @@ impl Upstream {
             self.watched_resources.lock().remove(uri);
         }
         result
+    }
+
+    /// Whether clients subscribe to resources of this server.
+    pub(super) fn has_subscriptions(&self) -> bool {
+        !self.watched_resources.lock().is_empty()
     }
 
     pub(super) fn watched_resources(&self) -> Vec<String> {

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::connect;
 use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
+use super::monitor::ConnectionEnd;
 use super::restart_backoff::{self, RestartBackoff};
 use super::{ProtocolEra, ServerPhase, Upstream};
 use crate::config::seconds;
@@ -26,10 +27,14 @@ impl Upstream {
         }
         let mut backoff = RestartBackoff::default();
         let mut restarts = 0;
-        loop {
-            let (connected_for, failure) = tokio::select! {
+        while self.wait_until_needed().await {
+            let ended = tokio::select! {
                 ended = self.connect_once() => ended,
                 () = self.stopped() => break,
+            };
+            let Some((connected_for, failure)) = ended else {
+                backoff = RestartBackoff::default();
+                continue;
             };
             self.connection.store(None);
             let jitter = restart_backoff::jitter(&self.name, restarts);
@@ -64,10 +69,11 @@ impl Upstream {
         }
     }
 
-    /// Runs one connection from beginning to end. Returns how long it lasted and why it ended.
-    async fn connect_once(&self) -> (Duration, ConnectionFailure) {
+    /// Runs one connection from beginning to end. Returns how long it lasted and why it ended, or `None` if it ended
+    /// because nobody needed the server.
+    async fn connect_once(&self) -> Option<(Duration, ConnectionFailure)> {
         let Ok(permit) = self.shared.start_permits.acquire().await else {
-            return (Duration::ZERO, ConnectionFailure::new("stopping"));
+            return Some((Duration::ZERO, ConnectionFailure::new("stopping")));
         };
         let began = Instant::now();
         let timeout = seconds(self.config().start_timeout);
@@ -84,8 +90,8 @@ impl Upstream {
         let connected = connected.await;
         let mut connection = match connected {
             Ok(Ok(connection)) => connection,
-            Ok(Err(failure)) => return (Duration::ZERO, failure),
-            Err(_) => return (Duration::ZERO, ConnectionFailure::timed_out(timeout)),
+            Ok(Err(failure)) => return Some((Duration::ZERO, failure)),
+            Err(_) => return Some((Duration::ZERO, ConnectionFailure::timed_out(timeout))),
         };
         let up = Instant::now();
         let handle = connection.handle.clone();
@@ -94,7 +100,15 @@ impl Upstream {
         tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
-        let failure = self.monitor_until_closed(&mut connection).await;
+        self.demand.touch();
+        let failure = match self.monitor_until_closed(&mut connection).await {
+            ConnectionEnd::Failed(failure) => failure,
+            ConnectionEnd::Idle => {
+                tracing::info!(server = %self.name, "server is idle and was stopped");
+                connection.end_idle().await;
+                return None;
+            }
+        };
         let failure = connection.masked(failure);
         self.connection.store(None);
         // The status is changed first, because reading the server's exit status and stderr may take a moment.
@@ -103,7 +117,7 @@ impl Upstream {
             status.reason = Some(failure.reason.clone());
         });
         let failure = connection.close(failure).await;
-        (up.elapsed(), failure)
+        Some((up.elapsed(), failure))
     }
 
     async fn connect(&self) -> Result<Connection, ConnectionFailure> {

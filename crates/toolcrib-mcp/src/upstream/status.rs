@@ -20,6 +20,8 @@ const VERSION_CHARS: usize = 32;
 pub enum ServerPhase {
     /// The server is disabled in the config, or was stopped.
     Off,
+    /// The server is not connected because nothing needs it. It is started by the next request that does.
+    Idle,
     /// The gateway is connecting to the server.
     Connecting,
     /// The server is connected.
@@ -34,6 +36,7 @@ impl From<ServerPhase> for ServerState {
     fn from(phase: ServerPhase) -> Self {
         match phase {
             ServerPhase::Off => Self::Off,
+            ServerPhase::Idle => Self::Idle,
             ServerPhase::Connecting => Self::Connecting,
             ServerPhase::Up => Self::Up,
             ServerPhase::Down | ServerPhase::NeedsLogin => Self::Down,
@@ -108,6 +111,14 @@ impl ServerStatus {
         self.startup_time = Some(startup_time);
     }
 
+    /// Records that an idle server is being started. An earlier failure no longer counts, so requests wait for it.
+    pub(crate) fn set_starting(&mut self) {
+        self.phase = ServerPhase::Connecting;
+        self.reason = None;
+        self.hint = None;
+        self.needs_login = false;
+    }
+
     /// Returns the current phase or, while another attempt is in progress, the result of the last attempt.
     pub(crate) fn last_result(&self) -> ServerPhase {
         match self.phase {
@@ -115,6 +126,12 @@ impl ServerStatus {
             ServerPhase::Connecting if self.reason.is_some() => ServerPhase::Down,
             phase => phase,
         }
+    }
+
+    /// Whether requests wait for the server: it is idle, so they start it, or its first attempt to connect is in
+    /// progress.
+    pub(crate) fn is_worth_waiting_for(&self) -> bool {
+        self.phase == ServerPhase::Idle || self.is_first_attempt()
     }
 
     /// Whether the first attempt to connect is in progress. Requests wait for a server only during its first attempt.
@@ -126,7 +143,7 @@ impl ServerStatus {
     pub(crate) fn unavailable_reason(&self) -> String {
         match (self.phase, &self.reason) {
             (ServerPhase::Off, _) => "it is disabled or was stopped".into(),
-            (ServerPhase::Connecting, None) => CONNECTING.into(),
+            (ServerPhase::Idle | ServerPhase::Connecting, None) => CONNECTING.into(),
             (ServerPhase::Connecting, Some(reason)) => {
                 format!("it is reconnecting: {reason}")
             }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;
-use toolcrib_mcp::config::{OAuth, Server, Transport, server_toml};
+use toolcrib_mcp::config::{IdleTimeout, OAuth, Server, StartPolicy, Transport, server_toml};
 use toolcrib_mcp::{GatewayConfig, Secret};
 
 use crate::{SAMPLES, imported_sample};
@@ -81,6 +81,12 @@ prop_compose! {
         (start_timeout, call_timeout) in (0.1..1_800.0, 0.1..86_400.0),
         timeouts in prop::collection::btree_map("[a-z*]{1,5}", 0.1..86_400.0, 0..4),
         backwards in any::<bool>(),
+        run in prop_oneof![
+            Just((None, None)),
+            Just((Some(StartPolicy::Eager), None)),
+            Just((Some(StartPolicy::Lazy), Some(IdleTimeout::Never))),
+            (0.1..604_800.0).prop_map(|idle| (None, Some(IdleTimeout::After(idle)))),
+        ],
     ) -> Server {
         let mut timeouts: Vec<(String, f64)> = timeouts.into_iter().collect();
         if backwards {
@@ -89,6 +95,8 @@ prop_compose! {
         Server {
             enabled, parallel, prefix, allow, deny, always_load, defer, start_timeout, call_timeout,
             timeouts,
+            start: run.0,
+            idle: run.1,
             ..Server::new(transport)
         }
     }

@@ -153,7 +153,7 @@ fn every_key_is_read() {
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
-        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel` at line 3, column 1",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle` at line 3, column 1",
     ),
     (
         "[servers.a]\nenabled = true",
@@ -237,6 +237,22 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[profiles.p]\ndeny = [' ']",
         "`profiles.p.deny` has a pattern that cannot match any tool at line 2, column 1",
+    ),
+    (
+        "[servers.s]\ncommand = 'x'\nidle = '9e9h'",
+        "`servers.s.idle` is out of range at line 3, column 1",
+    ),
+    (
+        "[servers.s]\ncommand = 'x'\nidle = 'soon'",
+        "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
+    ),
+    (
+        "[servers.s]\ncommand = 'x'\nstart = 'eager'\nidle = 60",
+        "`servers.s.idle` cannot be combined with `start = \"eager\"` at line 4, column 1",
+    ),
+    (
+        "[servers.s]\ncommand = 'x'\nstart = 'later'",
+        "unknown variant, expected `lazy` or `eager` at line 3, column 9",
     ),
     ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
     ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),

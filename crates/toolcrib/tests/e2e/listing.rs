@@ -64,7 +64,7 @@ fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
         testkit_program("faulty-server", &[])[0]
     );
     let program = ["sh", "-c", &script].map(str::to_owned).to_vec();
-    home.configure(&format!("{DEFERRED}{}", server("many", &program, "")));
+    home.configure(&format!("{DEFERRED}{}", server("many", &program, "start = 'eager'")));
     let mut client = home.stdio("test", Era::Older);
     wait_until_ready(&mut client);
     let known = client.tools();

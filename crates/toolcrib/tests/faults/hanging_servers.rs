@@ -70,7 +70,8 @@ fn a_search_waits_for_a_slow_server() {
 /// The tools of a server that is down stay listed and are marked as unavailable. Calling one fails with the reason.
 #[test]
 fn a_call_to_a_server_that_is_down_returns_the_reason() {
-    let environment = TestEnvironment::new("down").faulty("shop", &["--tools", "2"]);
+    let environment =
+        TestEnvironment::new("down").faulty_with("shop", &["--tools", "2"], "start = 'eager'");
     let before = {
         let peer = environment.stdio(Era::Older);
         until_true("up", || peer.names().contains(&"shop__tool_1".to_owned()));

@@ -24,6 +24,7 @@ mod hanging_servers;
 mod hidden_text;
 mod http;
 mod http_server_faults;
+mod lazy_start;
 mod limits;
 mod list_change_flood;
 mod list_limits;

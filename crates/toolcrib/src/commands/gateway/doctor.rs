@@ -1,10 +1,12 @@
 //! `toolcrib doctor`: connects to every server and reports its state, its last error and how to fix it.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
-use toolcrib_mcp::{ProtocolEra, ServerHealth, ServerPhase};
+use toolcrib_mcp::config::{RunPolicy, StartPolicy};
+use toolcrib_mcp::{GatewayConfig, ProtocolEra, ServerHealth, ServerPhase};
 use toolcrib_proxy::unsupported_mode_notices;
 use toolcrib_tokens::VocabularyCounter;
 
@@ -50,6 +52,9 @@ struct ServerReport {
     name: String,
     state: &'static str,
     transport: &'static str,
+    /// When the gateway runs the server, and why. `doctor` itself starts every server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     era: Option<String>,
     tools: usize,
@@ -91,12 +96,14 @@ impl From<ServerHealth> for ServerReport {
         Self {
             state: match status.phase {
                 ServerPhase::Off => "off",
+                ServerPhase::Idle => "idle",
                 ServerPhase::Connecting => "connecting",
                 ServerPhase::Up => "up",
                 ServerPhase::Down => "down",
                 ServerPhase::NeedsLogin => "needs login",
             },
             transport: checkup.transport,
+            runs: None,
             era: era.map(|era| format!("{era} {}", status.protocol_version.unwrap_or_default())),
             tools: checkup.tools,
             tokens: checkup.tokens,
@@ -120,17 +127,20 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let proxy = config.sections.proxy.as_ref();
     let proxy_notes =
         proxy.map(|proxy| unsupported_mode_notices(proxy, &config.sections.gateway.settings));
+    let mut gateway_config = config.sections.gateway;
+    let policies = start_all_eagerly(&mut gateway_config);
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
-        let gateway = start_gateway_with(
-            config.sections.gateway,
-            VocabularyCounter::for_model("gpt-5").shared(),
-        );
+        let gateway =
+            start_gateway_with(gateway_config, VocabularyCounter::for_model("gpt-5").shared());
         gateway.wait_until_settled().await;
         let rows = gateway.server_health().into_iter().map(ServerReport::from).collect();
         let totals = (gateway.token_cost(), gateway.deferral_decision(), gateway.config_warnings());
         gateway.stop(SHUTDOWN_TIMEOUT).await;
         Ok((rows, totals))
     })?;
+    for row in &mut rows {
+        row.runs = policies.get(&row.name).map(ToString::to_string);
+    }
     if let Some(file) = &args.config {
         // The hint suggests `toolcrib login`, which must be run with the same config as this `doctor`.
         let logins = rows.iter_mut().filter(|row| row.state == "needs login");
@@ -160,6 +170,17 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
         print(&report, output)?;
     }
     Ok(report.well)
+}
+
+/// Makes the gateway start every enabled server. Returns the policies that the config has for them.
+fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> {
+    let enabled = config.servers.iter_mut().filter(|(_, server)| server.enabled);
+    let policies = enabled.map(|(name, server)| {
+        let policy = server.run_policy(name);
+        (server.start, server.idle) = (Some(StartPolicy::Eager), None);
+        (name.clone(), policy)
+    });
+    policies.collect()
 }
 
 fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
@@ -209,6 +230,15 @@ fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     output.line(&format!(
         "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
     ))?;
+    let mut names_by_policy = BTreeMap::<&str, Vec<&str>>::new();
+    for row in &report.servers {
+        if let Some(runs) = &row.runs {
+            names_by_policy.entry(runs).or_default().push(&row.name);
+        }
+    }
+    for (runs, names) in names_by_policy {
+        output.line(&format!("{}: {runs}.", names.join(", ")))?;
+    }
     if let Some(DeferralDecision { defers, disclosure, reason }) = &report.decision {
         let what = if *defers {
             format!("Tools are deferred ({disclosure})")

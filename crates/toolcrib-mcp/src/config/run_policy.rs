@@ -1,0 +1,191 @@
+//! When a server's process runs: from the gateway's start or from the first call, and until when.
+//!
+//! [`Server::run_policy`] is the only place that decides this. It also returns the reason, which `doctor` prints.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::Error as _;
+
+use super::stateful_servers::stateful_word;
+use super::{Server, Transport, seconds};
+
+/// How long a server stays unused before it is stopped, unless the config says otherwise. Long enough for a pause in a
+/// conversation, short enough that servers do not run overnight.
+const DEFAULT_IDLE: Duration = Duration::from_mins(15);
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartPolicy {
+    /// When a request needs it. A server whose lists are unknown is started at once, to learn them.
+    Lazy,
+    /// When the gateway starts.
+    Eager,
+}
+
+/// How long a server stays unused before it is stopped, as it is written in the config.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum IdleTimeout {
+    /// The server is not stopped.
+    Never,
+    /// The number of seconds after its last request.
+    After(f64),
+}
+
+/// When a server runs, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunPolicy {
+    /// When the server is started.
+    pub start: StartPolicy,
+    /// How long the server stays unused before it is stopped. `None`: it is not stopped.
+    pub idle: Option<Duration>,
+    /// Why, as a phrase for people.
+    pub reason: String,
+}
+
+/// Writes the policy as `started when needed, stopped after 15 min (default)`.
+impl fmt::Display for RunPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.start, self.idle) {
+            (StartPolicy::Eager, _) => f.write_str("always connected")?,
+            (StartPolicy::Lazy, None) => {
+                f.write_str("started when needed, not stopped when idle")?;
+            }
+            (StartPolicy::Lazy, Some(idle)) if idle.as_secs() % 60 == 0 => {
+                write!(f, "started when needed, stopped after {} min", idle.as_secs() / 60)?;
+            }
+            (StartPolicy::Lazy, Some(idle)) => {
+                write!(f, "started when needed, stopped after {} s", idle.as_secs_f64())?;
+            }
+        }
+        write!(f, " ({})", self.reason)
+    }
+}
+
+impl Server {
+    /// Decides when the server runs. `name` is its name in the config.
+    pub fn run_policy(&self, name: &str) -> RunPolicy {
+        let is_remote = matches!(self.transport, Transport::Http { .. });
+        let (start, start_reason) = match self.start {
+            Some(StartPolicy::Eager) => (StartPolicy::Eager, "configured with `start`".to_owned()),
+            Some(StartPolicy::Lazy) => (StartPolicy::Lazy, "configured with `start`".to_owned()),
+            // A remote connection needs no process, and the server can announce changes of its lists over it.
+            None if is_remote => {
+                (StartPolicy::Eager, "a remote server needs no process".to_owned())
+            }
+            None => (StartPolicy::Lazy, "default".to_owned()),
+        };
+        if start == StartPolicy::Eager {
+            return RunPolicy { start, idle: None, reason: start_reason };
+        }
+        let (idle, reason) = match self.idle {
+            Some(IdleTimeout::Never) => (None, "configured with `idle`".to_owned()),
+            Some(IdleTimeout::After(after)) => {
+                (Some(seconds(after)), "configured with `idle`".to_owned())
+            }
+            None => match stateful_word(name, &self.transport) {
+                Some(word) => (None, format!("`{word}` in its name: it keeps state between calls")),
+                None => (Some(DEFAULT_IDLE), start_reason),
+            },
+        };
+        RunPolicy { start, idle, reason }
+    }
+}
+
+impl IdleTimeout {
+    /// Parses `never`, or a number with the unit `s`, `m` or `h`.
+    fn parse(text: &str) -> Option<Self> {
+        if text == "never" {
+            return Some(Self::Never);
+        }
+        let unit = text.chars().last()?;
+        let factor = match unit {
+            's' => 1.0,
+            'm' => 60.0,
+            'h' => 3_600.0,
+            _ => return None,
+        };
+        let number: f64 = text[..text.len() - unit.len_utf8()].trim_end().parse().ok()?;
+        Some(Self::After(number * factor))
+    }
+}
+
+impl<'de> Deserialize<'de> for IdleTimeout {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\""
+        )]
+        enum Written {
+            Seconds(f64),
+            Text(String),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Seconds(number) => Ok(Self::After(number)),
+            Written::Text(text) => Self::parse(&text).ok_or_else(|| {
+                D::Error::custom(
+                    "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\"",
+                )
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::GatewayConfig;
+
+    fn policy(lines: &str) -> RunPolicy {
+        let text = format!("[servers.it]\n{lines}");
+        GatewayConfig::from_toml(&text).unwrap().servers["it"].run_policy("it")
+    }
+
+    fn run(start: StartPolicy, idle_seconds: Option<u64>, reason: &str) -> RunPolicy {
+        RunPolicy { start, idle: idle_seconds.map(Duration::from_secs), reason: reason.to_owned() }
+    }
+
+    #[test]
+    fn one_function_decides_when_a_server_runs() {
+        use StartPolicy::{Eager, Lazy};
+        let configured = "configured with `idle`";
+        let cases = [
+            ("command = 'files'", run(Lazy, Some(900), "default")),
+            ("command = 'files'\nidle = '90s'", run(Lazy, Some(90), configured)),
+            ("command = 'files'\nidle = '2h'", run(Lazy, Some(7_200), configured)),
+            ("command = 'files'\nidle = 30", run(Lazy, Some(30), configured)),
+            ("command = 'files'\nidle = 'never'", run(Lazy, None, configured)),
+            ("command = 'files'\nstart = 'eager'", run(Eager, None, "configured with `start`")),
+            (
+                "command = 'npx'\nargs = ['-y', '@playwright/mcp@latest']",
+                run(Lazy, None, "`playwright` in its name: it keeps state between calls"),
+            ),
+            (
+                "command = 'npx'\nargs = ['-y', '@playwright/mcp@latest']\nidle = '5m'",
+                run(Lazy, Some(300), configured),
+            ),
+            ("url = 'https://a.example/mcp'", run(Eager, None, "a remote server needs no process")),
+            (
+                "url = 'https://a.example/mcp'\nstart = 'lazy'",
+                run(Lazy, Some(900), "configured with `start`"),
+            ),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(policy(lines), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_idle_time_is_an_error_that_shows_the_right_form() {
+        for wrong in ["'15'", "'m'", "'soon'", "'1d'", "0", "-5", "'9e99h'", "true", "''", "'15ü'"]
+        {
+            let text = format!("[servers.it]\ncommand = 'files'\nidle = {wrong}");
+            let error = GatewayConfig::from_toml(&text).unwrap_err();
+            let shown = format!("{error} {}", error.hint);
+            assert!(shown.contains("15m") || shown.contains("0.1"), "{wrong}: {shown}");
+        }
+    }
+}
