@@ -1,4 +1,4 @@
-//! Starts all servers concurrently, and combines them into one snapshot.
+//! Takes all servers from the pool, and combines them into one snapshot.
 //!
 //! Nothing here waits for a server. When a server answers, changes or disconnects, a new snapshot replaces the current
 //! one. Readers keep the snapshot that they took.
@@ -8,32 +8,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use rmcp::model::LoggingLevel;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_core::TokenCounter;
 
-use crate::config::GatewayConfig;
+use crate::ClientEnvironment;
+use crate::config::{GatewayConfig, StartPolicy};
 use crate::metrics::GatewayMetrics;
-use crate::saved_lists::SavedLists;
+use crate::server_pool::{PoolKey, ServerPool};
+use crate::session_servers::{SessionServers, TooManySessionServers};
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
 use crate::upstream::{
-    ConnectedClients, HostEnvironment, SharedState, Upstream, severity, sleep_until,
+    ConnectedClients, ResourceKey, SharedState, SubscriptionRegistry, Upstream, severity,
+    sleep_until,
 };
 
 /// How long changes are collected before a new snapshot is built.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// Maximum number of changed resources that wait to be reported to clients.
-const MAX_PENDING_UPDATES: usize = 1_024;
+
+/// The servers by name, with their keys in the pool.
+type Upstreams = BTreeMap<Arc<str>, (PoolKey, Arc<Upstream>)>;
 
 /// All servers, and the current snapshot of them.
 pub(crate) struct Hub {
-    upstreams: Mutex<BTreeMap<Arc<str>, Arc<Upstream>>>,
+    pool: Arc<ServerPool>,
+    /// The environment in which the references of the config are resolved.
+    environment: Arc<ClientEnvironment>,
+    upstreams: Mutex<Upstreams>,
+    session_servers: SessionServers,
     config: Mutex<Arc<GatewayConfig>>,
     snapshot: watch::Sender<Arc<Snapshot>>,
-    shared: Arc<SharedState>,
-    saved_lists: SavedLists,
     counter: Arc<dyn TokenCounter>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -46,38 +53,26 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Starts every server of a config. The returned receiver yields the resources that changed.
+    /// Takes every server of a config from a pool, for clients with this environment.
     pub(crate) fn start(
         config: GatewayConfig,
-        environment: HostEnvironment,
+        pool: Arc<ServerPool>,
+        environment: ClientEnvironment,
         counter: Arc<dyn TokenCounter>,
-    ) -> (Arc<Self>, mpsc::Receiver<(Arc<str>, String)>) {
+    ) -> Arc<Self> {
         Self::log_disclosure_warnings(&config);
         let config = Arc::new(config);
-        let limits = config.gateway.limits.clone();
-        let (updated, updates) = mpsc::channel(MAX_PENDING_UPDATES);
-        let metrics = Arc::new(GatewayMetrics::new(config.servers.keys().map(String::as_str)));
-        let saved_lists = SavedLists::new(environment.state_folder.as_ref());
-        let shared = Arc::new(SharedState {
-            start_permits: Semaphore::new(limits.starting),
-            call_permits: Arc::new(Semaphore::new(limits.calls)),
-            view_changed: Notify::new(),
-            clients: Arc::default(),
-            log_level: Mutex::default(),
-            limits,
-            environment,
-            metrics,
-            resource_updates: updated,
-        });
         let empty = Snapshot::build(None, &config, Vec::new(), &counter);
+        let view_changes = pool.shared.view_changes.subscribe();
         let hub = Arc::new(Self {
+            pool,
+            environment: Arc::new(environment),
             upstreams: Mutex::default(),
+            session_servers: SessionServers::default(),
             config: Mutex::new(Arc::clone(&config)),
             snapshot: watch::Sender::new(Arc::new(empty)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
-            shared,
-            saved_lists,
             counter,
         });
         hub.apply(config);
@@ -88,22 +83,74 @@ impl Hub {
         hub.rebuild_snapshot();
         let snapshot = hub.snapshot();
         tokio::task::spawn_blocking(move || snapshot.crib.prepare());
-        hub.tasks.spawn(Arc::clone(&hub).rebuild_on_change());
-        (hub, updates)
+        hub.tasks.spawn(Arc::clone(&hub).rebuild_on_change(view_changes));
+        hub
     }
 
-    fn lock_upstreams(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Upstream>>> {
+    fn lock_upstreams(&self) -> MutexGuard<'_, Upstreams> {
         self.upstreams.lock()
+    }
+
+    fn shared(&self) -> &Arc<SharedState> {
+        &self.pool.shared
     }
 
     /// Returns a server by its name in the config.
     pub(crate) fn upstream(&self, name: &str) -> Option<Arc<Upstream>> {
-        self.lock_upstreams().get(name).cloned()
+        self.lock_upstreams().get(name).map(|(_, upstream)| Arc::clone(upstream))
     }
 
-    /// Returns all servers, sorted by name.
+    /// Returns all servers, sorted by name. Processes that belong to one client are not included.
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
-        self.lock_upstreams().values().cloned().collect()
+        self.lock_upstreams().values().map(|(_, upstream)| Arc::clone(upstream)).collect()
+    }
+
+    /// Returns the server that a client uses: the one that all clients share, or the client's own. `session` is the id
+    /// of the client, or `None` if the client has no session.
+    pub(crate) fn upstream_for(
+        &self,
+        name: &str,
+        session: Option<u64>,
+    ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
+        let common = self.upstream(name)?;
+        let client = session.filter(|_| common.is_replaced_by_own_processes());
+        Some(match client {
+            Some(client) => self.session_servers.get_or_start(client, &common, self.shared()),
+            None => Ok(common),
+        })
+    }
+
+    /// Returns the server that a resource belongs to.
+    pub(crate) fn upstream_of(&self, resource: &ResourceKey) -> Option<Arc<Upstream>> {
+        let is_owner = |upstream: &Arc<Upstream>| upstream.id == resource.upstream;
+        let common = self.upstream(&resource.server).filter(is_owner);
+        common.or_else(|| self.session_servers.all().into_iter().find(is_owner))
+    }
+
+    /// Returns the processes that belong to one client each.
+    pub(crate) fn session_servers(&self) -> &SessionServers {
+        &self.session_servers
+    }
+
+    /// Returns the resources that clients subscribe to.
+    pub(crate) fn subscriptions(&self) -> &SubscriptionRegistry {
+        &self.shared().subscriptions
+    }
+
+    /// Returns an id for a new client.
+    pub(crate) fn unique_id(&self) -> u64 {
+        self.shared().unique_id()
+    }
+
+    /// Starts the servers that always run and of which each client gets its own process.
+    pub(crate) fn start_session_servers(&self, client: u64, can_see: impl Fn(&str) -> bool) {
+        for common in self.upstreams() {
+            let is_eager = common.config().run_policy(&common.name).start == StartPolicy::Eager;
+            if is_eager && can_see(&common.name) && common.is_replaced_by_own_processes() {
+                // If too many run, the client's first call gets the error.
+                let _ = self.session_servers.get_or_start(client, &common, self.shared());
+            }
+        }
     }
 
     /// Returns what clients can see now.
@@ -120,24 +167,24 @@ impl Hub {
     /// verbose level.
     pub(crate) fn request_log_level(&self, level: LoggingLevel) {
         {
-            let mut current = self.shared.log_level.lock();
+            let mut current = self.shared().log_level.lock();
             if current.is_some_and(|current| severity(current) <= severity(level)) {
                 return;
             }
             *current = Some(level);
         }
-        for upstream in self.upstreams() {
+        for upstream in self.upstreams().into_iter().chain(self.session_servers.all()) {
             tokio::spawn(async move { upstream.send_log_level().await });
         }
     }
 
     /// Returns the connected clients, for questions that belong to no call.
     pub(crate) fn connected_clients(&self) -> &Arc<ConnectedClients> {
-        &self.shared.clients
+        &self.shared().clients
     }
 
     pub(crate) fn metrics(&self) -> &Arc<GatewayMetrics> {
-        &self.shared.metrics
+        &self.shared().metrics
     }
 
     pub(crate) fn config(&self) -> Arc<GatewayConfig> {
@@ -156,39 +203,38 @@ impl Hub {
             Self::log_disclosure_warnings(&config);
         }
         self.apply(Arc::new(config));
-        self.shared.view_changed.notify_one();
+        self.shared().notify_view_changed();
     }
 
     fn apply(&self, config: Arc<GatewayConfig>) {
-        self.shared.metrics.set_servers(config.servers.keys().map(String::as_str));
-        let mut replaced = BTreeMap::new();
-        let added: Vec<_> = {
-            let mut upstreams = self.lock_upstreams();
-            upstreams.retain(|name, upstream| {
-                let server = config.servers.get(&**name);
-                let is_kept = server.is_some_and(|server| upstream.adopt_config(server));
-                if !is_kept {
-                    upstream.stop();
-                    replaced.insert(Arc::clone(name), Arc::clone(upstream));
+        self.metrics().set_servers(config.servers.keys().map(String::as_str));
+        let mut before = self.lock_upstreams().clone();
+        let mut upstreams = Upstreams::new();
+        let mut replaced = Vec::<(PoolKey, Arc<Upstream>)>::new();
+        for (name, server) in &config.servers {
+            let name: Arc<str> = Arc::from(&**name);
+            let key = ServerPool::key(&self.environment, &name, server);
+            let kept = before.remove(&name).filter(|(before_key, upstream)| {
+                let is_kept = *before_key == key;
+                if is_kept {
+                    upstream.adopt_config(server);
+                } else {
+                    replaced.push((*before_key, Arc::clone(upstream)));
                 }
                 is_kept
             });
-            config.servers.iter().filter(|(name, _)| !upstreams.contains_key(&***name)).collect()
-        };
-        for (name, server) in added {
-            let name: Arc<str> = Arc::from(&**name);
-            // Until a reconfigured server has answered, its saved or previous lists are used.
-            let before = replaced.get(&name);
-            let lists = self.saved_lists.load(&name, server).map(Arc::new);
-            let shared = Arc::clone(&self.shared);
-            let upstream = Upstream::new(Arc::clone(&name), server.clone(), lists, shared);
-            if let Some(before) = before {
-                upstream.adopt_lists(before);
-                upstream.adopt_subscriptions(before);
-            }
-            self.tasks.spawn(Arc::clone(&upstream).run_with_restarts());
-            self.lock_upstreams().insert(name, upstream);
+            let entry = kept.unwrap_or_else(|| {
+                let before = replaced.last().map(|(_, upstream)| upstream);
+                let before = before.filter(|upstream| upstream.name == name);
+                (key, self.pool.acquire(key, &name, server, &self.environment, before))
+            });
+            upstreams.insert(name, entry);
         }
+        *self.lock_upstreams() = upstreams;
+        for (key, _) in replaced.into_iter().chain(before.into_values()) {
+            self.pool.release(&key);
+        }
+        self.session_servers.apply(&config, &self.environment);
         *self.config.lock() = config;
     }
 
@@ -203,7 +249,7 @@ impl Hub {
         }
     }
 
-    async fn rebuild_on_change(self: Arc<Self>) {
+    async fn rebuild_on_change(self: Arc<Self>, mut view_changes: watch::Receiver<u64>) {
         loop {
             let next_write = self
                 .upstreams()
@@ -211,7 +257,7 @@ impl Hub {
                 .filter_map(|upstream| upstream.write_throttle.next_write())
                 .min();
             tokio::select! {
-                () = self.shared.view_changed.notified() => {}
+                changed = view_changes.changed() => if changed.is_err() { return },
                 () = sleep_until(next_write) => {}
                 () = self.stop.cancelled() => return,
             }
@@ -230,13 +276,24 @@ impl Hub {
     /// Builds a new snapshot if anything changed.
     fn rebuild_snapshot(&self) {
         let config = self.config();
+        for own in self.session_servers.all() {
+            if own.write_throttle.begin_final_write()
+                && let Some(common) = self.upstream(&own.name)
+            {
+                common.take_lists(&own);
+            }
+        }
+        for upstream in self.upstreams() {
+            upstream.save_has_asked();
+        }
         let servers: Vec<SnapshotServer> = self
             .upstreams()
             .iter()
-            .filter(|upstream| upstream.config().enabled)
-            .map(|upstream| {
+            .filter_map(|upstream| {
+                // Another gateway of the pool may have given the server a newer config, so this one's own is used.
+                let server = config.servers.get(&*upstream.name).filter(|server| server.enabled)?;
                 let (lists, status) = (upstream.lists(), upstream.status());
-                SnapshotServer::new(&upstream.name, upstream.config(), lists, &status)
+                Some(SnapshotServer::new(&upstream.name, Arc::new(server.clone()), lists, &status))
             })
             .collect();
         // Lists are saved after `servers` is collected and before clients see the snapshot, so the saved lists are
@@ -269,21 +326,33 @@ impl Hub {
 
     /// Saves the lists of a server. Returns the number of bytes written.
     fn save_lists(&self, upstream: &Upstream) -> usize {
+        let saved = &self.pool.saved_lists;
         let lists = upstream.lists();
-        lists.map_or(0, |lists| self.saved_lists.save(&upstream.name, &upstream.config(), &lists))
+        lists.map_or(0, |lists| {
+            saved.save(&upstream.name, &upstream.config(), &self.environment, &lists)
+        })
     }
 
-    /// Stops all servers. This waits at most `within`, but the servers' wardens end the processes even after that.
+    /// Stops all servers that no other gateway uses. This waits at most `within`, but the servers' wardens end the
+    /// processes even after that.
     pub(crate) async fn stop(&self, within: Duration) {
         self.stop.cancel();
-        for upstream in self.upstreams() {
-            upstream.stop();
+        let mut stopped = self.session_servers.all();
+        self.session_servers.stop_all();
+        let upstreams = std::mem::take(&mut *self.lock_upstreams());
+        for (key, upstream) in upstreams.values() {
+            if self.pool.release(key) {
+                stopped.push(Arc::clone(upstream));
+            }
         }
         self.tasks.close();
-        let _ = tokio::time::timeout(within, self.tasks.wait()).await;
-        for upstream in
-            self.upstreams().iter().filter(|upstream| upstream.write_throttle.begin_final_write())
-        {
+        let ended = async {
+            self.tasks.wait().await;
+            join_all(stopped.iter().map(|upstream| upstream.ended())).await;
+        };
+        let _ = tokio::time::timeout(within, ended).await;
+        let unsaved = |upstream: &&Arc<Upstream>| upstream.write_throttle.begin_final_write();
+        for upstream in upstreams.values().map(|(_, upstream)| upstream).filter(unsaved) {
             self.save_lists(upstream);
         }
     }

@@ -14,6 +14,8 @@
 #![allow(deprecated)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod background;
+mod client_environment;
 pub mod config;
 mod doctor;
 mod gateway;
@@ -30,6 +32,8 @@ mod raw_arguments;
 mod request_id;
 mod saved_lists;
 pub mod serve;
+mod server_pool;
+mod session_servers;
 mod snapshot;
 mod upstream;
 
@@ -39,8 +43,10 @@ pub mod fuzzing {
     pub use crate::upstream::messages_in;
 }
 
+pub use client_environment::ClientEnvironment;
 pub use config::GatewayConfig;
 pub use doctor::ServerHealth;
 pub use gateway::Gateway;
+pub use server_pool::{PoolClients, ServerPool};
 pub use toolcrib_server::Secret;
 pub use upstream::{HostEnvironment, ProtocolEra, ServerPhase, ServerStatus};

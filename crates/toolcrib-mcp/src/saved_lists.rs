@@ -1,7 +1,9 @@
 //! The lists of each server, saved between runs.
 //!
-//! There is one file for each server, named by a hash of the server's name and its transport, so a server whose
-//! transport was changed in the config counts as a new one. Saved lists only make a server's first list available
+//! There is one file for each server, named by a hash of the server's name and its expanded transport, so a server whose
+//! transport was changed in the config counts as a new one. If the config of a server contains references, a second file
+//! is named by the transport as it is written. Its lists are shown until the server has answered for the first time
+//! with other values of the references, for example in a new folder. Saved lists only make a server's first list available
 //! sooner. A file that cannot be read, or was written by another version, is ignored, and a failed write is only
 //! logged. A folder that other users can change is not used at all.
 
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
+use crate::ClientEnvironment;
 use crate::config::{Server, Transport};
 use crate::json_hash::json_hash;
 use crate::upstream::ServerLists;
@@ -86,8 +89,21 @@ impl SavedLists {
         format!("{}.json", &hasher.finalize().to_hex()[..32])
     }
 
-    /// Loads the lists that a server had when it last answered.
-    pub(crate) fn load(&self, name: &str, server: &Server) -> Option<ServerLists> {
+    /// Loads the lists that a server had when it last answered, for clients with this environment. Also returns whether
+    /// all references of the config had the same values then.
+    pub(crate) fn load(
+        &self,
+        name: &str,
+        server: &Server,
+        environment: &ClientEnvironment,
+    ) -> Option<(ServerLists, bool)> {
+        let expanded = environment.expand_references(name, server);
+        let same = expanded.as_ref().unwrap_or(server);
+        let lists = self.load_file(name, same).map(|lists| (lists, true));
+        lists.or_else(|| Some((self.load_file(name, server)?, false)))
+    }
+
+    fn load_file(&self, name: &str, server: &Server) -> Option<ServerLists> {
         let text = match self.folder.as_ref()?.read(&Self::file_name(name, server), MAX_FILE_BYTES)
         {
             Ok(text) => text?,
@@ -114,10 +130,19 @@ impl SavedLists {
         serde_json::from_str(file.known.get()).ok()
     }
 
-    /// Saves the lists of a server. Returns the number of bytes written.
-    pub(crate) fn save(&self, name: &str, server: &Server, lists: &ServerLists) -> usize {
+    /// Saves the lists of a server for clients with this environment. Returns the number of bytes written.
+    pub(crate) fn save(
+        &self,
+        name: &str,
+        server: &Server,
+        environment: &ClientEnvironment,
+        lists: &ServerLists,
+    ) -> usize {
         let Some(folder) = &self.folder else { return 0 };
-        write(folder, name, server, lists).unwrap_or_else(|error| {
+        let expanded = environment.expand_references(name, server);
+        let configs = expanded.iter().filter(|expanded| *expanded != server).chain([server]);
+        let written = configs.map(|server| write(folder, name, server, lists));
+        written.sum::<Result<usize, _>>().unwrap_or_else(|error| {
             tracing::warn!(server = name, %error, "the lists of this server cannot be saved for the next run");
             0
         })

@@ -193,14 +193,25 @@ pub fn is_variable_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '(' | ')'))
 }
 
-/// Looks up the value of a reference on this machine. Returns `None` if the reference has no value, or if its file
-/// cannot be read or is too large.
+/// Looks up the value of a reference in the environment of this process. Returns `None` if the reference has no value,
+/// or if its file cannot be read or is too large.
 pub fn from_system(source: Reference<'_>) -> Option<String> {
-    let home = || std::env::var("HOME").or_else(|_| std::env::var("USERPROFILE")).ok();
+    let folder = || Some(std::env::current_dir().ok()?.to_str()?.to_owned());
+    look_up(source, &|name| std::env::var(name).ok(), &folder)
+}
+
+/// Looks up the value of a reference in an environment with these variables and this working folder. Files are read
+/// from this machine.
+pub fn look_up(
+    source: Reference<'_>,
+    variable: &dyn Fn(&str) -> Option<String>,
+    folder: &dyn Fn() -> Option<String>,
+) -> Option<String> {
+    let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
     match source {
-        Reference::Variable(name) => std::env::var(name).ok(),
+        Reference::Variable(name) => variable(name),
         Reference::Home => home(),
-        Reference::Folder => Some(std::env::current_dir().ok()?.to_str()?.to_owned()),
+        Reference::Folder => folder(),
         Reference::File(path) => {
             let path = match path.strip_prefix("~/") {
                 Some(rest) => Path::new(&home()?).join(rest),

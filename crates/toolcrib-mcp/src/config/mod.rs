@@ -10,6 +10,7 @@ mod mask;
 mod run_policy;
 mod server;
 mod server_toml;
+mod share_policy;
 mod stateful_servers;
 mod toolcrib_toml;
 
@@ -18,6 +19,7 @@ pub use mask::masked;
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
 pub use server::{OAuth, Server, Transport};
 pub use server_toml::server_toml;
+pub use share_policy::{SharePolicy, Sharing};
 pub use toolcrib_toml::SECTIONS;
 
 pub use toolcrib_server::ConfigError;
@@ -130,6 +132,8 @@ pub struct GatewayLimits {
     pub calls: usize,
     /// Maximum number of servers that start at the same time.
     pub starting: usize,
+    /// Maximum number of processes that belong to one client each, of all clients together.
+    pub session_servers: usize,
     /// Maximum length of a server's question to the user, in characters. Longer questions are truncated.
     pub question_chars: usize,
     /// Maximum size of a server's question to the user, including its form, in bytes. Larger questions are refused.
@@ -156,6 +160,7 @@ impl Default for GatewayLimits {
             server_stall: 10,
             calls: 1_024,
             starting: 32,
+            session_servers: 256,
             question_chars: 4_000,
             question_bytes: 64 << 10,
             sampling_bytes: 4 << 20,

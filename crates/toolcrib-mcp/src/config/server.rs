@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toolcrib_core::DeferPolicy;
 use toolcrib_server::url;
 
-use super::{IdleTimeout, StartPolicy};
+use super::{IdleTimeout, Sharing, StartPolicy};
 use crate::Secret;
 
 /// The config of one server.
@@ -39,6 +39,8 @@ pub struct Server {
     pub start: Option<StartPolicy>,
     /// How long the server stays unused before it is stopped. If `None`, [`Server::run_policy`] decides.
     pub idle: Option<IdleTimeout>,
+    /// Who uses one process of the server. If `None`, [`Server::share_policy`] decides.
+    pub share: Option<Sharing>,
 }
 
 /// How to reach a server.
@@ -118,6 +120,7 @@ impl Server {
             parallel: true,
             start: None,
             idle: None,
+            share: None,
         }
     }
 }

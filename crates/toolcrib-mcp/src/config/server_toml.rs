@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{IdleTimeout, Server, StartPolicy, Transport};
+use super::{IdleTimeout, Server, Sharing, StartPolicy, Transport};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
@@ -108,6 +108,9 @@ fn write_options(server: &Server, line: &mut impl FnMut(&str, String)) {
         Some(IdleTimeout::Never) => line("idle", text("never")),
         Some(IdleTimeout::After(seconds)) => line("idle", number(seconds)),
         None => {}
+    }
+    if let Some(share) = server.share {
+        line("share", text(if share == Sharing::Session { "session" } else { "all" }));
     }
 }
 

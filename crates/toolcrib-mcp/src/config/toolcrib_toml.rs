@@ -9,7 +9,7 @@ use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::{
-    ConfigError, GatewayConfig, IdleTimeout, OAuth, Server, StartPolicy, Transport, check,
+    ConfigError, GatewayConfig, IdleTimeout, OAuth, Server, Sharing, StartPolicy, Transport, check,
 };
 use crate::Secret;
 
@@ -42,6 +42,7 @@ struct RawServer {
     parallel: Option<bool>,
     start: Option<StartPolicy>,
     idle: Option<IdleTimeout>,
+    share: Option<Sharing>,
 }
 
 impl RawServer {
@@ -113,6 +114,7 @@ impl RawServer {
             parallel: self.parallel.unwrap_or(defaults.parallel),
             start: self.start,
             idle: self.idle,
+            share: self.share,
             ..defaults
         })
     }

@@ -4,7 +4,7 @@
 //! A list counts as changed only if its bytes have changed. A server that disconnects and returns with the same tools
 //! causes no notification.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use futures::future::join_all;
 use rmcp::model::{
@@ -18,20 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::Gateway;
 use super::client::Client;
 use super::session_tool_list::SessionToolList;
-use super::subscriptions::{ClientSubscriptions, ResourceKey};
+use super::subscriptions::ClientSubscriptions;
 use crate::snapshot::{ListHashes, SessionKind};
-use crate::upstream::{ConnectedClient, ServerMessage, Upstream};
-
-/// Forwards updates of resources to the clients that subscribe to them, until the gateway is dropped.
-pub(super) async fn forward_resource_updates(
-    gateway: Weak<Gateway>,
-    mut updates: mpsc::Receiver<ResourceKey>,
-) {
-    while let Some(resource) = updates.recv().await {
-        let Some(gateway) = gateway.upgrade() else { return };
-        gateway.subscriptions.notify(resource);
-    }
-}
+use crate::upstream::{ConnectedClient, ResourceKey, ServerMessage, Upstream};
 
 /// Forwards servers' messages that belong to no call to a client of the older protocol, until its session is closed.
 /// These messages are questions and log messages.
@@ -56,15 +45,16 @@ pub(super) async fn forward_server_messages(
 }
 
 /// Tells servers of the older protocol that the roots of their client changed, so that they request the roots again. A
-/// server that several clients can see is not told.
-pub(super) async fn notify_roots_changed(gateway: &Gateway, profile: Option<&str>) {
+/// server that several clients use is not told.
+pub(super) async fn notify_roots_changed(gateway: &Gateway, client: u64, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
-    let clients = gateway.hub().connected_clients();
+    let hub = gateway.hub();
     let is_notified = |upstream: &Arc<Upstream>| {
-        clients.only_client_of(&upstream.name).is_some()
+        hub.connected_clients().only_client_of(upstream.id, &upstream.name).is_some()
             && visible.view.can_see_server(&upstream.name)
     };
-    let upstreams: Vec<_> = gateway.hub().upstreams().into_iter().filter(is_notified).collect();
+    let mut upstreams: Vec<_> = hub.upstreams().into_iter().filter(is_notified).collect();
+    upstreams.extend(hub.session_servers().of_client(client));
     // The servers are notified concurrently, so that a server that does not read cannot delay the others.
     join_all(upstreams.iter().map(|upstream| upstream.notify_roots_changed())).await;
 }
@@ -106,7 +96,7 @@ impl<'a> ChangeWatcher<'a> {
             // they are compared once at the start.
             snapshot.mark_changed();
         }
-        let updates = gateway.subscriptions.updates();
+        let updates = gateway.hub().subscriptions().updates();
         Self { gateway, profile, subscriptions, session_kind, list, snapshot, updates, list_hashes }
     }
 
@@ -139,7 +129,7 @@ impl<'a> ChangeWatcher<'a> {
                         // A config reload may have hidden the resource's server from this client, so this is checked
                         // again.
                         let visible = self.gateway.visible_in_session(self.profile);
-                        let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.0));
+                        let can_see = visible.is_ok_and(|visible| visible.view.can_see_server(&resource.server));
                         if let Some(client_uri) = self.subscriptions.client_uri(&resource).filter(|_| can_see) {
                             return Some(NotifiedChange::Resource(client_uri));
                         }
@@ -205,6 +195,7 @@ pub(super) async fn notify_session(
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
+    session: Option<u64>,
     context: &SubscriptionContext,
 ) {
     let filter: SubscriptionFilter = context.accepted().clone();
@@ -214,7 +205,7 @@ pub(super) async fn notify_subscription(
     let subscribe = async {
         for uri in filter.resource_subscriptions.iter().flatten() {
             let Ok(visible) = gateway.visible_in_session(profile) else { return };
-            if let Ok(located) = gateway.locate_resource(&visible, uri) {
+            if let Ok(located) = gateway.locate_resource(&visible, uri, session) {
                 // This future is dropped if the client disconnects, so `add` needs no signal that the request was
                 // abandoned.
                 let closed = std::future::pending();

@@ -67,6 +67,8 @@ pub(crate) struct Client {
     /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
     /// the results of its requests.
     pub(crate) uses_newer_protocol: bool,
+    /// Whether all requests of the client have the same id, until it disconnects.
+    pub(crate) has_session: bool,
     pub(crate) abandoned: RequestAbandoned,
     pub(crate) meta: RequestMetaObject,
     capabilities: ClientCapabilities,
@@ -118,6 +120,7 @@ impl Client {
             // A client of the older protocol is identified by its connection.
             group: if uses_newer_protocol { group_id(&name, profile) } else { id },
             uses_newer_protocol,
+            has_session: false,
             abandoned: RequestAbandoned { request: context.ct.clone(), client },
             meta: context.meta.clone(),
             capabilities: context.client_capabilities().unwrap_or_default(),
@@ -140,6 +143,7 @@ impl Client {
             id,
             group: id,
             uses_newer_protocol: false,
+            has_session: true,
             abandoned: RequestAbandoned { request: gone, client: ClientDisconnected::default() },
             meta: RequestMetaObject::default(),
             capabilities: info.map(|info| info.capabilities.clone()).unwrap_or_default(),
@@ -154,6 +158,11 @@ impl Client {
     /// Whether the client's requests belong to a session.
     pub(crate) fn session_kind(&self) -> SessionKind {
         if self.uses_newer_protocol { SessionKind::Stateless } else { SessionKind::Stateful }
+    }
+
+    /// Returns the id of the client's session, if it has one.
+    pub(crate) fn session(&self) -> Option<u64> {
+        self.has_session.then_some(self.id)
     }
 
     pub(crate) fn has_roots(&self) -> bool {

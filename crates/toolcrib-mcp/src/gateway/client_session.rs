@@ -52,6 +52,23 @@ pub(super) struct SessionState {
     pub(super) closed: CancellationToken,
     _closed: DropGuard,
     pub(super) disconnected: ClientDisconnected,
+    connection: ConnectionKind,
+}
+
+/// Ends the processes that belong to the client.
+impl Drop for SessionState {
+    fn drop(&mut self) {
+        self.gateway.hub().session_servers().end_client(self.id);
+    }
+}
+
+/// What a [`ClientSession`] is created for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionKind {
+    /// A stream on which one client sends all of its requests, in either protocol.
+    Stream,
+    /// An HTTP session of the older protocol, or a single request of the newer protocol.
+    Http,
 }
 
 impl ClientSession {
@@ -60,6 +77,7 @@ impl ClientSession {
         id: u64,
         profile: Option<String>,
         disconnected: ClientDisconnected,
+        connection: ConnectionKind,
     ) -> Self {
         let closed = CancellationToken::new();
         let subscriptions = Arc::new(ClientSubscriptions::new(Arc::clone(&gateway)));
@@ -76,13 +94,22 @@ impl ClientSession {
             _closed: closed.clone().drop_guard(),
             closed,
             disconnected,
+            connection,
         };
         Self { state: Arc::new(state) }
     }
 
     pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
         let level = *self.state.log_level.lock();
-        Client::of_request(self.state.id, context, level, &self.state.disconnected, self.profile())
+        let SessionState { id, disconnected, connection, .. } = &*self.state;
+        let mut client = Client::of_request(*id, context, level, disconnected, self.profile());
+        client.has_session = *connection == ConnectionKind::Stream || !client.uses_newer_protocol;
+        client
+    }
+
+    /// Returns the id of the session, if all requests of one client arrive here.
+    pub(super) fn session_of_stream(&self) -> Option<u64> {
+        (self.state.connection == ConnectionKind::Stream).then_some(self.state.id)
     }
 
     pub(super) fn profile(&self) -> Option<&str> {

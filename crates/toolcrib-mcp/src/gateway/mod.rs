@@ -29,11 +29,10 @@ mod unknown_fields;
 
 pub(crate) use client::{BodyMemory, ClientDisconnected, RequestStream};
 pub(crate) use client_info_limit::{HINT as CLIENT_INFO_HINT, excess as client_info_excess};
-pub(crate) use client_session::ClientSession;
+pub(crate) use client_session::{ClientSession, ConnectionKind};
 pub(crate) use sdk_server::RawClientSession;
 pub(crate) use supported_methods::malformed_params;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -45,8 +44,10 @@ use toolcrib_server::metrics::Registry;
 use crate::config::GatewayConfig;
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
+use crate::session_servers::TooManySessionServers;
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
 use crate::upstream::{HostEnvironment, Upstream};
+use crate::{ClientEnvironment, PoolClients, ServerPool};
 use client::Client;
 use forward_error::ForwardError;
 use forwarded_request::{ForwardOutcome, ForwardedRequest, PausedRequest};
@@ -58,12 +59,9 @@ use unknown_fields::UnknownFields;
 pub struct Gateway {
     hub: Arc<Hub>,
     pending_inputs: PendingInputs,
-    subscriptions: subscriptions::SubscriptionRegistry,
     pub(crate) unknown_fields: UnknownFields,
     /// The tools, prompts and servers whose hidden characters were already logged. Each is logged once.
     logged_hidden_text: LoggedOnce,
-    /// The id of the next connection. The ids distinguish the calls of different clients.
-    next_client_id: AtomicU64,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -92,25 +90,32 @@ pub(crate) struct VisibleSnapshot {
 }
 
 impl Gateway {
-    /// Starts the servers of a config, without waiting until they are ready.
+    /// Starts the servers of a config, without waiting until they are ready. The references of the config are resolved
+    /// in the environment of this process.
     pub fn start(
         config: GatewayConfig,
         environment: HostEnvironment,
+        clients: PoolClients,
         counter: Arc<dyn TokenCounter>,
     ) -> Arc<Self> {
-        let (hub, updates) = Hub::start(config, environment, counter);
+        let pool = ServerPool::new(&config, environment, clients);
+        Self::start_in(pool, config, ClientEnvironment::of_this_process(), counter)
+    }
+
+    /// Like [`Self::start`], but shares the servers of a pool, and resolves references in the environment of a client.
+    pub fn start_in(
+        pool: Arc<ServerPool>,
+        config: GatewayConfig,
+        environment: ClientEnvironment,
+        counter: Arc<dyn TokenCounter>,
+    ) -> Arc<Self> {
+        let hub = Hub::start(config, pool, environment, counter);
         let gateway = Arc::new(Self {
             hub,
             pending_inputs: PendingInputs::default(),
-            subscriptions: subscriptions::SubscriptionRegistry::default(),
             unknown_fields: UnknownFields::default(),
             logged_hidden_text: LoggedOnce::default(),
-            next_client_id: AtomicU64::new(0),
         });
-        tokio::spawn(change_notifications::forward_resource_updates(
-            Arc::downgrade(&gateway),
-            updates,
-        ));
         tokio::spawn(drop_expired_inputs(Arc::downgrade(&gateway)));
         gateway
     }
@@ -145,9 +150,10 @@ impl Gateway {
         self: &Arc<Self>,
         profile: Option<String>,
         disconnected: ClientDisconnected,
+        connection: ConnectionKind,
     ) -> ClientSession {
-        let id = self.next_client_id.fetch_add(1, Ordering::Relaxed);
-        ClientSession::new(Arc::clone(self), id, profile, disconnected)
+        let id = self.hub.unique_id();
+        ClientSession::new(Arc::clone(self), id, profile, disconnected, connection)
     }
 
     /// Returns what a client of a profile sees in a session, or an error if a reload has removed the profile.
@@ -176,9 +182,15 @@ impl Gateway {
         self.visible_to(profile, session_kind).ok().map(|visible| visible.view.list_hashes)
     }
 
-    /// Returns a server, if the client may see it.
-    fn visible_upstream(&self, visible: &VisibleSnapshot, name: &str) -> Option<Arc<Upstream>> {
-        visible.view.can_see_server(name).then(|| self.hub.upstream(name)).flatten()
+    /// Returns a server, if the client may see it. `session` is the id of the client, if the client has a session.
+    fn visible_upstream(
+        &self,
+        visible: &VisibleSnapshot,
+        name: &str,
+        session: Option<u64>,
+    ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
+        let can_see = visible.view.can_see_server(name);
+        can_see.then(|| self.hub.upstream_for(name, session)).flatten()
     }
 
     /// Whether a client may use this operation of a server now.

@@ -13,6 +13,7 @@ use super::forward_error::adapt_error;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
 use super::{Gateway, VisibleSnapshot};
+use crate::session_servers::TooManySessionServers;
 use crate::snapshot::{ResourceOwner, strip_uri_prefix};
 use crate::upstream::Upstream;
 
@@ -58,7 +59,9 @@ impl Gateway {
             .prompts
             .find(&params.name, |server| visible.view.can_see_server(server))
             .ok_or_else(missing)?;
-        let upstream = self.visible_upstream(&visible, &entry.server).ok_or_else(missing)?;
+        let upstream =
+            self.visible_upstream(&visible, &entry.server, client.session()).ok_or_else(missing)?;
+        let upstream = upstream.map_err(|full| session_servers_error(&full))?;
         let operation =
             Operation::Prompt { name: entry.own_name.clone(), arguments: params.arguments };
         let inputs = RetryInputs { responses: params.input_responses, state: params.request_state };
@@ -75,7 +78,7 @@ impl Gateway {
     ) -> Result<Value, ErrorData> {
         let visible = self.visible_in_session(profile)?;
         let located = self
-            .locate_resource(&visible, &params.uri)
+            .locate_resource(&visible, &params.uri, client.session())
             .map_err(|error| adapt_error(error, client.uses_newer_protocol))?;
         let ResourceLocation { upstream, uri } = located;
         let operation = Operation::Resource { uri: uri.clone() };
@@ -94,13 +97,15 @@ impl Gateway {
         &self,
         visible: &VisibleSnapshot,
         uri: &str,
+        session: Option<u64>,
     ) -> Result<ResourceLocation, ErrorData> {
         let snapshot = &visible.snapshot;
         let can_see = |server: &str| visible.view.can_see_server(server);
         let location = |server: &str, own_uri: &str| {
             let upstream = self
-                .visible_upstream(visible, server)
+                .visible_upstream(visible, server, session)
                 .ok_or_else(|| protocol_result::resource_not_found(uri))?;
+            let upstream = upstream.map_err(|full| session_servers_error(&full))?;
             Ok(ResourceLocation { upstream, uri: own_uri.to_owned() })
         };
         if let Some(entry) = snapshot.resources.find_by_client_name(uri, can_see) {
@@ -150,13 +155,20 @@ impl Gateway {
             Reference::Resource(resource) => resource.uri.clone_from(&entry.own_name),
             _ => {}
         }
-        let upstream = self.visible_upstream(&visible, &entry.server).ok_or_else(missing)?;
+        let upstream =
+            self.visible_upstream(&visible, &entry.server, client.session()).ok_or_else(missing)?;
+        let upstream = upstream.map_err(|full| session_servers_error(&full))?;
         params.meta = None;
         let operation = Operation::Completion(Arc::new(params));
         let answer =
             self.forward(upstream, operation, client, RetryInputs::default(), profile).await;
         answer.map_err(|error| error.into_error_data(client.uses_newer_protocol))
     }
+}
+
+/// Returns the error for a client that cannot get its own process of a server.
+fn session_servers_error(full: &TooManySessionServers) -> ErrorData {
+    ErrorData::internal_error(full.to_string(), None)
 }
 
 /// Replaces the server's own URI in a result with the URI that the client used.

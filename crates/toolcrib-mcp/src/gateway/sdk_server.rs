@@ -136,12 +136,13 @@ impl ServerHandler for ClientSession {
         let (gateway, subscriptions) = (&self.state.gateway, Arc::clone(&self.state.subscriptions));
         let (profile, closed) = (self.state.profile.clone(), self.state.closed.clone());
         let client = Client::outside_requests(self.state.id, &context.peer, closed.clone());
-        let can_see = {
+        let uses = {
             let (gateway, profile) = (Arc::downgrade(gateway), profile.clone());
-            move |server: &str| {
-                let visible =
-                    gateway.upgrade().and_then(|it| it.visible_in_session(profile.as_deref()).ok());
-                visible.is_some_and(|visible| visible.view.can_see_server(server))
+            move |id: u64, server: &str| {
+                let Some(gateway) = gateway.upgrade() else { return false };
+                let visible = gateway.visible_in_session(profile.as_deref());
+                let is_known = gateway.hub().upstream(server).is_some_and(|it| it.id == id);
+                is_known && visible.is_ok_and(|visible| visible.view.can_see_server(server))
             }
         };
         // A client may send this notification twice. The second one is ignored, so that the session is counted once.
@@ -149,7 +150,7 @@ impl ServerHandler for ClientSession {
             return;
         }
         let (registration, messages) =
-            gateway.hub().connected_clients().register(self.state.id, can_see);
+            gateway.hub().connected_clients().register(self.state.id, uses);
         let has_roots = client.has_roots();
         tokio::spawn(change_notifications::forward_server_messages(client, messages, registration));
         let watched = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
@@ -160,15 +161,21 @@ impl ServerHandler for ClientSession {
             context.peer,
             closed,
         ));
+        if let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) {
+            let can_see = |server: &str| view.can_see_server(server);
+            gateway.hub().start_session_servers(self.state.id, can_see);
+        }
         if has_roots {
             // Servers that started before a client connected were told that there are no roots, so they must request
             // them again.
-            change_notifications::notify_roots_changed(gateway, self.profile()).await;
+            change_notifications::notify_roots_changed(gateway, self.state.id, self.profile())
+                .await;
         }
     }
 
     async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
-        change_notifications::notify_roots_changed(&self.state.gateway, self.profile()).await;
+        let (gateway, id) = (&self.state.gateway, self.state.id);
+        change_notifications::notify_roots_changed(gateway, id, self.profile()).await;
     }
 
     async fn set_level(
@@ -190,7 +197,7 @@ impl ServerHandler for ClientSession {
         let client = self.client(&context);
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
-            self.state.gateway.locate_resource(&visible, &request.uri)?;
+            self.state.gateway.locate_resource(&visible, &request.uri, client.session())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let subscriptions = &self.state.subscriptions;
         let added =
@@ -206,7 +213,7 @@ impl ServerHandler for ClientSession {
         let client = self.client(&context);
         let visible = self.state.gateway.visible_in_session(self.profile())?;
         let ResourceLocation { upstream, uri } =
-            self.state.gateway.locate_resource(&visible, &request.uri)?;
+            self.state.gateway.locate_resource(&visible, &request.uri, client.session())?;
         let _queue_slot = upstream.enter_queue().map_err(|full| Self::queue_full_error(&full))?;
         let removed =
             self.state.subscriptions.remove(&upstream, &uri, client.abandoned.cancelled()).await;
@@ -328,8 +335,14 @@ impl ServerHandler for ClientSession {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         client_info_limit::check(&context.request_context().meta)?;
         check_uris(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
-        change_notifications::notify_subscription(&self.state.gateway, self.profile(), &context)
-            .await;
+        let session = self.session_of_stream();
+        change_notifications::notify_subscription(
+            &self.state.gateway,
+            self.profile(),
+            session,
+            &context,
+        )
+        .await;
         Ok(())
     }
 }

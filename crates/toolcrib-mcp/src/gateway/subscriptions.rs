@@ -1,8 +1,8 @@
 //! Records which client subscribes to which resource.
 //!
 //! A subscription lasts until its client ends it or disconnects, and its URI is stored several times. Therefore there
-//! are maximums for the length of a URI, for the subscriptions of each client, and for the memory of the subscriptions
-//! of all clients.
+//! are maximums for the length of a URI and for the subscriptions of each client. [`SubscriptionRegistry`] limits the
+//! memory for the subscriptions of all clients.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -10,89 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rmcp::model::ErrorData;
-use tokio::sync::broadcast;
-use toolcrib_server::{MemoryBudget, MemoryShare};
+use toolcrib_server::MemoryShare;
 
 use super::Gateway;
-use crate::upstream::{URI_BYTES, Upstream, UpstreamError};
-
-/// Maximum number of resource changes that a slow client may lag behind. Beyond that, some changes are not reported.
-const MAX_LAG: usize = 256;
+use crate::upstream::{ResourceKey, SubscriptionRegistry, URI_BYTES, Upstream, UpstreamError};
 
 /// Maximum number of resources that one client may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 256;
-
-/// Maximum memory for the subscriptions of all clients together, in bytes. This is enough for about 200,000
-/// subscriptions to URIs of ordinary length.
-const MAX_TOTAL_BYTES: usize = 64 << 20;
-
-/// Memory that a subscription takes in addition to its URIs, in bytes.
-const ENTRY_BYTES: usize = 256;
-
-/// The name of a server, and the URI of a resource on that server.
-pub(super) type ResourceKey = (Arc<str>, String);
-
-/// The resources that at least one client subscribes to.
-pub(super) struct SubscriptionRegistry {
-    updates: broadcast::Sender<ResourceKey>,
-    counts: Mutex<HashMap<ResourceKey, usize>>,
-    memory: MemoryBudget,
-}
-
-impl Default for SubscriptionRegistry {
-    fn default() -> Self {
-        let (updates, memory) =
-            (broadcast::Sender::new(MAX_LAG), MemoryBudget::new(MAX_TOTAL_BYTES));
-        Self { updates, counts: Mutex::default(), memory }
-    }
-}
-
-impl SubscriptionRegistry {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, usize>> {
-        self.counts.lock()
-    }
-
-    /// Announces that a resource changed. The listeners ignore resources that their client does not subscribe to.
-    pub(super) fn notify(&self, resource: ResourceKey) {
-        // An error means only that no client listens.
-        let _ = self.updates.send(resource);
-    }
-
-    /// Returns a receiver of the resources that change from now on.
-    pub(super) fn updates(&self) -> broadcast::Receiver<ResourceKey> {
-        self.updates.subscribe()
-    }
-
-    /// Reserves memory for one more subscription.
-    fn share(
-        &self,
-        resource: &ResourceKey,
-        client_uri: &str,
-    ) -> Result<MemoryShare, UpstreamError> {
-        let mut share = self.memory.share();
-        if share.grow(ENTRY_BYTES + resource.1.len() + client_uri.len()) {
-            return Ok(share);
-        }
-        let problem =
-            "the subscriptions of all clients use up the memory for subscriptions: try again later";
-        Err(UpstreamError::Rejected(ErrorData::internal_error(problem, None)))
-    }
-
-    /// Records that one client no longer subscribes to a resource.
-    fn release(&self, resource: &ResourceKey) {
-        let mut entries = self.lock();
-        let Some(count) = entries.get_mut(resource) else { return };
-        *count -= 1;
-        if *count == 0 {
-            entries.remove(resource);
-        }
-    }
-
-    /// Whether any client subscribes to a resource.
-    fn is_wanted(&self, resource: &ResourceKey) -> bool {
-        self.lock().contains_key(resource)
-    }
-}
 
 /// The resources that one client subscribes to. Dropping this value ends the subscriptions.
 pub(super) struct ClientSubscriptions {
@@ -118,6 +42,10 @@ impl ClientSubscriptions {
         Self { gateway, by_resource: Mutex::default(), serials: AtomicU64::new(0) }
     }
 
+    fn registry(&self) -> &SubscriptionRegistry {
+        self.gateway.hub().subscriptions()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<ResourceKey, Subscription>> {
         self.by_resource.lock()
     }
@@ -131,9 +59,9 @@ impl ClientSubscriptions {
         client_uri: &str,
         abandoned: impl Future<Output = ()>,
     ) -> Result<(), UpstreamError> {
-        let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
+        let resource = upstream.resource(own_uri);
         let serial = self.insert_pending(&resource, client_uri)?;
-        let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let is_wanted = || self.registry().is_wanted(&resource);
         let outcome = tokio::select! {
             outcome = upstream.sync_subscription(own_uri, is_wanted) => outcome,
             () = abandoned => Err(UpstreamError::Cancelled),
@@ -160,7 +88,7 @@ impl ClientSubscriptions {
             );
             return Err(UpstreamError::Rejected(ErrorData::invalid_request(problem, None)));
         }
-        let registry = &self.gateway.subscriptions;
+        let registry = self.registry();
         let share = registry.share(resource, client_uri)?;
         let client_uri = client_uri.to_owned();
         if let Some(subscription) = entries.get_mut(resource) {
@@ -172,7 +100,7 @@ impl ClientSubscriptions {
         let subscription =
             Subscription { client_uri, share, serial, pending: 1, is_confirmed: false };
         entries.insert(resource.clone(), subscription);
-        *registry.lock().entry(resource.clone()).or_default() += 1;
+        registry.add(resource);
         Ok(serial)
     }
 
@@ -201,7 +129,7 @@ impl ClientSubscriptions {
         // The lock is held until the entry is removed. Otherwise a second request for the same resource could add
         // itself to the entry in between, and its subscription would be removed as well.
         let subscription = entries.remove(resource)?;
-        self.gateway.subscriptions.release(resource);
+        self.registry().release(resource);
         Some(subscription)
     }
 
@@ -212,9 +140,9 @@ impl ClientSubscriptions {
         own_uri: &str,
         abandoned: impl Future<Output = ()>,
     ) -> Result<(), UpstreamError> {
-        let resource = (Arc::clone(&upstream.name), own_uri.to_owned());
+        let resource = upstream.resource(own_uri);
         let Some(subscription) = self.take(&resource) else { return Ok(()) };
-        let is_wanted = || self.gateway.subscriptions.is_wanted(&resource);
+        let is_wanted = || self.registry().is_wanted(&resource);
         let ended = tokio::select! {
             ended = upstream.sync_subscription(own_uri, is_wanted) => return ended,
             () = abandoned => Err(UpstreamError::Cancelled),
@@ -225,7 +153,7 @@ impl ClientSubscriptions {
 
     fn take(&self, resource: &ResourceKey) -> Option<Subscription> {
         let subscription = self.lock().remove(resource)?;
-        self.gateway.subscriptions.release(resource);
+        self.registry().release(resource);
         Some(subscription)
     }
 
@@ -233,11 +161,11 @@ impl ClientSubscriptions {
     /// The subscription's memory stays reserved until the server has answered.
     fn end_at_server(&self, resource: ResourceKey, subscription: Subscription) {
         let (upstream, gateway) =
-            (self.gateway.hub().upstream(&resource.0), Arc::clone(&self.gateway));
+            (self.gateway.hub().upstream_of(&resource), Arc::clone(&self.gateway));
         if let (Some(upstream), Ok(runtime)) = (upstream, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                let is_wanted = || gateway.subscriptions.is_wanted(&resource);
-                let ended = upstream.sync_subscription(&resource.1, is_wanted).await;
+                let is_wanted = || gateway.hub().subscriptions().is_wanted(&resource);
+                let ended = upstream.sync_subscription(&resource.uri, is_wanted).await;
                 drop(subscription.share);
                 ended
             });
@@ -255,7 +183,7 @@ impl Drop for ClientSubscriptions {
     fn drop(&mut self) {
         let resources: Vec<_> = self.lock().drain().collect();
         for (resource, subscription) in resources {
-            self.gateway.subscriptions.release(&resource);
+            self.registry().release(&resource);
             self.end_at_server(resource, subscription);
         }
     }
@@ -283,22 +211,4 @@ pub(super) fn check_uris(uris: &[String]) -> Result<(), ErrorData> {
         return Err(ErrorData::invalid_params(problem, None));
     }
     uris.iter().try_for_each(|uri| check_uri(uri))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_subscriptions_of_all_clients_share_a_memory_limit() {
-        let registry = SubscriptionRegistry::default();
-        let address = "x".repeat(URI_BYTES);
-        let resource = (Arc::from("server"), address.clone());
-        let mut shares: Vec<MemoryShare> =
-            std::iter::from_fn(|| registry.share(&resource, &address).ok()).collect();
-        assert_eq!(shares.len(), MAX_TOTAL_BYTES / (ENTRY_BYTES + 2 * URI_BYTES));
-        assert!(shares.len() > MAX_SUBSCRIPTIONS, "one client cannot take all of it");
-        shares.pop();
-        assert!(registry.share(&resource, &address).is_ok());
-    }
 }

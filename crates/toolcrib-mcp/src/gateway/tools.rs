@@ -106,10 +106,16 @@ impl Gateway {
         let server = tool.server().unwrap_or_default();
         let name = tool.declared_name().into_owned();
         let started = Instant::now();
-        let Some(upstream) = self.visible_upstream(visible, server) else {
-            return Ok(tool_error(&format!(
-                "`{server}` is not available: it was removed from the config"
-            )));
+        let upstream = match self.visible_upstream(visible, server, client.session()) {
+            Some(Ok(upstream)) => upstream,
+            Some(Err(full)) => {
+                return Ok(tool_error(&format!("`{server}` is not available: {full}")));
+            }
+            None => {
+                return Ok(tool_error(&format!(
+                    "`{server}` is not available: it was removed from the config"
+                )));
+            }
         };
         let operation = Operation::Tool { name, arguments };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;

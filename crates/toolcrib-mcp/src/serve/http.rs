@@ -27,7 +27,8 @@ use toolcrib_server::{
 use super::http_sessions::{HttpSessions, SessionUse};
 use super::log_routing::LogRoutingSessions;
 use crate::gateway::{
-    BodyMemory, CLIENT_INFO_HINT, ClientDisconnected, ClientSession, Gateway, client_info_excess,
+    BodyMemory, CLIENT_INFO_HINT, ClientDisconnected, ClientSession, ConnectionKind, Gateway,
+    client_info_excess,
 };
 use crate::json_memory::{self, takes_too_much_memory};
 use crate::raw_arguments::RawArguments;
@@ -204,8 +205,10 @@ impl McpEndpoint {
                 .with_max_request_body_bytes(limits.request_bytes)
                 .with_cancellation_token(self.shutdown.streams_closed().child_token());
             let gateway = Arc::clone(&self.gateway);
-            let front =
-                move || Ok(gateway.client_session(profile.clone(), ClientDisconnected::default()));
+            let front = move || {
+                let disconnected = ClientDisconnected::default();
+                Ok(gateway.client_session(profile.clone(), disconnected, ConnectionKind::Http))
+            };
             let manager = Arc::new(LogRoutingSessions(Arc::clone(&sessions)));
             (StreamableHttpService::new(front, manager, config), sessions)
         });

@@ -1,4 +1,4 @@
-//! Serves one client on standard input and output.
+//! Serves one client on standard input and output, or on another pair of streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,32 +7,49 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use rmcp::service::{QuitReason, ServerInitializeError, ServiceExt as _};
 use rmcp::transport::stdio_pipes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::StdioError;
 use super::stdio_transport::ClientStdioTransport;
-use crate::gateway::{ClientDisconnected, Gateway, RawClientSession};
+use crate::gateway::{ClientDisconnected, ConnectionKind, Gateway, RawClientSession};
+use crate::hidden_text::loggable_name;
 
 /// How long calls may still take after the client has closed our standard input. Some clients close it and continue to
 /// read (`printf … | toolcrib mcp`), but most have exited, and servers should not work for a client that has exited.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
-/// Serves one client until it disconnects or `stop` is cancelled.
+/// Serves one client on standard input and output until it disconnects or `stop` is cancelled.
 pub fn stdio(
     gateway: &Arc<Gateway>,
     profile: Option<String>,
     stop: CancellationToken,
 ) -> BoxFuture<'_, Result<(), StdioError>> {
+    stream(gateway, profile, stdio_pipes(), stop, |_| {})
+}
+
+/// Serves one client on a pair of streams until it disconnects or `stop` is cancelled. `on_handshake` gets the name that
+/// a client of the older protocol reports.
+pub fn stream<'a, R, W>(
+    gateway: &'a Arc<Gateway>,
+    profile: Option<String>,
+    (input, output): (R, W),
+    stop: CancellationToken,
+    on_handshake: impl FnOnce(&str) + Send + 'a,
+) -> BoxFuture<'a, Result<(), StdioError>>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     async move {
         if gateway.visible_in_session(profile.as_deref()).is_err() {
             return Err(StdioError::Profile(profile.unwrap_or_default()));
         }
-        let (input, output) = stdio_pipes();
         let (ended, disconnected) = (CancellationToken::new(), ClientDisconnected::default());
         let limit = gateway.hub().config().gateway.limits.request_bytes;
         let transport = ClientStdioTransport::new(input, output, limit, ended.clone());
-        let serving = RawClientSession(gateway.client_session(profile, disconnected.clone()))
-            .serve_with_ct(transport, stop);
+        let session = gateway.client_session(profile, disconnected.clone(), ConnectionKind::Stream);
+        let serving = RawClientSession(session).serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,
             // It is not an error if a client connects and disconnects without a request.
@@ -41,6 +58,9 @@ pub fn stdio(
             }
             Err(error) => return Err(StdioError::Handshake(error.to_string())),
         };
+        if let Some(client) = running.peer().peer_info() {
+            on_handshake(&loggable_name(&client.client_info.name));
+        }
         tokio::spawn(async move {
             ended.cancelled().await;
             tokio::time::sleep(DRAIN_TIME).await;

@@ -1,9 +1,7 @@
 //! Connects to a server over stdio or HTTP, in the older or the newer protocol.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -15,7 +13,6 @@ use rmcp::service::{
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport as SdkTransport};
 use tokio::sync::mpsc;
-use toolcrib_server::expand::{Reference, from_system};
 use toolcrib_server::private_file::PrivateFolder;
 
 use super::answering_transport::AnsweringTransport;
@@ -32,9 +29,9 @@ use super::stdio::StdioTransport;
 use super::tap::Tap;
 use super::{Upstream, error_text};
 use crate::Secret;
-use crate::config::{ConfigError, OAuth, Server, Transport};
+use crate::config::{OAuth, Server, Transport};
 use crate::oauth;
-use crate::process::{self, GracePeriods, Launch};
+use crate::process::{GracePeriods, Launch};
 
 /// What the program that embeds the gateway provides for its servers.
 #[derive(Debug, Clone)]
@@ -51,43 +48,12 @@ pub(super) async fn connect(
     resource_updates: mpsc::Sender<String>,
 ) -> Result<Connection, ConnectionFailure> {
     // References are expanded for each attempt, because a variable or a file may have changed since the last attempt.
-    let expanded = expand(&upstream.name, &upstream.config());
+    let expanded = upstream.client_environment.expand(&upstream.name, &upstream.config());
     let config =
         expanded.map_err(|error| ConnectionFailure::with_hint(error.problem, error.hint))?;
     let secrets = Secrets::of(&config);
     let connected = connect_expanded(upstream, &config, resource_updates, &secrets).await;
     connected.map_err(|failure| failure.masked(&secrets))
-}
-
-/// Expands the references in a server's config, and sets the folder that the server starts in.
-///
-/// If the config has no `cwd`, the server starts in the home folder. It does not start in the working folder, which may
-/// belong to anybody: a repository could contain the `server.py` or the `node_modules` that the arguments refer to. But
-/// a server whose config refers to the working folder is meant to use it, and starts there.
-fn expand(name: &str, server: &Server) -> Result<Server, ConfigError> {
-    let uses_working_folder = Cell::new(false);
-    let lookup = |source: Reference<'_>| {
-        if source == Reference::Folder {
-            uses_working_folder.set(true);
-        }
-        from_system(source)
-    };
-    let mut server = server.expanded(name, &lookup)?;
-    if let Transport::Stdio { command, cwd, .. } = &mut server.transport
-        && cwd.is_none()
-        && !uses_working_folder.get()
-    {
-        // A relative command needs a `cwd` from the config. If there is none, `cwd` stays empty, and the launch fails.
-        let is_relative = command.contains('/') && !command.starts_with('/');
-        *cwd = (!is_relative).then(|| start_folder(std::env::var_os("HOME")));
-    }
-    Ok(server)
-}
-
-/// Returns the home folder, or the root folder if there is no home folder.
-fn start_folder(home: Option<OsString>) -> PathBuf {
-    let home = home.map(PathBuf::from).filter(|home| home.is_absolute() && home.is_dir());
-    home.unwrap_or_else(|| PathBuf::from("/"))
 }
 
 async fn connect_expanded(
@@ -102,7 +68,7 @@ async fn connect_expanded(
             let launch = Launch {
                 program: command.into(),
                 args: args.iter().map(|arg| arg.expose().into()).collect(),
-                env: process::environment(std::env::vars_os(), configured),
+                env: upstream.client_environment.for_process(configured),
                 cwd: cwd.clone(),
                 warden: upstream.shared.environment.warden_command.clone(),
                 grace: GracePeriods::default(),
@@ -233,7 +199,10 @@ where
     let router = QuestionRouter {
         server: Arc::clone(&upstream.name),
         active_calls: Arc::clone(&upstream.active_calls),
-        clients: Arc::clone(&upstream.shared.clients),
+        id: upstream.id,
+        owner: upstream.owner,
+        has_asked: Arc::clone(&upstream.has_asked),
+        shared: Arc::clone(&upstream.shared),
     };
     let transport = AnsweringTransport::new(transport, Arc::clone(&tap), router, accepted);
     let service = serve_client_with_lifecycle(ClientService, transport, mode).await?;

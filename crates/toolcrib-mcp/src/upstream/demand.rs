@@ -122,9 +122,20 @@ impl Demand {
 impl Upstream {
     /// Decides whether the server needs to run.
     pub(super) fn need(&self) -> Need {
-        let policy = self.config().run_policy(&self.name);
+        let policy = self.run_policy();
         let other_need = self.need_besides_use(&policy);
         other_need.unwrap_or_else(|| self.demand.usage.lock().need(policy.idle))
+    }
+
+    /// Returns when the server runs. A server of which each client gets its own process is started for all clients only
+    /// to fetch its lists, or by a request of a client without a session.
+    fn run_policy(&self) -> RunPolicy {
+        let policy = self.config().run_policy(&self.name);
+        if self.is_replaced_by_own_processes() {
+            RunPolicy { start: StartPolicy::Lazy, ..policy }
+        } else {
+            policy
+        }
     }
 
     /// Returns a reason to run that does not depend on requests.
@@ -162,7 +173,7 @@ impl Upstream {
 
     /// Disconnects requests from the server if nobody needs it. Returns whether the caller must now end the connection.
     pub(super) fn take_if_idle(&self) -> bool {
-        let policy = self.config().run_policy(&self.name);
+        let policy = self.run_policy();
         if self.need_besides_use(&policy).is_some() {
             return false;
         }

@@ -38,6 +38,7 @@ mod server_lists;
 mod server_requests;
 mod status;
 mod stdio;
+mod subscription_registry;
 mod tap;
 mod upstream_error;
 mod write_throttle;
@@ -60,25 +61,27 @@ pub(crate) use status::CONNECTING;
 pub use status::{ProtocolEra, ServerPhase, ServerStatus};
 #[cfg(feature = "fuzzing")]
 pub use stdio::messages_in;
+pub(crate) use subscription_registry::{ResourceKey, SubscriptionRegistry};
 pub(crate) use upstream_error::UpstreamError;
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::LoggingLevel;
 use rmcp::service::ClientLifecycleMode;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{GatewayLimits, Server, StartPolicy};
+use crate::ClientEnvironment;
+use crate::config::{GatewayLimits, Server, SharePolicy, Sharing};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
-use demand::Demand;
+use demand::{Demand, Need};
 use write_throttle::WriteThrottle;
 
 /// State that all servers share.
@@ -89,26 +92,71 @@ pub(crate) struct SharedState {
     pub(crate) start_permits: Semaphore,
     /// Limits the concurrent calls to all servers together.
     pub(crate) call_permits: Arc<Semaphore>,
-    /// Notified when something that clients can see has changed.
-    pub(crate) view_changed: Notify,
+    /// Counts changes of anything that clients can see. Every hub waits for the next change.
+    pub(crate) view_changes: watch::Sender<u64>,
     pub(crate) environment: HostEnvironment,
     pub(crate) clients: Arc<ConnectedClients>,
     /// The most verbose log level that a client of the older protocol has set.
     pub(crate) log_level: Mutex<Option<LoggingLevel>>,
     pub(crate) metrics: Arc<GatewayMetrics>,
-    /// Sends the server's name and the resource's URI for every updated resource.
-    pub(crate) resource_updates: mpsc::Sender<(Arc<str>, String)>,
+    /// Whether there may be several clients. If there is only one, it uses every process.
+    pub(crate) has_many_clients: bool,
+    pub(crate) subscriptions: SubscriptionRegistry,
+    /// The id of the next client or server. The ids of clients distinguish their calls.
+    pub(crate) next_id: AtomicU64,
+}
+
+impl SharedState {
+    pub(crate) fn new(
+        limits: GatewayLimits,
+        environment: HostEnvironment,
+        metrics: Arc<GatewayMetrics>,
+        has_many_clients: bool,
+    ) -> Self {
+        Self {
+            start_permits: Semaphore::new(limits.starting),
+            call_permits: Arc::new(Semaphore::new(limits.calls)),
+            view_changes: watch::Sender::new(0),
+            clients: Arc::default(),
+            log_level: Mutex::default(),
+            subscriptions: SubscriptionRegistry::default(),
+            next_id: AtomicU64::new(0),
+            limits,
+            environment,
+            metrics,
+            has_many_clients,
+        }
+    }
+
+    /// Returns an id that no other client or server has.
+    pub(crate) fn unique_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Tells the hubs that something that clients can see has changed.
+    pub(crate) fn notify_view_changed(&self) {
+        self.view_changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) name: Arc<str>,
+    /// Identifies the server among all servers with the same name. A server that replaces another one after a change of
+    /// the config has the same id.
+    pub(crate) id: u64,
+    /// The client whose own process this is, or `None` if clients share the process.
+    owner: Option<u64>,
+    /// The environment in which the references of the config are resolved.
+    client_environment: Arc<ClientEnvironment>,
     config: ArcSwap<Server>,
     pub(crate) active_calls: Arc<ActiveCalls>,
     status: watch::Sender<ServerStatus>,
     lists: ArcSwapOption<ServerLists>,
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
+    /// Whether the server has ever sent a request to its client without saying which call the request belongs to.
+    has_asked: Arc<AtomicBool>,
     /// Decides when `lists` is written to the state folder.
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
@@ -141,28 +189,39 @@ pub(crate) struct Upstream {
     first_answer_deadlines: FirstAnswerDeadlines,
     demand: Arc<Demand>,
     stop: CancellationToken,
+    /// Cancelled when the server's task has ended.
+    ended: CancellationToken,
     shared: Arc<SharedState>,
 }
 
+/// Who uses a server, and what is known about it before it starts.
+#[derive(Debug)]
+pub(crate) struct UpstreamContext {
+    pub(crate) id: u64,
+    pub(crate) owner: Option<u64>,
+    pub(crate) client_environment: Arc<ClientEnvironment>,
+    /// The lists that clients see until the server has answered.
+    pub(crate) lists: Option<Arc<ServerLists>>,
+    /// Whether `lists` come from a server with the same expanded config. If not, the server is started to fetch them.
+    pub(crate) lists_confirmed: bool,
+}
+
 impl Upstream {
-    /// Creates a server. `saved_lists` are the lists of a server with the same config from an earlier run.
+    /// Creates a server.
     pub(crate) fn new(
         name: Arc<str>,
         config: Server,
-        saved_lists: Option<Arc<ServerLists>>,
+        context: UpstreamContext,
         shared: Arc<SharedState>,
     ) -> Arc<Self> {
+        let UpstreamContext { id, owner, client_environment, lists, lists_confirmed } = context;
         let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
-        let lists_confirmed = saved_lists.is_some();
-        let phase = match config.run_policy(&name).start {
-            _ if !config.enabled => ServerPhase::Off,
-            StartPolicy::Lazy if lists_confirmed => ServerPhase::Idle,
-            _ => ServerPhase::Connecting,
-        };
-        Arc::new(Self {
+        let has_asked = lists.as_ref().is_some_and(|lists| lists.has_asked);
+        let upstream = Self {
             active_calls: Arc::default(),
-            status: watch::Sender::new(ServerStatus::new(phase)),
-            lists: ArcSwapOption::from(saved_lists),
+            status: watch::Sender::new(ServerStatus::new(ServerPhase::Off)),
+            has_asked: Arc::new(AtomicBool::new(has_asked)),
+            lists: ArcSwapOption::from(lists),
             lists_confirmed: AtomicBool::new(lists_confirmed),
             write_throttle: WriteThrottle::default(),
             log: Arc::default(),
@@ -182,34 +241,74 @@ impl Upstream {
             first_answer_deadlines: FirstAnswerDeadlines::default(),
             demand: Arc::default(),
             stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
             name,
+            id,
+            owner,
+            client_environment,
             shared,
-        })
+        };
+        let phase = match upstream.need() {
+            _ if !upstream.config().enabled => ServerPhase::Off,
+            Need::NotNeeded => ServerPhase::Idle,
+            _ => ServerPhase::Connecting,
+        };
+        upstream.status.send_modify(|status| status.phase = phase);
+        Arc::new(upstream)
+    }
+
+    pub(crate) fn client_environment(&self) -> &Arc<ClientEnvironment> {
+        &self.client_environment
+    }
+
+    /// Decides who uses one process of the server.
+    pub(crate) fn share_policy(&self) -> SharePolicy {
+        self.config().share_policy(&self.name, self.has_asked.load(Ordering::Relaxed))
+    }
+
+    /// Whether clients use processes of their own instead of this one.
+    pub(crate) fn is_replaced_by_own_processes(&self) -> bool {
+        self.owner.is_none()
+            && self.shared.has_many_clients
+            && self.share_policy().sharing == Sharing::Session
+    }
+
+    /// Adds to the lists, which are saved, that the server has asked its client. Its next run then knows it from the
+    /// start.
+    pub(crate) fn save_has_asked(&self) {
+        let lists = self.lists().filter(|lists| !lists.has_asked);
+        if let Some(lists) = lists.filter(|_| self.has_asked.load(Ordering::Relaxed)) {
+            self.replace_lists(ServerLists { has_asked: true, ..(*lists).clone() });
+        }
+    }
+
+    /// Replaces the lists with those of a client's own process of the same server.
+    pub(crate) fn take_lists(&self, own: &Self) {
+        if own.has_asked.load(Ordering::Relaxed) {
+            self.has_asked.store(true, Ordering::Relaxed);
+        }
+        if let Some(lists) = own.lists().filter(|lists| self.lists().as_ref() != Some(lists)) {
+            self.replace_lists((*lists).clone());
+        }
+    }
+
+    fn replace_lists(&self, lists: ServerLists) {
+        self.lists.store(Some(Arc::new(lists)));
+        self.write_throttle.mark_changed();
+        self.shared.notify_view_changed();
     }
 
     pub(crate) fn config(&self) -> Arc<Server> {
         self.config.load_full()
     }
 
-    /// Replaces the config if this needs no new connection. Returns whether the config was replaced.
-    pub(crate) fn adopt_config(&self, config: &Server) -> bool {
-        let current = self.config();
-        let same_connection = current.transport == config.transport
-            && current.enabled == config.enabled
-            && current.parallel == config.parallel;
-        if same_connection && *current != *config {
+    /// Replaces the config with one that needs no new connection.
+    pub(crate) fn adopt_config(&self, config: &Server) {
+        if *self.config() != *config {
             self.config.store(Arc::new(config.clone()));
             // `start` or `idle` may have changed.
             self.demand.notify();
-        }
-        same_connection
-    }
-
-    /// Uses the lists of `before`, the server that this server replaces, until this server has answered.
-    pub(crate) fn adopt_lists(&self, before: &Self) {
-        if self.lists().is_none() {
-            self.lists.store(before.lists());
         }
     }
 
@@ -282,6 +381,11 @@ impl Upstream {
         self.stop.cancel();
     }
 
+    /// Waits until the server's task has ended, after [`Self::stop`].
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
     /// Requests a check of the connection, after a call timed out or found it broken.
     pub(crate) fn request_health_check(&self) {
         self.reported_broken.store(true, Ordering::Relaxed);
@@ -291,6 +395,6 @@ impl Upstream {
     fn set_status(&self, change: impl FnOnce(&mut ServerStatus)) {
         self.status.send_modify(change);
         self.shared.metrics.set_state(&self.name, self.status().phase.into());
-        self.shared.view_changed.notify_one();
+        self.shared.notify_view_changed();
     }
 }

@@ -1,6 +1,5 @@
 //! Watches a live connection: fetches the lists again when they change, and checks whether the server still answers.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -45,7 +44,8 @@ impl Upstream {
         connection: &ConnectionHandle,
     ) -> Result<(), UpstreamError> {
         let timeout = seconds(self.config().call_timeout);
-        let lists = ServerLists::fetch(connection, &self.shared.limits, timeout).await?;
+        let mut lists = ServerLists::fetch(connection, &self.shared.limits, timeout).await?;
+        lists.has_asked = self.has_asked.load(Ordering::Relaxed);
         let before = self.status().notes;
         for note in lists.notes.iter().filter(|note| !before.contains(note)) {
             self.warn(note);
@@ -55,9 +55,7 @@ impl Upstream {
         let unchanged = self.lists().is_some_and(|before| *before == lists);
         self.set_status(|status| status.notes.clone_from(&lists.notes));
         if !unchanged {
-            self.lists.store(Some(Arc::new(lists)));
-            self.write_throttle.mark_changed();
-            self.shared.view_changed.notify_one();
+            self.replace_lists(lists);
         }
         Ok(())
     }

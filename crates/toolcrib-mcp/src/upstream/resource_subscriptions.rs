@@ -1,5 +1,6 @@
 //! Subscriptions to the resources of one server, on behalf of the gateway's clients.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
@@ -7,7 +8,7 @@ use rmcp::model::{
     UnsubscribeRequestParams,
 };
 
-use super::{ConnectionHandle, Upstream, UpstreamError};
+use super::{ConnectionHandle, ResourceKey, Upstream, UpstreamError};
 use crate::config::seconds;
 
 /// Marks a resource as unconfirmed if its subscribe or unsubscribe request is dropped before the server answers. The
@@ -26,6 +27,11 @@ impl Drop for UnconfirmedOnDrop<'_> {
 }
 
 impl Upstream {
+    /// Returns the key of one of the server's resources.
+    pub(crate) fn resource(&self, uri: &str) -> ResourceKey {
+        ResourceKey { upstream: self.id, server: Arc::clone(&self.name), uri: uri.to_owned() }
+    }
+
     /// Takes over the subscriptions of `before`, the server that this server replaces.
     pub(crate) fn adopt_subscriptions(&self, before: &Self) {
         let watched = before.watched_resources();

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
 use super::monitor::ConnectionEnd;
 use super::restart_backoff::{self, RestartBackoff};
-use super::{ProtocolEra, ServerPhase, Upstream};
+use super::{ProtocolEra, ResourceKey, ServerPhase, Upstream};
 use crate::config::seconds;
 
 /// How long a starting server holds its start permit. If it takes longer, it continues without the permit, and the next
@@ -22,6 +22,7 @@ const CANCELLATION_TIMEOUT: Duration = Duration::from_millis(200);
 impl Upstream {
     /// Connects, and restarts the server whenever its connection ends, until the gateway stops it.
     pub(crate) async fn run_with_restarts(self: Arc<Self>) {
+        let _ended = self.ended.clone().drop_guard();
         if !self.config().enabled {
             return;
         }
@@ -100,7 +101,10 @@ impl Upstream {
         tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
-        self.demand.touch();
+        // A process that was started only for its lists is not kept for the idle time.
+        if !self.is_replaced_by_own_processes() {
+            self.demand.touch();
+        }
         let failure = match self.monitor_until_closed(&mut connection).await {
             ConnectionEnd::Failed(failure) => failure,
             ConnectionEnd::Idle => {
@@ -123,11 +127,10 @@ impl Upstream {
     async fn connect(&self) -> Result<Connection, ConnectionFailure> {
         let (updates, mut updated) = mpsc::channel(64);
         let connection = connect::connect(self, updates).await?;
-        let (name, resource_updates) =
-            (Arc::clone(&self.name), self.shared.resource_updates.clone());
+        let (server, shared) = (self.resource(""), Arc::clone(&self.shared));
         tokio::spawn(async move {
             while let Some(uri) = updated.recv().await {
-                let _ = resource_updates.send((Arc::clone(&name), uri)).await;
+                shared.subscriptions.notify(ResourceKey { uri, ..server.clone() });
             }
         });
         match self.refresh_lists(&connection.handle).await {

@@ -29,6 +29,9 @@ pub(crate) struct ServerLists {
     /// Notes about what was left out of the lists, and why.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
+    /// Whether the server has ever sent a request to its client without saying which call the request belongs to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_asked: bool,
 }
 
 /// Maximum size of all lists of one server together, in bytes of memory. The lists are kept as text, and a thousand
@@ -116,7 +119,7 @@ impl ServerLists {
             resources = fetcher.fetch_optional(ListKind::Resources).await?;
             templates = fetcher.fetch_optional(ListKind::Templates).await?;
         }
-        Ok(Self { tools, prompts, resources, templates, notes })
+        Ok(Self { tools, prompts, resources, templates, notes, has_asked: false })
     }
 }
 

@@ -153,7 +153,7 @@ fn every_key_is_read() {
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
-        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle` at line 3, column 1",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share` at line 3, column 1",
     ),
     (
         "[servers.a]\nenabled = true",

@@ -37,10 +37,15 @@ fn progress_reaches_only_the_caller() {
 }
 
 /// A server's log messages and questions go to the client whose call the server is working on. If the gateway cannot
-/// tell which client that is, they go to no client.
+/// tell which client that is, they go to no client. By default, each client of such a server gets its own process, so
+/// the config makes the clients share one.
 #[test]
 fn log_messages_and_questions_reach_only_the_caller() {
-    let environment = TestEnvironment::new("logs").faulty("loud", &["--garbage", "--hang", "hang"]);
+    let environment = TestEnvironment::new("logs").faulty_with(
+        "loud",
+        &["--garbage", "--hang", "hang"],
+        "share = 'all'",
+    );
     let gateway = environment.serve();
     let (one, two) = (gateway.peer(Era::Older), gateway.peer(Era::Older));
     one.ready("loud__echo");

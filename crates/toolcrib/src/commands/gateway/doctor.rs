@@ -6,13 +6,11 @@ use std::io::IsTerminal as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use toolcrib_mcp::config::{RunPolicy, StartPolicy};
-use toolcrib_mcp::{GatewayConfig, ProtocolEra, ServerHealth, ServerPhase};
+use toolcrib_mcp::{Gateway, GatewayConfig, PoolClients, ProtocolEra, ServerHealth, ServerPhase};
 use toolcrib_proxy::unsupported_mode_notices;
 use toolcrib_tokens::VocabularyCounter;
 
-use super::{
-    SHUTDOWN_TIMEOUT, block_on, find_config, load_config_with_servers, start_gateway_with,
-};
+use super::{SHUTDOWN_TIMEOUT, block_on, environment, find_config, load_config_with_servers};
 use crate::args::DoctorArgs;
 use crate::output::{Failure, Output, print_stderr};
 
@@ -130,8 +128,8 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> Result<bool, Failur
     let mut gateway_config = config.sections.gateway;
     let policies = start_all_eagerly(&mut gateway_config);
     let (mut rows, (cost, decision, mut notes)): (Vec<ServerReport>, _) = block_on(async {
-        let gateway =
-            start_gateway_with(gateway_config, VocabularyCounter::for_model("gpt-5").shared());
+        let counter = VocabularyCounter::for_model("gpt-5").shared();
+        let gateway = Gateway::start(gateway_config, environment(), PoolClients::One, counter);
         gateway.wait_until_settled().await;
         let rows = gateway.server_health().into_iter().map(ServerReport::from).collect();
         let totals = (gateway.token_cost(), gateway.deferral_decision(), gateway.config_warnings());

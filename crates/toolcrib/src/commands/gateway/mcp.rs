@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use toolcrib_mcp::serve;
+use toolcrib_mcp::{PoolClients, serve};
 
 use super::{
     SHUTDOWN_TIMEOUT, block_on, find_config_and_log, gateway_failure, load_config_with_servers,
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
                 "note: waiting for an MCP client on standard input; clients start this command themselves",
             );
         }
-        let gateway = start_gateway(config.sections.gateway);
+        let gateway = start_gateway(config.sections.gateway, PoolClients::One);
         if file.is_some() {
             let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
             let watch = watch::ConfigWatch { http: config.sections.http, file, command_line };

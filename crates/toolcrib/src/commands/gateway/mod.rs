@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolcrib_core::TokenCounter;
-use toolcrib_mcp::{Gateway, GatewayConfig, HostEnvironment};
+use toolcrib_mcp::{Gateway, GatewayConfig, HostEnvironment, PoolClients};
 use toolcrib_server::private_file::PrivateFolder;
 use toolcrib_tokens::EstimateCounter;
 
@@ -86,12 +85,8 @@ fn load_config(
 /// Starts the gateway with estimated token counts. The gateway uses the counts only to decide how much to show, and its
 /// clients may use any model. So an estimate is good enough, and avoids the memory and the load time of a tokenizer's
 /// vocabulary.
-fn start_gateway(config: GatewayConfig) -> Arc<Gateway> {
-    start_gateway_with(config, Arc::new(EstimateCounter))
-}
-
-fn start_gateway_with(config: GatewayConfig, counter: Arc<dyn TokenCounter>) -> Arc<Gateway> {
-    Gateway::start(config, environment(), counter)
+fn start_gateway(config: GatewayConfig, clients: PoolClients) -> Arc<Gateway> {
+    Gateway::start(config, environment(), clients, Arc::new(EstimateCounter))
 }
 
 fn environment() -> HostEnvironment {

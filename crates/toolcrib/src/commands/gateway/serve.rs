@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use toolcrib_core::Settings;
+use toolcrib_mcp::PoolClients;
 use toolcrib_mcp::serve::routes;
 use toolcrib_proxy::Proxy;
 use toolcrib_server::access::{AccessControl, TOKEN_FILE};
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
         admin.set_token(admin_token(http.admin_token.as_ref())?);
         let proxy =
             proxy(proxy_config, gateway.settings.clone(), access.clone(), Arc::clone(&admin))?;
-        let gateway = start_gateway(gateway);
+        let gateway = start_gateway(gateway, PoolClients::Many);
         let mut registry = metrics::registry();
         gateway.register_metrics(&mut registry);
         proxy.register_metrics(&mut registry);

@@ -1,0 +1,24 @@
+//! The background gateway: one process that serves all clients of a user with the same config.
+//!
+//! ```text
+//! client ◄─stdio─► toolcrib mcp ◄─┐
+//! client ◄─stdio─► toolcrib mcp ◄─┼─ Unix socket ─► background gateway ◄─► servers
+//! client ◄─stdio─► toolcrib mcp ◄─┘
+//! ```
+//!
+//! `toolcrib mcp` connects to the socket ([`socket`]), sends a [`Hello`] on the first line, and then passes messages on
+//! between its client and the background gateway. [`relay`] decides what happens to the messages if the background
+//! gateway ends, and [`connection`] does the I/O.
+
+mod build;
+mod connection;
+mod hello;
+mod open_request;
+mod relay;
+mod socket;
+
+pub use build::build_id;
+pub use connection::{GatewayStream, relay_stdio};
+pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
+pub use relay::{ENDED, STOPPING};
+pub use socket::{BackgroundSocket, ListeningSocket, SocketError};

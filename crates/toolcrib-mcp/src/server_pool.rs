@@ -1,0 +1,121 @@
+//! The servers that several gateways share.
+//!
+//! A background gateway has clients in different folders and with different variables, so a config may mean different
+//! servers for them. Each distinct set of expanded servers has its own [`crate::Gateway`]. All of these gateways take
+//! their servers from one pool, which has one process for each distinct expanded server.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ClientEnvironment;
+use crate::config::{GatewayConfig, Server};
+use crate::metrics::GatewayMetrics;
+use crate::saved_lists::SavedLists;
+use crate::upstream::{HostEnvironment, SharedState, Upstream, UpstreamContext};
+
+/// Identifies a server in the pool by a hash of its expanded config.
+pub(crate) type PoolKey = blake3::Hash;
+
+/// How many clients the gateways of a pool have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolClients {
+    /// One client, so every process is its own.
+    One,
+    /// Any number of clients. Servers that cannot be shared get a process for each client.
+    Many,
+}
+
+/// The servers that several gateways share.
+#[derive(Debug)]
+pub struct ServerPool {
+    pub(crate) shared: Arc<SharedState>,
+    pub(crate) saved_lists: SavedLists,
+    servers: Mutex<HashMap<PoolKey, PooledServer>>,
+}
+
+#[derive(Debug)]
+struct PooledServer {
+    upstream: Arc<Upstream>,
+    /// The number of gateways that use the server.
+    users: usize,
+}
+
+impl ServerPool {
+    /// Creates an empty pool. The limits are those of `config`.
+    pub fn new(
+        config: &GatewayConfig,
+        environment: HostEnvironment,
+        clients: PoolClients,
+    ) -> Arc<Self> {
+        let metrics = Arc::new(GatewayMetrics::new(config.servers.keys().map(String::as_str)));
+        let saved_lists = SavedLists::new(environment.state_folder.as_ref());
+        let limits = config.gateway.limits.clone();
+        let has_many_clients = clients == PoolClients::Many;
+        Arc::new(Self {
+            shared: Arc::new(SharedState::new(limits, environment, metrics, has_many_clients)),
+            saved_lists,
+            servers: Mutex::default(),
+        })
+    }
+
+    /// Returns the key of a server for clients with this environment.
+    pub(crate) fn key(environment: &ClientEnvironment, name: &str, server: &Server) -> PoolKey {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(environment.process_hash(name, server).as_bytes());
+        hasher.update(&[u8::from(server.enabled), u8::from(server.parallel)]);
+        hasher.finalize()
+    }
+
+    /// Returns the server with this key for one more gateway, and starts its task if no gateway uses it yet. A new
+    /// server uses the lists and takes over the subscriptions of `before`, the server that it replaces, until it has
+    /// answered.
+    pub(crate) fn acquire(
+        &self,
+        key: PoolKey,
+        name: &Arc<str>,
+        server: &Server,
+        environment: &Arc<ClientEnvironment>,
+        before: Option<&Arc<Upstream>>,
+    ) -> Arc<Upstream> {
+        let mut servers = self.servers.lock();
+        if let Some(pooled) = servers.get_mut(&key) {
+            pooled.users += 1;
+            pooled.upstream.adopt_config(server);
+            return Arc::clone(&pooled.upstream);
+        }
+        let (lists, are_confirmed) = match self.saved_lists.load(name, server, environment) {
+            Some((lists, are_confirmed)) => (Some(Arc::new(lists)), are_confirmed),
+            None => (None, false),
+        };
+        let context = UpstreamContext {
+            id: before.map_or_else(|| self.shared.unique_id(), |before| before.id),
+            owner: None,
+            client_environment: Arc::clone(environment),
+            lists: lists.or_else(|| before.and_then(|before| before.lists())),
+            lists_confirmed: are_confirmed,
+        };
+        let shared = Arc::clone(&self.shared);
+        let upstream = Upstream::new(Arc::clone(name), server.clone(), context, shared);
+        if let Some(before) = before {
+            upstream.adopt_subscriptions(before);
+        }
+        tokio::spawn(Arc::clone(&upstream).run_with_restarts());
+        servers.insert(key, PooledServer { upstream: Arc::clone(&upstream), users: 1 });
+        upstream
+    }
+
+    /// Records that one gateway no longer uses a server. Stops the server if no gateway uses it. Returns whether it was
+    /// stopped.
+    pub(crate) fn release(&self, key: &PoolKey) -> bool {
+        let mut servers = self.servers.lock();
+        let Some(pooled) = servers.get_mut(key) else { return false };
+        pooled.users -= 1;
+        if pooled.users > 0 {
+            return false;
+        }
+        pooled.upstream.stop();
+        servers.remove(key);
+        true
+    }
+}

@@ -1,0 +1,105 @@
+//! The processes that belong to one client each.
+//!
+//! Some servers cannot be shared, see [`crate::config::SharePolicy`]. Each client that uses such a server gets its own
+//! process, which ends when the client disconnects.
+
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::ClientEnvironment;
+use crate::config::GatewayConfig;
+use crate::server_pool::ServerPool;
+use crate::upstream::{SharedState, Upstream, UpstreamContext};
+
+/// The servers of each client, by the id of the client and the name of the server.
+type ServersByClient = BTreeMap<(u64, Arc<str>), Arc<Upstream>>;
+
+/// The processes that belong to one client each.
+#[derive(Debug, Default)]
+pub(crate) struct SessionServers(Mutex<ServersByClient>);
+
+/// The error that no more processes of single clients may run.
+#[derive(Debug, thiserror::Error)]
+#[error("{max} processes of servers that clients cannot share are in use, the maximum")]
+pub(crate) struct TooManySessionServers {
+    max: usize,
+}
+
+impl SessionServers {
+    /// Returns a client's own process of a server, and starts its task if the client has none yet. `common` is the
+    /// server whose lists all clients see.
+    pub(crate) fn get_or_start(
+        &self,
+        client: u64,
+        common: &Arc<Upstream>,
+        shared: &Arc<SharedState>,
+    ) -> Result<Arc<Upstream>, TooManySessionServers> {
+        let mut servers = self.0.lock();
+        let key = (client, Arc::clone(&common.name));
+        if let Some(own) = servers.get(&key) {
+            return Ok(Arc::clone(own));
+        }
+        let max = shared.limits.session_servers;
+        if servers.len() >= max {
+            return Err(TooManySessionServers { max });
+        }
+        let context = UpstreamContext {
+            id: shared.unique_id(),
+            owner: Some(client),
+            client_environment: Arc::clone(common.client_environment()),
+            lists: common.lists(),
+            lists_confirmed: true,
+        };
+        let (name, config) = (Arc::clone(&common.name), (*common.config()).clone());
+        let own = Upstream::new(name, config, context, Arc::clone(shared));
+        tokio::spawn(Arc::clone(&own).run_with_restarts());
+        servers.insert(key, Arc::clone(&own));
+        Ok(own)
+    }
+
+    /// Returns all servers that belong to one client each.
+    pub(crate) fn all(&self) -> Vec<Arc<Upstream>> {
+        self.0.lock().values().cloned().collect()
+    }
+
+    /// Returns the servers of one client.
+    pub(crate) fn of_client(&self, client: u64) -> Vec<Arc<Upstream>> {
+        let servers = self.0.lock();
+        let own = servers.iter().filter(|((owner, _), _)| *owner == client);
+        own.map(|(_, server)| Arc::clone(server)).collect()
+    }
+
+    /// Stops the servers of a client that has disconnected.
+    pub(crate) fn end_client(&self, client: u64) {
+        self.stop_unless(|owner, _| owner != client);
+    }
+
+    /// Applies a new config. Stops the servers whose process must be a different one.
+    pub(crate) fn apply(&self, config: &GatewayConfig, environment: &ClientEnvironment) {
+        self.stop_unless(|_, own| {
+            let Some(server) = config.servers.get(&*own.name) else { return false };
+            let key = |server| ServerPool::key(environment, &own.name, server);
+            let is_kept = key(server) == key(&own.config());
+            if is_kept {
+                own.adopt_config(server);
+            }
+            is_kept
+        });
+    }
+
+    /// Stops all servers.
+    pub(crate) fn stop_all(&self) {
+        self.stop_unless(|_, _| false);
+    }
+
+    fn stop_unless(&self, is_kept: impl Fn(u64, &Upstream) -> bool) {
+        self.0.lock().retain(|(owner, _), own| {
+            let is_kept = is_kept(*owner, own);
+            if !is_kept {
+                own.stop();
+            }
+            is_kept
+        });
+    }
+}
