@@ -7,7 +7,7 @@ use toolcrib_core::Preset;
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::policy::{Deferral, Glob};
 
-use crate::config::Transport;
+use crate::config::{SharePolicy, Transport};
 use crate::gateway::Gateway;
 use crate::snapshot::{SessionKind, disclosure_warnings};
 use crate::upstream::ServerStatus;
@@ -32,6 +32,8 @@ pub struct ServerHealth {
     pub prompts: usize,
     /// The number of the server's resources and resource templates.
     pub resources: usize,
+    /// Who uses one process of the server, and why.
+    pub sharing: SharePolicy,
     /// Problems that are not errors.
     pub notes: Vec<String>,
 }
@@ -158,6 +160,7 @@ impl Gateway {
                 tokens: ids.iter().map(|id| sizes[id.index()]).sum(),
                 prompts: lists.prompts.len(),
                 resources: lists.resources.len() + lists.templates.len(),
+                sharing: upstream.share_policy(),
                 status,
                 notes,
             }

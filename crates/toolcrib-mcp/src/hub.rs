@@ -105,6 +105,11 @@ impl Hub {
         self.lock_upstreams().values().map(|(_, upstream)| Arc::clone(upstream)).collect()
     }
 
+    /// Returns all servers, and all processes that belong to one client each.
+    pub(crate) fn all_upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams().into_iter().chain(self.session_servers.all()).collect()
+    }
+
     /// Returns the server that a client uses: the one that all clients share, or the client's own. `session` is the id
     /// of the client, or `None` if the client has no session.
     pub(crate) fn upstream_for(
@@ -173,7 +178,7 @@ impl Hub {
             }
             *current = Some(level);
         }
-        for upstream in self.upstreams().into_iter().chain(self.session_servers.all()) {
+        for upstream in self.all_upstreams() {
             tokio::spawn(async move { upstream.send_log_level().await });
         }
     }
@@ -257,9 +262,10 @@ impl Hub {
                 .filter_map(|upstream| upstream.write_throttle.next_write())
                 .min();
             tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
                 changed = view_changes.changed() => if changed.is_err() { return },
                 () = sleep_until(next_write) => {}
-                () = self.stop.cancelled() => return,
             }
             tokio::time::sleep(DEBOUNCE).await;
             let hub = Arc::clone(&self);

@@ -59,6 +59,18 @@ impl ServerPool {
         })
     }
 
+    /// Whether two clients with these environments can share all servers of a config.
+    pub fn can_share(
+        config: &GatewayConfig,
+        one: &ClientEnvironment,
+        other: &ClientEnvironment,
+    ) -> bool {
+        let key = |environment, name: &String, server| Self::key(environment, name, server);
+        let mut servers = config.servers.iter();
+        one == other
+            || servers.all(|(name, server)| key(one, name, server) == key(other, name, server))
+    }
+
     /// Returns the key of a server for clients with this environment.
     pub(crate) fn key(environment: &ClientEnvironment, name: &str, server: &Server) -> PoolKey {
         let mut hasher = blake3::Hasher::new();

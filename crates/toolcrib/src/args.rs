@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Connect to every server in the config, and report problems and how to fix them
     Doctor(DoctorArgs),
-    /// Run the MCP gateway over stdio, for the one client that starts it
+    /// Run the MCP gateway over stdio, for the client that starts it. Clients share one set of servers
     #[command(after_help = LOG_HELP)]
     Mcp(McpArgs),
     /// Run the MCP gateway and the LLM proxy over HTTP, for many clients
@@ -35,6 +35,15 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Sign in to a server that requires OAuth
     Login(LoginArgs),
+    /// Show the servers and clients of the background gateway
+    Ps(PsArgs),
+    /// Stop the background gateway and its servers
+    Stop(StopArgs),
+    /// Restart a server of the background gateway
+    Restart(RestartArgs),
+    /// Run the background gateway, which `toolcrib mcp` starts
+    #[command(hide = true)]
+    Background(BackgroundArgs),
     /// Show a complete conversation with tool search, over a sample catalog
     Demo(DemoArgs),
     /// Search for tools, as a model does with `tool_search`
@@ -57,7 +66,10 @@ impl Command {
             Self::Eval(args) => args.json,
             Self::Import(args) => args.json,
             Self::Doctor(args) => args.json,
-            Self::Mcp(_) | Self::Serve(_) | Self::Login(_) => false,
+            Self::Ps(args) => args.json,
+            Self::Stop(args) => args.json,
+            Self::Restart(args) => args.json,
+            Self::Mcp(_) | Self::Serve(_) | Self::Login(_) | Self::Background(_) => false,
         }
     }
 }
@@ -248,6 +260,9 @@ pub(crate) struct McpArgs {
     /// Expose only the servers and tools of this profile in the config
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    /// Start servers for this client only, instead of sharing those of the background gateway
+    #[arg(long)]
+    pub(crate) own: bool,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
     #[command(flatten)]
@@ -298,4 +313,47 @@ pub(crate) struct LoginArgs {
     /// The config, as for `mcp`
     #[arg(long, value_name = "F")]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PsArgs {
+    /// Show only the background gateway for this config. Default: all of them
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StopArgs {
+    /// Stop only the background gateway for this config. Default: all of them
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RestartArgs {
+    /// The server, by its name in the config
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Restart it only in the background gateway for this config. Default: in all of them
+    #[arg(long, value_name = "F")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BackgroundArgs {
+    /// The name of the socket
+    #[arg(value_name = "SOCKET")]
+    pub(crate) socket: String,
+    /// Start the background gateway in a process of its own, and exit
+    #[arg(long)]
+    pub(crate) detach: bool,
 }

@@ -44,6 +44,10 @@ fn main() -> ExitCode {
         Command::Import(args) => commands::import::run(&args, &mut output),
         Command::Doctor(args) => commands::gateway::doctor::run(&args, &mut output),
         Command::Login(args) => commands::gateway::login::run(&args, &mut output),
+        Command::Ps(args) => commands::gateway::ps::list(&args, &mut output),
+        Command::Stop(args) => commands::gateway::ps::stop(&args, &mut output),
+        Command::Restart(args) => commands::gateway::ps::restart(&args, &mut output),
+        Command::Background(args) => commands::gateway::background::run(&args),
     };
     match result.and_then(|succeeded| output.finish().map(|()| succeeded)) {
         // It is not an error if the reader closes the pipe, as in `toolcrib … | head`.

@@ -33,7 +33,7 @@ fn stdio() -> Result<(), BenchError> {
     row("stdio: direct", &direct, &Call::new("echo", arguments.clone()), None)?;
     let mut setting = GatewaySetup::new()?;
     setting.command("s", &server, &args, "");
-    let through = StdioClient::start(setting.toolcrib(&["mcp"])?)?;
+    let through = StdioClient::start(setting.toolcrib(&["mcp", "--own"])?)?;
     let id = through.process.id();
     row("stdio: through `tool_call`", &through, &Call::bridged("s__echo", &arguments), Some(&id))
 }

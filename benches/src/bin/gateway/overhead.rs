@@ -42,7 +42,7 @@ fn stdio() -> Result<(), BenchError> {
     let mut direct = Command::new(&server);
     direct.args(args);
     let direct = StdioClient::start(direct)?;
-    let through = StdioClient::start(setting.toolcrib(&["mcp"])?)?;
+    let through = StdioClient::start(setting.toolcrib(&["mcp", "--own"])?)?;
     let arguments = json!({"text": "Nothing but a short text.", "number": 7});
     compare(&[
         Route {

@@ -29,7 +29,7 @@ pub(crate) fn measure() -> Result<(), BenchError> {
     );
     println!("|---|---:|---:|---:|---:|---:|---:|");
     let setting = setting(&tools)?;
-    let pipe = || StdioClient::start(setting.toolcrib(&["mcp"])?);
+    let pipe = || StdioClient::start(setting.toolcrib(&["mcp", "--own"])?);
     let first = pipe()?;
     let row = row(&first, &queries)?;
     let resident = resident_mb(&first.process.id());

@@ -42,7 +42,7 @@ fn once(server: &std::path::Path) -> Result<[f64; 3], BenchError> {
         setting.command(&format!("s{i}"), server, &["--tools", "20"], "");
     }
     let begin = Instant::now();
-    let gateway = StdioClient::start(setting.toolcrib(&["mcp"])?)?;
+    let gateway = StdioClient::start(setting.toolcrib(&["mcp", "--own"])?)?;
     gateway.ask("tools/list", &json!({}))?;
     let listed = since(begin);
     let mut called = Vec::new();

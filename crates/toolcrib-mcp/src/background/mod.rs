@@ -12,13 +12,20 @@
 
 mod build;
 mod connection;
+mod daemon;
 mod hello;
 mod open_request;
 mod relay;
+mod shared_output;
 mod socket;
+mod status;
 
 pub use build::build_id;
 pub use connection::{GatewayStream, relay_stdio};
+pub use daemon::{leave_session, run_starter, start_detached};
 pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
-pub use relay::{ENDED, STOPPING};
+pub use shared_output::SharedOutput;
 pub use socket::{BackgroundSocket, ListeningSocket, SocketError};
+pub use status::{
+    BackgroundStatus, ClientStatus, ServerProcessStatus, restart_server, server_statuses,
+};

@@ -16,10 +16,10 @@ use toolcrib_text::json::Fields;
 use super::open_request::OpenRequest;
 
 /// The method of the last message of a gateway that was told to stop. It is not for the client.
-pub const STOPPING: &str = "notifications/toolcrib/stopping";
+pub(super) const STOPPING: &str = "notifications/toolcrib/stopping";
 
 /// The method of the last message of a gateway that has ended the session of a client, with the reason.
-pub const ENDED: &str = "notifications/toolcrib/ended";
+pub(super) const ENDED: &str = "notifications/toolcrib/ended";
 
 /// The state of a relay.
 #[derive(Debug, Default)]
@@ -302,3 +302,6 @@ fn lines_of(messages: impl Iterator<Item = Value>) -> Vec<String> {
 fn normalized(id: &str) -> String {
     serde_json::from_str::<Value>(id).map_or_else(|_| id.to_owned(), |id| id.to_string())
 }
+
+#[cfg(test)]
+mod tests;

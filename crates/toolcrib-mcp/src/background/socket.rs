@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,13 @@ impl SocketError {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
     }
+}
+
+/// A path of a socket that can be bound and connected to.
+struct Address {
+    path: PathBuf,
+    /// The open folder that the path refers to.
+    _folder: Option<File>,
 }
 
 /// A listening socket. The socket is removed when this value is dropped.
@@ -140,9 +148,6 @@ impl BackgroundSocket {
     /// Connects to the gateway that listens on the socket.
     pub async fn connect(&self) -> Result<UnixStream, SocketError> {
         let path = self.path();
-        if path.as_os_str().len() > MAX_PATH_BYTES {
-            return Err(SocketError::TooLong(path));
-        }
         // The folder is checked first: in a folder of another user, the socket could be anybody's.
         self.folder.check()?;
         if let Ok(metadata) = fs::symlink_metadata(&path) {
@@ -151,7 +156,25 @@ impl BackgroundSocket {
                 return Err(SocketError::Foreign(path));
             }
         }
-        UnixStream::connect(&path).await.map_err(|source| SocketError::Io { path, source })
+        let address = self.address()?;
+        UnixStream::connect(&address.path).await.map_err(|source| SocketError::Io { path, source })
+    }
+
+    /// Returns a path of the socket that is short enough for the system.
+    fn address(&self) -> Result<Address, SocketError> {
+        let path = self.path();
+        if path.as_os_str().len() <= MAX_PATH_BYTES {
+            return Ok(Address { path, _folder: None });
+        }
+        if !cfg!(target_os = "linux") {
+            return Err(SocketError::TooLong(path));
+        }
+        // On Linux, an open folder has a short path as well.
+        let folder = File::open(self.folder.path())
+            .map_err(|source| SocketError::Io { path: path.clone(), source })?;
+        let name = format!("{}.{EXTENSION}", self.name);
+        let short = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+        Ok(Address { path: short.into(), _folder: Some(folder) })
     }
 
     /// Waits until no other process starts a gateway for this socket. Until the returned value is dropped, no other
@@ -170,7 +193,7 @@ impl BackgroundSocket {
             _ => {}
         }
         // Nobody else can enter the folder, so the permissions may be set after the socket is created.
-        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let listener = UnixListener::bind(&self.address()?.path).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
         Ok(ListeningSocket { listener, path, inode, _lock: lock })

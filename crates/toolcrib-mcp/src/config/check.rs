@@ -59,6 +59,10 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
     }
     within_range(&["gateway", "wait"], gateway.wait, &WAIT)?;
     within_range(&["gateway", "first_list_wait"], gateway.first_list_wait, &WAIT)?;
+    within_range(&["gateway", "background_wait"], gateway.background_wait, &WAIT)?;
+    if let IdleTimeout::After(seconds) = gateway.background_idle {
+        within_range(&["gateway", "background_idle"], seconds, &IDLE)?;
+    }
     positive(&["gateway", "description_chars"], gateway.description_chars as u64)?;
     limits(&gateway.limits)
 }

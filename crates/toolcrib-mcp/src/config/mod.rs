@@ -77,6 +77,10 @@ pub struct GatewaySettings {
     pub clean_results: bool,
     /// The profile of clients that do not choose one.
     pub profile: Option<String>,
+    /// Seconds that `toolcrib mcp` waits for the background gateway. After that, it runs a gateway of its own.
+    pub background_wait: f64,
+    /// How long the background gateway keeps running without clients.
+    pub background_idle: IdleTimeout,
     /// Limits on what servers and clients send.
     pub limits: GatewayLimits,
 }
@@ -91,6 +95,8 @@ impl Default for GatewaySettings {
             first_list_wait: 2.0,
             clean_results: false,
             profile: None,
+            background_wait: 2.0,
+            background_idle: IdleTimeout::After(60.0),
             limits: GatewayLimits::default(),
         }
     }

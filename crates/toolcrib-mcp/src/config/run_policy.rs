@@ -117,7 +117,7 @@ impl<'de> Deserialize<'de> for IdleTimeout {
         #[derive(Deserialize)]
         #[serde(
             untagged,
-            expecting = "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\""
+            expecting = "expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\""
         )]
         enum Written {
             Seconds(f64),
@@ -126,9 +126,7 @@ impl<'de> Deserialize<'de> for IdleTimeout {
         match Written::deserialize(deserializer)? {
             Written::Seconds(number) => Ok(Self::After(number)),
             Written::Text(text) => Self::parse(&text).ok_or_else(|| {
-                D::Error::custom(
-                    "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\"",
-                )
+                D::Error::custom("expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\"")
             }),
         }
     }

@@ -107,6 +107,11 @@ impl ClientSession {
         client
     }
 
+    /// Returns the id of the session.
+    pub(crate) fn id(&self) -> u64 {
+        self.state.id
+    }
+
     /// Returns the id of the session, if all requests of one client arrive here.
     pub(super) fn session_of_stream(&self) -> Option<u64> {
         (self.state.connection == ConnectionKind::Stream).then_some(self.state.id)

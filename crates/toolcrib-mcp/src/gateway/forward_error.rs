@@ -15,8 +15,11 @@ pub(crate) enum ForwardError {
 }
 
 impl ForwardError {
+    /// Returns the error for a request that the client has cancelled, or that ends because the gateway stops.
     pub(super) fn cancelled() -> Self {
-        Self::Failed("cancelled".into())
+        let problem =
+            "cancelled before the server answered; the call may or may not have been executed";
+        Self::Failed(problem.into())
     }
 
     /// Returns the error for a request that was not sent.

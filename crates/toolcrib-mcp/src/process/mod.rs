@@ -14,6 +14,7 @@ mod children;
 mod environment;
 mod find_command;
 mod grace_periods;
+mod memory;
 mod outer_warden;
 mod process_tree;
 mod spawn_error;
@@ -36,6 +37,7 @@ use tokio::time::timeout;
 
 pub use environment::{INHERITED_VARIABLES, environment};
 pub use grace_periods::GracePeriods;
+pub(crate) use memory::ProcessMemory;
 pub use spawn_error::SpawnError;
 pub use stderr_tail::StderrTail;
 use warden_socket::{WardenReport, WardenSetup, WardenSocket, send_setup};

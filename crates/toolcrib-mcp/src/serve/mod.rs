@@ -10,7 +10,7 @@ mod stdio;
 mod stdio_transport;
 
 pub use http::routes;
-pub use stdio::{stdio, stream};
+pub use stdio::{StreamClient, stdio, stream};
 
 use thiserror::Error;
 

@@ -1,6 +1,6 @@
 //! Serves one client on standard input and output, or on another pair of streams.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -25,18 +25,27 @@ pub fn stdio(
     profile: Option<String>,
     stop: CancellationToken,
 ) -> BoxFuture<'_, Result<(), StdioError>> {
-    stream(gateway, profile, stdio_pipes(), stop, |_| {})
+    stream(gateway, profile, stdio_pipes(), stop, Arc::default())
 }
 
-/// Serves one client on a pair of streams until it disconnects or `stop` is cancelled. `on_handshake` gets the name that
-/// a client of the older protocol reports.
-pub fn stream<'a, R, W>(
-    gateway: &'a Arc<Gateway>,
+/// What is known about a client that is being served on a stream.
+#[derive(Debug, Default)]
+pub struct StreamClient {
+    /// The id of the client's session.
+    pub session: OnceLock<u64>,
+    /// The name that a client of the older protocol has reported.
+    pub name: OnceLock<String>,
+}
+
+/// Serves one client on a pair of streams until it disconnects or `stop` is cancelled. What is learned about the client
+/// is stored in `client`.
+pub fn stream<R, W>(
+    gateway: &Arc<Gateway>,
     profile: Option<String>,
     (input, output): (R, W),
     stop: CancellationToken,
-    on_handshake: impl FnOnce(&str) + Send + 'a,
-) -> BoxFuture<'a, Result<(), StdioError>>
+    client: Arc<StreamClient>,
+) -> BoxFuture<'_, Result<(), StdioError>>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -49,6 +58,7 @@ where
         let limit = gateway.hub().config().gateway.limits.request_bytes;
         let transport = ClientStdioTransport::new(input, output, limit, ended.clone());
         let session = gateway.client_session(profile, disconnected.clone(), ConnectionKind::Stream);
+        let _ = client.session.set(session.id());
         let serving = RawClientSession(session).serve_with_ct(transport, stop);
         let running = match Box::pin(serving).await {
             Ok(running) => running,
@@ -58,8 +68,8 @@ where
             }
             Err(error) => return Err(StdioError::Handshake(error.to_string())),
         };
-        if let Some(client) = running.peer().peer_info() {
-            on_handshake(&loggable_name(&client.client_info.name));
+        if let Some(info) = running.peer().peer_info() {
+            let _ = client.name.set(loggable_name(&info.client_info.name));
         }
         tokio::spawn(async move {
             ended.cancelled().await;

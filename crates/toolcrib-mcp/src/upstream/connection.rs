@@ -58,10 +58,10 @@ impl Connection {
         failure.masked(&self.secrets)
     }
 
-    /// Closes the connection of a server that nobody needs, and waits until its processes have ended. If the server is
-    /// needed again, the new process must not find the old one's locks.
-    pub(super) async fn end_idle(mut self) {
-        self.handle.tap.close(None);
+    /// Closes the connection, and waits until the server's processes have ended. If the server is needed again, the new
+    /// process must not find the old one's locks. `reason` is for the requests in progress.
+    pub(super) async fn end(mut self, reason: Option<String>) {
+        self.handle.tap.close(reason);
         drop(self.service);
         if let Some(process) = self.process.take() {
             process.end().await;

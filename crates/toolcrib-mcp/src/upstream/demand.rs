@@ -27,7 +27,20 @@ pub(crate) struct Demand {
 struct Usage {
     /// Requests that use the server or wait for it.
     users: usize,
+    /// The number of requests so far.
+    requests: u64,
     last_use: Option<Instant>,
+}
+
+/// How much a server is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsageSummary {
+    /// Requests that use the server or wait for it.
+    pub(crate) open: usize,
+    /// The number of requests so far.
+    pub(crate) requests: u64,
+    /// The time since the last request ended, unless one is open.
+    pub(crate) unused_for: Option<Duration>,
 }
 
 /// Why a server needs to run, or that it does not need to.
@@ -98,7 +111,11 @@ impl Drop for InUse {
 impl Demand {
     /// Marks the server as used until the returned value is dropped, and starts it if necessary.
     pub(super) fn enter(self: &Arc<Self>) -> InUse {
-        self.usage.lock().users += 1;
+        {
+            let mut usage = self.usage.lock();
+            usage.users += 1;
+            usage.requests += 1;
+        }
         self.changed.notify_one();
         InUse(Arc::clone(self))
     }
@@ -106,6 +123,13 @@ impl Demand {
     /// Records that the server was used just now.
     pub(super) fn touch(&self) {
         self.usage.lock().last_use = Some(Instant::now());
+    }
+
+    /// Returns how much the server is used.
+    pub(super) fn summary(&self) -> UsageSummary {
+        let usage = self.usage.lock();
+        let unused_for = usage.last_use.filter(|_| usage.users == 0).map(|last| last.elapsed());
+        UsageSummary { open: usage.users, requests: usage.requests, unused_for }
     }
 
     /// Waits until the need may have changed.

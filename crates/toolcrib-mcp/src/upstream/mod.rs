@@ -68,7 +68,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::LoggingLevel;
@@ -81,7 +81,7 @@ use crate::config::{GatewayLimits, Server, SharePolicy, Sharing};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
-use demand::{Demand, Need};
+use demand::{Demand, Need, UsageSummary};
 use write_throttle::WriteThrottle;
 
 /// State that all servers share.
@@ -188,6 +188,10 @@ pub(crate) struct Upstream {
     reported_broken: AtomicBool,
     first_answer_deadlines: FirstAnswerDeadlines,
     demand: Arc<Demand>,
+    /// Notified when the user wants the server to be restarted.
+    restart: Notify,
+    /// The id of the server's process, or 0 if it has none.
+    process_id: AtomicU32,
     stop: CancellationToken,
     /// Cancelled when the server's task has ended.
     ended: CancellationToken,
@@ -240,6 +244,8 @@ impl Upstream {
             reported_broken: AtomicBool::new(false),
             first_answer_deadlines: FirstAnswerDeadlines::default(),
             demand: Arc::default(),
+            restart: Notify::new(),
+            process_id: AtomicU32::new(0),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
             config: ArcSwap::from_pointee(config),
@@ -260,6 +266,21 @@ impl Upstream {
 
     pub(crate) fn client_environment(&self) -> &Arc<ClientEnvironment> {
         &self.client_environment
+    }
+
+    /// Returns the client whose own process this is, or `None` if clients share the process.
+    pub(crate) fn owner(&self) -> Option<u64> {
+        self.owner
+    }
+
+    /// Returns how much the server is used.
+    pub(crate) fn usage(&self) -> UsageSummary {
+        self.demand.summary()
+    }
+
+    /// Returns the id of the server's process, if it has one.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        Some(self.process_id.load(Ordering::Relaxed)).filter(|id| *id != 0)
     }
 
     /// Decides who uses one process of the server.

@@ -28,6 +28,8 @@ const ERROR_CHARS: usize = 300;
 pub(super) enum ConnectionEnd {
     /// Nobody needs the server.
     Idle,
+    /// The user restarts the server.
+    Restart,
     Failed(ConnectionFailure),
 }
 
@@ -87,6 +89,7 @@ impl Upstream {
                 () = handle.tap.closed() => return connection.close_reason().into(),
                 failure = connection.wardens_lost() => return failure.into(),
                 () = self.demand.changed() => {}
+                () = self.restart.notified() => return ConnectionEnd::Restart,
                 () = sleep_until(idle_at) => if self.take_if_idle() {
                     return ConnectionEnd::Idle;
                 },

@@ -1,6 +1,7 @@
 //! Keeps one server connected: connects, and restarts it after a delay whenever the connection ends.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -10,8 +11,9 @@ use super::connection::Connection;
 use super::connection_failure::ConnectionFailure;
 use super::monitor::ConnectionEnd;
 use super::restart_backoff::{self, RestartBackoff};
-use super::{ProtocolEra, ResourceKey, ServerPhase, Upstream};
+use super::{ProtocolEra, ResourceKey, ServerPhase, ServerStatus, Upstream};
 use crate::config::seconds;
+use crate::process::Process;
 
 /// How long a starting server holds its start permit. If it takes longer, it continues without the permit, and the next
 /// server may start.
@@ -51,6 +53,7 @@ impl Upstream {
             });
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
+                () = self.restart.notified() => {}
                 () = self.stop.cancelled() => break,
             }
             self.shared.metrics.restarted(&self.name);
@@ -58,6 +61,16 @@ impl Upstream {
         }
         self.connection.store(None);
         self.set_status(|status| status.phase = ServerPhase::Off);
+    }
+
+    /// Restarts the server if it runs, and connects at once if it waits for the next attempt. Returns false if it does
+    /// not run because nobody needs it.
+    pub(crate) fn restart(&self) -> bool {
+        let runs = !matches!(self.status().phase, ServerPhase::Idle | ServerPhase::Off);
+        if runs {
+            self.restart.notify_one();
+        }
+        runs
     }
 
     /// Waits until the server is stopped, then gives pending cancellations a moment to reach it.
@@ -99,6 +112,8 @@ impl Upstream {
         let era =
             if handle.uses_newer_protocol() { ProtocolEra::Newer } else { ProtocolEra::Older };
         tracing::info!(server = %self.name, tools = self.lists().map_or(0, |lists| lists.tools.len()), ms = began.elapsed().as_millis(), "server is up");
+        let process_id = connection.process.as_ref().map_or(0, Process::pid);
+        self.process_id.store(process_id, Ordering::Relaxed);
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
         // A process that was started only for its lists is not kept for the idle time.
@@ -109,7 +124,16 @@ impl Upstream {
             ConnectionEnd::Failed(failure) => failure,
             ConnectionEnd::Idle => {
                 tracing::info!(server = %self.name, "server is idle and was stopped");
-                connection.end_idle().await;
+                connection.end(None).await;
+                self.process_id.store(0, Ordering::Relaxed);
+                return None;
+            }
+            ConnectionEnd::Restart => {
+                tracing::info!(server = %self.name, "server is restarted by the user");
+                self.connection.store(None);
+                self.set_status(ServerStatus::set_starting);
+                connection.end(Some("it was restarted by the user".into())).await;
+                self.process_id.store(0, Ordering::Relaxed);
                 return None;
             }
         };
@@ -121,6 +145,7 @@ impl Upstream {
             status.reason = Some(failure.reason.clone());
         });
         let failure = connection.close(failure).await;
+        self.process_id.store(0, Ordering::Relaxed);
         Some((up.elapsed(), failure))
     }
 

@@ -32,6 +32,20 @@ pub enum ServerPhase {
     NeedsLogin,
 }
 
+impl ServerPhase {
+    /// Returns the name that commands print.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Idle => "idle",
+            Self::Connecting => "connecting",
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::NeedsLogin => "needs login",
+        }
+    }
+}
+
 impl From<ServerPhase> for ServerState {
     fn from(phase: ServerPhase) -> Self {
         match phase {

@@ -2,7 +2,7 @@
 
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::GatewayConfig;
-use toolcrib_mcp::config::{GatewayLimits, GatewaySettings, OAuth, Profile, Server};
+use toolcrib_mcp::config::{GatewayLimits, GatewaySettings, IdleTimeout, OAuth, Profile, Server};
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
 
@@ -48,6 +48,8 @@ add_found = true
 defer_to_clients = true
 wait = 0
 first_list_wait = 3
+background_wait = 1.5
+background_idle = "10m"
 clean_results = true
 profile = "work"
 
@@ -118,6 +120,8 @@ fn every_key_is_read() {
             first_list_wait: 3.0,
             clean_results: true,
             profile: Some("work".into()),
+            background_wait: 1.5,
+            background_idle: IdleTimeout::After(600.0),
             limits: GatewayLimits { pages: 3, ..GatewayLimits::default() },
         },
     };
@@ -244,7 +248,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "[servers.s]\ncommand = 'x'\nidle = 'soon'",
-        "`idle` is a time such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
+        "expected a time such as \"15m\", \"90s\" or \"2h\", or \"never\" at line 3, column 8",
     ),
     (
         "[servers.s]\ncommand = 'x'\nstart = 'eager'\nidle = 60",

@@ -106,10 +106,23 @@ pub(crate) fn load(
     location: Option<&Location>,
     overrides: &Overrides,
 ) -> Result<LoadedConfig, Failure> {
-    Ok(read(location, overrides.preset)?.with_overrides(overrides))
+    load_in(location, overrides, &std::env::current_dir().unwrap_or_default())
 }
 
-fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedConfig, Failure> {
+/// Like [`load`], for a client with this working folder.
+pub(crate) fn load_in(
+    location: Option<&Location>,
+    overrides: &Overrides,
+    folder: &Path,
+) -> Result<LoadedConfig, Failure> {
+    Ok(read(location, overrides.preset, folder)?.with_overrides(overrides))
+}
+
+fn read(
+    location: Option<&Location>,
+    preset: Option<Preset>,
+    folder: &Path,
+) -> Result<LoadedConfig, Failure> {
     let Some(location) = location else {
         let config = GatewayConfig {
             settings: preset.unwrap_or_default().settings(),
@@ -122,11 +135,10 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedCon
     let path = location.path();
     let place = format!("`{}`", path.display());
     let failed = |error: ConfigError| Failure::input(&place, &error, error.hint.clone());
-    let folder = std::env::current_dir().unwrap_or_default();
     let is_yaml = ["yaml", "yml"].iter().any(|ending| has_ending(path, ending));
     // Relative paths in another client's file are resolved against the folder of that file.
     let file = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let at = ImportSource { file: &file, folder: &folder };
+    let at = ImportSource { file: &file, folder };
     let mut theirs = if is_yaml {
         // Hermes is the only client with a config in YAML.
         let value = super::foreign(path, &text)?.filter(|value| value.get("mcp_servers").is_some());
@@ -135,7 +147,7 @@ fn read(location: Option<&Location>, preset: Option<Preset>) -> Result<LoadedCon
         import::read(&text, &at).map_err(failed)?
     };
     if let Some(theirs) = &mut theirs {
-        disabled_servers::apply(theirs, &file, &folder)?;
+        disabled_servers::apply(theirs, &file, folder)?;
         warnings.extend(disabled(theirs));
     }
     let is_ours = theirs.is_none() && has_ending(path, "toml");

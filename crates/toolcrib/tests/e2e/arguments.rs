@@ -86,7 +86,7 @@ fn a_call_to_a_server_over_http_arrives_byte_for_byte() {
 fn line_breaks_between_tokens_become_spaces_on_stdio() {
     let home = Home::new("");
     home.configure(&format!("{IN_FULL}{}", server("one", &recording_server(&home), "")));
-    let (mut client, _gateway) = connect(&home, CONNECTIONS[2]);
+    let (mut client, _gateway) = connect(&home, ("http", Era::Older));
     eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
     let answer = client.call_with_text("one__echo", "{\n  \"a\": 1.00\r\n}");
     assert!(answer["result"].get("isError").is_none(), "{answer}");

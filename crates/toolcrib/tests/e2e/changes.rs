@@ -48,7 +48,7 @@ fn list(client: &mut Client) -> Vec<Value> {
 /// Replaces the config and waits until it is in use.
 fn reload(home: &Home, config: &str) {
     let used = || {
-        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        let log = home.log();
         log.matches("the config changed and was reloaded").count()
     };
     let before = used();

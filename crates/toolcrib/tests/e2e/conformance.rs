@@ -12,7 +12,7 @@ use crate::support::gateway::{
     DEFERRED, Home, HttpServerProcess, IN_FULL, server, start_http_server,
 };
 
-use crate::support::{eventually, root, testkit, testkit_program};
+use crate::support::{Program, eventually, root, testkit, testkit_program};
 
 /// The config line that removes the prefix of tool names, because the suite uses the fixture's own names.
 const OWN_NAMES: &str = "prefix = \"\"\n";
@@ -40,8 +40,23 @@ fn with_deferral(fixture: &str) -> String {
 
 const NEVER_DEFERRED: &str = "always_load = [\"*\"]\n";
 
+/// Runs the suite against a gateway with this config over HTTP.
 fn passes(config: &str, listed: &[&str]) {
     let home = Home::new(config);
+    suite_passes(&home, listed);
+}
+
+/// Runs the suite against `toolcrib mcp` with this config. The suite speaks only HTTP, so another gateway, which changes
+/// nothing, is between the suite and the standard streams.
+fn passes_over_stdio(config: &str, listed: &[&str], command: impl Fn(&Home) -> Program) {
+    let inner = Home::new(config);
+    let (folder, state) = (inner.path(), inner.path().join("state"));
+    let env = format!("env = {{ HOME = {}, XDG_STATE_HOME = {} }}", json!(folder), json!(state));
+    let tested = server("tested", &command(&inner), &format!("{OWN_NAMES}{env}"));
+    suite_passes(&Home::new(&format!("{IN_FULL}{tested}")), listed);
+}
+
+fn suite_passes(home: &Home, listed: &[&str]) {
     let gateway = home.serve();
     let mut client = Client::at(&gateway.url, Era::Older);
     assert_eq!(client.initialize_result["serverInfo"]["name"], "toolcrib");
@@ -85,4 +100,28 @@ fn with_deferral_over_http() {
     let (fixture, _process) = over_http(NEVER_DEFERRED);
     let config = with_deferral(&fixture);
     passes(&config, &["test_simple_text", "tool_search", "tool_describe", "tool_call"]);
+}
+
+#[test]
+fn without_deferral_through_the_background_gateway() {
+    let config = format!("{IN_FULL}{}", over_stdio(""));
+    passes_over_stdio(&config, &["test_simple_text"], Home::mcp);
+}
+
+#[test]
+fn with_deferral_through_the_background_gateway() {
+    let config = with_deferral(&over_stdio(NEVER_DEFERRED));
+    passes_over_stdio(&config, &["test_simple_text"], Home::mcp);
+}
+
+#[test]
+fn without_deferral_through_a_gateway_of_its_own() {
+    let config = format!("{IN_FULL}{}", over_stdio(""));
+    passes_over_stdio(&config, &["test_simple_text"], Home::own_mcp);
+}
+
+#[test]
+fn with_deferral_through_a_gateway_of_its_own() {
+    let config = with_deferral(&over_stdio(NEVER_DEFERRED));
+    passes_over_stdio(&config, &["test_simple_text"], Home::own_mcp);
 }

@@ -70,6 +70,7 @@ fn saved_tools_are_listed_at_once_even_if_their_server_hangs() {
     let known = client.tools();
     assert!(known[0]["description"].as_str().unwrap().contains("many__tool_39"), "{known:?}");
     client.kill();
+    home.stop();
 
     fs::write(&hangs, "").unwrap();
     for connection in CONNECTIONS {

@@ -222,7 +222,7 @@ fn without_sessions_reveal_and_append_are_the_bridge() {
         let count = |text: &str| text.matches("requires sessions").count();
         // The notice is logged before the first server starts. This client has already called a server, so a notice
         // would be in the log by now.
-        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        let log = home.log();
         assert!(log.contains("server is up"), "{preset}: {log}");
         assert_eq!(count(&log), notices, "{preset}: {log}");
         let doctor = home.doctor();
@@ -251,7 +251,7 @@ fn reference_is_append_and_hosted_is_the_bridge() {
         // In Toolcrib's own format, the hint about prefixes is one of the notes.
         let notes = reply["structuredContent"]["notes"].to_string();
         assert_eq!(notes.contains("have a prefix"), mode == "reference", "{mode}: {reply}");
-        let log = fs::read_to_string(home.path().join("stderr")).unwrap();
+        let log = home.log();
         assert_eq!(log.matches(notice).count(), 1, "{mode}: {log}");
     }
 }

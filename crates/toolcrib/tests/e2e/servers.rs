@@ -9,13 +9,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, Era};
-use crate::support::gateway::{CONNECTIONS, Home};
+use crate::support::gateway::Home;
 use crate::support::pair::Pair;
 use crate::support::{Program, node, peer};
 
 /// Two connections that cover both protocol versions and both transports. All four combinations are tested with
 /// `server-everything`.
-const TWO_WAYS: [(&str, Era); 2] = [CONNECTIONS[0], CONNECTIONS[3]];
+const TWO_WAYS: [(&str, Era); 2] = [("stdio", Era::Older), ("http", Era::Newer)];
 
 fn direct(program: &Program, home: &Home) -> Client {
     Client::of(program, home.path(), Era::Older)

@@ -98,7 +98,7 @@ fn only_one_list_waits_for_a_server_that_hangs() {
         assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}");
         let log = || match &gateway {
             Some(gateway) => gateway.log(),
-            None => fs::read_to_string(home.path().join("stderr")).unwrap(),
+            None => home.log(),
         };
         reload(&home, log, &config("600"));
         assert_eq!(names(&client.tools()), BRIDGE, "{connection:?}: the second list does not wait");
@@ -143,6 +143,7 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
         let found = client.finish(id)["result"]["content"][0]["text"].to_string();
         assert!(!found.contains("connecting"), "{preset}: {found}");
         client.kill();
+        home.stop();
 
         // Now the server `late` does not start, so the first search waits for the maximum time. Later searches must not
         // wait again.
@@ -155,7 +156,7 @@ fn a_search_without_a_fit_waits_only_once_for_a_server_that_hangs() {
             let named = search(&mut client, "select:many__tool_7");
             named.contains("department 7").then_some(())
         });
-        let log = || fs::read_to_string(home.path().join("stderr")).unwrap();
+        let log = || home.log();
         let first = search(&mut client, "invoices department");
         assert!(first.contains("many__tool_") && first.contains("connecting"), "{preset}: {first}");
         reload(&home, log, &config("600"));

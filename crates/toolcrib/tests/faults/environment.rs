@@ -146,17 +146,62 @@ impl TestEnvironment {
 
     /// Starts a gateway over stdio and connects a client to it.
     pub(crate) fn stdio(&self, era: Era) -> RawClient {
-        RawClient::stdio(self.toolcrib(&["mcp"]), era)
+        RawClient::stdio(self.toolcrib(&["mcp", "--own"]), era)
     }
 
     /// Starts a gateway over stdio, for a client that has not begun its handshake.
     pub(crate) fn before_handshake(&self) -> RawClient {
-        RawClient::before_handshake(self.toolcrib(&["mcp"]), Era::Older)
+        RawClient::before_handshake(self.toolcrib(&["mcp", "--own"]), Era::Older)
+    }
+
+    /// Lets clients wait for the background gateway for as long as it takes on a busy machine. Without clients, the
+    /// background gateway ends after the time `idle`.
+    pub(crate) fn background(self, idle: &str) -> Self {
+        self.with(&format!("[gateway]\nbackground_wait = 600\nbackground_idle = '{idle}'"))
+    }
+
+    /// Connects a client that is served by the background gateway.
+    pub(crate) fn shared(&self, era: Era) -> RawClient {
+        RawClient::stdio(self.toolcrib(&["mcp"]), era)
+    }
+
+    /// Like [`Self::shared`], for a client with this working folder.
+    pub(crate) fn shared_in(&self, era: Era, folder: &Path) -> RawClient {
+        let mut command = self.toolcrib(&["mcp"]);
+        std::fs::create_dir_all(folder).unwrap();
+        command.current_dir(folder);
+        RawClient::stdio(command, era)
+    }
+
+    /// Returns the status of the background gateway, or `None` if it is not running.
+    pub(crate) fn background_status(&self) -> Option<Value> {
+        let done = self.toolcrib(&["ps", "--json"]).stdout(Stdio::piped()).output().unwrap();
+        let mut statuses: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(statuses.len() < 2, "{statuses:?}");
+        statuses.pop()
+    }
+
+    /// Returns the process id of the background gateway.
+    pub(crate) fn background_pid(&self) -> u32 {
+        let status = self.background_status().expect("the background gateway is running");
+        status["pid"].as_u64().unwrap() as u32
+    }
+
+    /// Returns the folder with the sockets and logs of background gateways.
+    pub(crate) fn background_folder(&self) -> PathBuf {
+        self.state().join("background")
+    }
+
+    /// Returns what background gateways have logged so far.
+    pub(crate) fn background_log(&self) -> String {
+        let entries = std::fs::read_dir(self.background_folder()).into_iter().flatten().flatten();
+        let logs = entries.filter(|it| it.path().extension().is_some_and(|ending| ending == "log"));
+        logs.map(|log| std::fs::read_to_string(log.path()).unwrap_or_default()).collect()
     }
 
     /// Starts a gateway over stdio with a profile, and connects a client to it.
     pub(crate) fn stdio_as(&self, era: Era, profile: &str) -> RawClient {
-        RawClient::stdio(self.toolcrib(&["mcp", "--profile", profile]), era)
+        RawClient::stdio(self.toolcrib(&["mcp", "--own", "--profile", profile]), era)
     }
 
     /// Starts a gateway over HTTP and waits until it listens.
@@ -187,6 +232,9 @@ impl TestEnvironment {
 
 impl Drop for TestEnvironment {
     fn drop(&mut self) {
+        if self.background_folder().exists() {
+            let _ = self.toolcrib(&["stop"]).status();
+        }
         if !std::thread::panicking() {
             let _ = std::fs::remove_dir_all(&self.folder);
         }

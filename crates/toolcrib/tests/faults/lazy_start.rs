@@ -195,21 +195,30 @@ fn doctor_starts_every_server_and_reports_when_the_gateway_runs_it() {
         .faulty("my-browser", &[]);
     for _ in 0..2 {
         let servers = environment.doctor();
-        let rows: Vec<[&str; 3]> = servers
+        let rows: Vec<[&str; 4]> = servers
             .iter()
-            .map(|server| ["name", "state", "runs"].map(|key| server[key].as_str().unwrap()))
+            .map(|server| {
+                ["name", "state", "runs", "shares"].map(|key| server[key].as_str().unwrap())
+            })
             .collect();
+        let shared = "shared by all clients (default)";
         assert_eq!(
             rows,
             [
-                ["always", "up", "always connected (configured with `start`)"],
-                ["files", "up", "started when needed, stopped after 15 min (default)"],
+                ["always", "up", "always connected (configured with `start`)", shared],
+                ["files", "up", "started when needed, stopped after 15 min (default)", shared],
                 [
                     "my-browser",
                     "up",
-                    "started when needed, not stopped when idle (`browser` in its name: it keeps state between calls)"
+                    "started when needed, not stopped when idle (`browser` in its name: it keeps state between calls)",
+                    "one process for each client (`browser` in its name: it keeps state between calls)",
                 ],
-                ["quick", "up", "started when needed, stopped after 90 s (configured with `idle`)"],
+                [
+                    "quick",
+                    "up",
+                    "started when needed, stopped after 90 s (configured with `idle`)",
+                    shared,
+                ],
             ]
         );
     }

@@ -11,6 +11,9 @@
     reason = "requests and figures are made where they are used"
 )]
 
+mod background_faults;
+mod background_sharing;
+mod background_upgrade;
 mod bodies;
 mod client_disconnect;
 mod client_isolation;

@@ -153,7 +153,7 @@ fn the_last_request_needs_no_newline() {
 #[test]
 fn a_client_that_stopped_reading_does_not_keep_the_gateway_alive() {
     let environment = TestEnvironment::new("malformed-unread").faulty("many", &["--tools", "300"]);
-    let mut command = environment.toolcrib(&["mcp", "--mode", "off"]);
+    let mut command = environment.toolcrib(&["mcp", "--own", "--mode", "off"]);
     let mut gateway = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = gateway.stdin.take().unwrap();
     let params = json!({

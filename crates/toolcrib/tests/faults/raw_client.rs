@@ -3,6 +3,7 @@
 //!
 //! All received messages are kept in order, and a test that waits for a message searches them.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -32,6 +33,8 @@ pub(crate) struct RawClient {
     wire: Transport,
     received: Arc<ReceivedMessages>,
     next: AtomicU64,
+    /// The ids of the server's requests that [`Self::wait_for_question`] has returned.
+    questions: Mutex<BTreeSet<String>>,
 }
 
 enum Transport {
@@ -41,7 +44,13 @@ enum Transport {
 
 impl RawClient {
     fn new(era: Era, wire: Transport) -> Self {
-        Self { era, wire, received: Arc::default(), next: AtomicU64::new(1) }
+        Self {
+            era,
+            wire,
+            received: Arc::default(),
+            next: AtomicU64::new(1),
+            questions: Mutex::default(),
+        }
     }
 
     /// Starts a gateway over stdio and connects a client to it.
@@ -244,6 +253,17 @@ impl RawClient {
         self.received
             .wait(DEADLINE, |message| message["method"] == method)
             .map(|(message, _)| message)
+    }
+
+    /// Waits for a request of the server with this method that was not returned before.
+    pub(crate) fn wait_for_question(&self, method: &str) -> Option<Value> {
+        let mut returned = self.questions.lock().unwrap();
+        let is_new = |message: &Value| {
+            message["method"] == method && !returned.contains(&message["id"].to_string())
+        };
+        let (question, _) = self.received.wait(DEADLINE, is_new)?;
+        returned.insert(question["id"].to_string());
+        Some(question)
     }
 
     /// Returns all messages received so far.

@@ -17,7 +17,7 @@ pub(crate) struct SlowClient {
 impl SlowClient {
     /// Starts a gateway and makes the handshake.
     pub(crate) fn start(environment: &TestEnvironment) -> Self {
-        let mut command = environment.toolcrib(&["mcp"]);
+        let mut command = environment.toolcrib(&["mcp", "--own"]);
         let mut gateway = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = gateway.stdin.take();
         let output = BufReader::new(gateway.stdout.take().unwrap());

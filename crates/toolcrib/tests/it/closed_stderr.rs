@@ -11,7 +11,7 @@ fn a_closed_standard_error_does_not_stop_the_gateway() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut gateway = Command::new(env!("CARGO_BIN_EXE_toolcrib"))
-        .args(["mcp", "--config", &config])
+        .args(["mcp", "--own", "--config", &config])
         .env("HOME", env!("CARGO_TARGET_TMPDIR"))
         .env_remove("XDG_STATE_HOME")
         .stdin(Stdio::piped())

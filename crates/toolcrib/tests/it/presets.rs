@@ -202,7 +202,7 @@ fn files_of_no_known_system_are_input_errors_with_a_hint() {
         assert!(text("error").contains(name) && text("error").contains(problem), "{error}");
         assert!(text("hint").contains(hint), "{error}");
         // The gateway and the proxy read YAML in the same way.
-        let commands = [&["mcp"][..], &["serve", "--listen", "127.0.0.1:0"]];
+        let commands = [&["mcp", "--own"][..], &["serve", "--listen", "127.0.0.1:0"]];
         for command in commands.into_iter().filter(|_| name.contains(".yaml")) {
             let run = toolcrib(&[command, &["--config", &config]].concat());
             let is_told = run.err.contains(problem) && run.err.contains(hint);

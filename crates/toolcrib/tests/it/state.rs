@@ -150,7 +150,7 @@ fn without_a_home_nothing_is_saved_and_a_warning_is_printed() {
     };
     let warning = "warning: tool lists, logins and tokens are not saved, because there is no state folder; set \
                    HOME or XDG_STATE_HOME\n";
-    for args in [&["mcp"][..], &["doctor"]] {
+    for args in [&["mcp", "--own"][..], &["doctor"]] {
         let run = run(args);
         assert!(run.err.contains(warning), "{run:?}");
     }

@@ -67,7 +67,7 @@ fn a_config_in_the_working_folder_is_never_used_unless_it_is_named() {
         if own {
             folders.put(&folders.users(), "mine");
         }
-        for args in [&["doctor"][..], &["mcp"], &["search", "x"], &["login", "theirs"]] {
+        for args in [&["doctor"][..], &["mcp", "--own"], &["search", "x"], &["login", "theirs"]] {
             let run = folders.run(args);
             assert!(!folders.ran("theirs"), "{args:?}: {run:?}");
             assert!(run.err.contains(NOTE), "{args:?}: {run:?}");
@@ -110,7 +110,7 @@ fn the_first_line_names_the_config() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let serve = ["serve", "--listen", &address];
-    for command in [&["doctor"][..], &["mcp"], &serve] {
+    for command in [&["doctor"][..], &["mcp", "--own"], &serve] {
         let _ = fs::remove_file(&users);
         let none =
             format!("none; `{}` does not exist, and `--config` is not given", users.display());
@@ -148,7 +148,7 @@ fn a_config_that_others_could_change_is_rejected() {
     {
         let before = fs::metadata(path).unwrap().permissions().mode();
         mode(path, bits);
-        for args in [&["doctor"][..], &["mcp"], &["search", "x"]] {
+        for args in [&["doctor"][..], &["mcp", "--own"], &["search", "x"]] {
             let run = folders.run(args);
             assert_eq!(run.code, 2, "{run:?}");
             let problem = format!("other users may write to `{}` (mode {bits:o})", path.display());

@@ -122,7 +122,7 @@ fn a_model2vec_table_needs_a_build_with_the_feature() {
     let expected = format!(
         "error: `{folder}`: this build cannot read the files of Model2Vec, only a `table.bin`\nhint: install with `cargo install --path crates/toolcrib --features model2vec`\n"
     );
-    for command in [&["search"][..], &["mcp"], &["serve", "--listen", "127.0.0.1:0"]] {
+    for command in [&["search"][..], &["mcp", "--own"], &["serve", "--listen", "127.0.0.1:0"]] {
         let mut args = command.to_vec();
         args.extend(["--embedding-model", folder]);
         if command == ["search"] {
@@ -209,7 +209,7 @@ fn a_missing_or_broken_table_is_reported() {
         expected.starts_with("error: `DIR`: the table is truncated in its header"),
         "{expected}"
     );
-    for (command, more) in [("mcp", vec![]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
+    for (command, more) in [("mcp", vec!["--own"]), ("serve", vec!["--listen", "127.0.0.1:0"])] {
         let args = [&[command, "--embedding-model", absent.to_str().unwrap()][..], &more].concat();
         let run = toolcrib(&args);
         assert_eq!(run.code, 2, "{command}");

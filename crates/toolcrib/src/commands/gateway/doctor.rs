@@ -53,6 +53,9 @@ struct ServerReport {
     /// When the gateway runs the server, and why. `doctor` itself starts every server.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs: Option<String>,
+    /// Who uses one process of the server, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     era: Option<String>,
     tools: usize,
@@ -92,16 +95,10 @@ impl From<ServerHealth> for ServerReport {
             _ => None,
         });
         Self {
-            state: match status.phase {
-                ServerPhase::Off => "off",
-                ServerPhase::Idle => "idle",
-                ServerPhase::Connecting => "connecting",
-                ServerPhase::Up => "up",
-                ServerPhase::Down => "down",
-                ServerPhase::NeedsLogin => "needs login",
-            },
+            state: status.phase.name(),
             transport: checkup.transport,
             runs: None,
+            shares: (status.phase != ServerPhase::Off).then(|| checkup.sharing.to_string()),
             era: era.map(|era| format!("{era} {}", status.protocol_version.unwrap_or_default())),
             tools: checkup.tools,
             tokens: checkup.tokens,
@@ -228,14 +225,14 @@ fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     output.line(&format!(
         "\n{up} of {all} servers up. {tools} tools cost {tokens} tokens in full; clients see {shown}."
     ))?;
-    let mut names_by_policy = BTreeMap::<&str, Vec<&str>>::new();
+    let mut names_by_policy = BTreeMap::<(&str, &str), Vec<&str>>::new();
     for row in &report.servers {
-        if let Some(runs) = &row.runs {
-            names_by_policy.entry(runs).or_default().push(&row.name);
+        if let (Some(runs), Some(shares)) = (&row.runs, &row.shares) {
+            names_by_policy.entry((runs, shares)).or_default().push(&row.name);
         }
     }
-    for (runs, names) in names_by_policy {
-        output.line(&format!("{}: {runs}.", names.join(", ")))?;
+    for ((runs, shares), names) in names_by_policy {
+        output.line(&format!("{}: {runs}; {shares}.", names.join(", ")))?;
     }
     if let Some(DeferralDecision { defers, disclosure, reason }) = &report.decision {
         let what = if *defers {

@@ -11,11 +11,20 @@ use toolcrib_text::clean::hidden;
 use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-/// Starts logging to standard error. `TOOLCRIB_LOG` sets the level. Events of the MCP SDK are switched off, because
-/// they contain the messages between clients and servers, which do not belong in a log.
+/// Starts logging to standard error.
 pub(super) fn start() {
+    start_with(std::io::stderr, std::io::stderr().is_terminal());
+}
+
+/// Starts logging to a writer. `TOOLCRIB_LOG` sets the level. Events of the MCP SDK are switched off, because they
+/// contain the messages between clients and servers, which do not belong in a log.
+pub(super) fn start_with(
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    has_colours: bool,
+) {
     let level = std::env::var("TOOLCRIB_LOG").unwrap_or_else(|_| "info".into());
     let level = ["error", "warn", "info", "debug", "trace", "off"]
         .into_iter()
@@ -24,12 +33,11 @@ pub(super) fn start() {
     let filter = EnvFilter::new(format!(
         "warn,rmcp=off,toolcrib={level},toolcrib_mcp={level},toolcrib_proxy={level},toolcrib_server={level},toolcrib_store={level}"
     ));
-    let colours = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
     // If standard error is closed, writing a log line fails. By default, the logger would report that failure on
     // standard error as well, and panic.
     let lines = lines.log_internal_errors(false).fmt_fields(debug_fn(field).delimited(" "));
-    let _ = lines.with_target(false).with_writer(std::io::stderr).try_init();
+    let _ = lines.with_target(false).with_writer(writer).try_init();
 }
 
 /// Writes one field of an event: `name=value`, or only the value for the message.

@@ -1,23 +1,37 @@
-//! `toolcrib mcp`: runs the gateway over stdio, for one client.
+//! `toolcrib mcp`: serves one client over stdio, through the background gateway or with a gateway of its own.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use toolcrib_mcp::{PoolClients, serve};
+use tokio_util::sync::CancellationToken;
+use toolcrib_mcp::background::{GatewayStream, relay_stdio};
+use toolcrib_mcp::{Gateway, PoolClients, serve};
 
+use super::background::{BackgroundGateway, JoinError};
 use super::{
     SHUTDOWN_TIMEOUT, block_on, find_config_and_log, gateway_failure, load_config_with_servers,
-    log, start_gateway, stop_on_signals, watch,
+    log, start_gateway, state_folder, stop_on_signals, watch,
 };
 use crate::args::McpArgs;
+use crate::config::location::Location;
+use crate::config::network::{LoadedConfig, load};
 use crate::output::{Failure, Output, print_stderr};
+
+/// A background gateway that ends this many times in a row, each time soon after it was joined, is not joined again.
+const MAX_QUICK_ENDS: u32 = 3;
+/// How soon is soon.
+const QUICK_END: Duration = Duration::from_secs(5);
+/// Bytes by which a line of the client may exceed the maximum size of a request. The gateway then still sees that the
+/// request is too large, and answers it with an error.
+const LINE_MARGIN: usize = 64 << 10;
+/// Size of the buffer between the relay and a gateway in the same process, in bytes.
+const DUPLEX_BYTES: usize = 64 << 10;
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log::start();
-    let named = args.vectors.embedding_model.as_deref();
     let location = find_config_and_log(args.config.as_deref())?;
-    let config =
-        load_config_with_servers(location.as_ref(), &args.overrides)?.with_vectors(named, None)?;
-    let file = config.location.clone().map(watch::WatchedFile::new);
+    let config = load_config_with_servers(location.as_ref(), &args.overrides)?;
     block_on(async {
         let stop = stop_on_signals()?;
         if std::io::stdin().is_terminal() {
@@ -25,14 +39,141 @@ pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure>
                 "note: waiting for an MCP client on standard input; clients start this command themselves",
             );
         }
-        let gateway = start_gateway(config.sections.gateway, PoolClients::One);
-        if file.is_some() {
-            let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
-            let watch = watch::ConfigWatch { http: config.sections.http, file, command_line };
-            tokio::spawn(watch::watch_config(gateway.clone(), watch, None, |_| Ok(())));
+        if let Some(background) = background_gateway(args, &config) {
+            match background.join().await {
+                Ok(stream) => {
+                    let log = background.log_path();
+                    tracing::info!(log = %log.display(), "joined the background gateway");
+                    return relay(args, &config, &background, stream, stop).await;
+                }
+                Err(error) => log_private(&error),
+            }
         }
-        let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
-        gateway.stop(SHUTDOWN_TIMEOUT).await;
-        served.map(|()| true).map_err(|error| gateway_failure(&error, error.hint()))
+        serve_privately(args, config, stop).await
     })
+}
+
+/// Returns the background gateway that serves this client, or `None` if the client must have its own gateway.
+fn background_gateway(args: &McpArgs, config: &LoadedConfig) -> Option<BackgroundGateway> {
+    if args.own {
+        return None;
+    }
+    let gateway = &config.sections.gateway;
+    // Without a config there are no servers to share.
+    let (location, state) = (config.location.as_ref()?, state_folder()?);
+    let wait = Duration::from_secs_f64(gateway.gateway.background_wait);
+    Some(BackgroundGateway::new(&state, location, args, wait))
+}
+
+fn log_private(error: &JoinError) {
+    tracing::warn!(
+        "this client gets servers of its own, because the background gateway cannot be used: {error}"
+    );
+}
+
+/// Starts a gateway in this process that reloads its config.
+fn start_private(args: &McpArgs, config: LoadedConfig) -> Result<Arc<Gateway>, Failure> {
+    let named = args.vectors.embedding_model.as_deref();
+    let config = config.with_vectors(named, None)?;
+    let file = config.location.clone().map(watch::WatchedFile::new);
+    let gateway = start_gateway(config.sections.gateway, PoolClients::One);
+    if file.is_some() {
+        let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
+        let folder = std::env::current_dir().unwrap_or_default();
+        let watch = watch::ConfigWatch { http: config.sections.http, file, command_line, folder };
+        tokio::spawn(watch::watch_config(gateway.clone(), watch, None, |_| Ok(())));
+    }
+    Ok(gateway)
+}
+
+/// Serves the client with a gateway in this process.
+async fn serve_privately(
+    args: &McpArgs,
+    config: LoadedConfig,
+    stop: CancellationToken,
+) -> Result<bool, Failure> {
+    let gateway = start_private(args, config)?;
+    let served = serve::stdio(&gateway, args.profile.clone(), stop).await;
+    gateway.stop(SHUTDOWN_TIMEOUT).await;
+    served.map(|()| true).map_err(|error| gateway_failure(&error, error.hint()))
+}
+
+/// Passes messages on between the client and the background gateway. If that ends, joins or starts another one. If none
+/// can be used any more, continues with a gateway in this process.
+async fn relay(
+    args: &McpArgs,
+    config: &LoadedConfig,
+    background: &BackgroundGateway,
+    first: GatewayStream,
+    stop: CancellationToken,
+) -> Result<bool, Failure> {
+    let (mut first, mut joined, mut quick_ends) = (Some(first), Instant::now(), 0);
+    let mut private = None;
+    let connect = async || {
+        if let Some(stream) = first.take() {
+            return Some(stream);
+        }
+        if private.is_some() {
+            return None;
+        }
+        quick_ends = if joined.elapsed() < QUICK_END { quick_ends + 1 } else { 0 };
+        if quick_ends < MAX_QUICK_ENDS {
+            match background.join().await {
+                Ok(stream) => {
+                    joined = Instant::now();
+                    tracing::info!("joined the background gateway again");
+                    return Some(stream);
+                }
+                Err(error) => log_private(&error),
+            }
+        } else {
+            tracing::warn!(
+                "this client gets servers of its own, because the background gateway has ended {quick_ends} times in a row"
+            );
+        }
+        let gateway = start_private_again(args, config.location.as_ref())?;
+        let (stream, task) = serve_in_process(&gateway, args.profile.clone(), stop.clone());
+        private = Some((gateway, task));
+        Some(stream)
+    };
+    let line_bytes = config.sections.gateway.gateway.limits.request_bytes + LINE_MARGIN;
+    let relayed = tokio::select! {
+        relayed = relay_stdio(line_bytes, connect) => relayed,
+        () = stop.cancelled() => Ok(()),
+    };
+    if let Some((gateway, task)) = private {
+        task.abort();
+        gateway.stop(SHUTDOWN_TIMEOUT).await;
+    }
+    relayed.map(|()| true).map_err(|error| {
+        gateway_failure(
+            &error,
+            "`toolcrib mcp` is meant to be started by an MCP client; the README shows how",
+        )
+    })
+}
+
+/// Starts a gateway in this process, with the config as it is now. Errors are only logged, because the client is already
+/// being served.
+fn start_private_again(args: &McpArgs, location: Option<&Location>) -> Option<Arc<Gateway>> {
+    let started = load(location, &args.overrides).and_then(|config| start_private(args, config));
+    started.inspect_err(|failure| tracing::error!(hint = failure.hint(), "{failure}")).ok()
+}
+
+/// Serves a client with a gateway in this process, on a stream in memory.
+fn serve_in_process(
+    gateway: &Arc<Gateway>,
+    profile: Option<String>,
+    stop: CancellationToken,
+) -> (GatewayStream, tokio::task::JoinHandle<()>) {
+    let (ours, theirs) = tokio::io::duplex(DUPLEX_BYTES);
+    let (input, output) = tokio::io::split(ours);
+    let gateway = Arc::clone(gateway);
+    let task = tokio::spawn(async move {
+        let streams = tokio::io::split(theirs);
+        if let Err(error) = serve::stream(&gateway, profile, streams, stop, Arc::default()).await {
+            tracing::error!(hint = error.hint(), "{error}");
+        }
+    });
+    ((Box::new(input), Box::new(output)), task)
 }

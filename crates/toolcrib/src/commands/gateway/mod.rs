@@ -1,11 +1,13 @@
 //! The commands that run the gateway, and the code they share: the runtime, the log, the reloaded config and the
 //! shutdown.
 
+pub(crate) mod background;
 pub(crate) mod doctor;
 mod listener;
 mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod ps;
 pub(crate) mod serve;
 mod watch;
 
@@ -89,13 +91,17 @@ fn start_gateway(config: GatewayConfig, clients: PoolClients) -> Arc<Gateway> {
     Gateway::start(config, environment(), clients, Arc::new(EstimateCounter))
 }
 
-fn environment() -> HostEnvironment {
-    // If an update has removed the file that this process was started from, the link `/proc/self/exe` still works.
-    let own_executable = if cfg!(target_os = "linux") {
+/// Returns the path with which this program is started again. If an update has removed the file that this process was
+/// started from, the link `/proc/self/exe` still works.
+fn own_executable() -> OsString {
+    if cfg!(target_os = "linux") {
         OsString::from("/proc/self/exe")
     } else {
         std::env::current_exe().map_or_else(|_| "toolcrib".into(), PathBuf::into_os_string)
-    };
+    }
+}
+
+fn environment() -> HostEnvironment {
     let state = state_folder();
     if state.is_none() {
         print_stderr(
@@ -103,7 +109,7 @@ fn environment() -> HostEnvironment {
         );
     }
     HostEnvironment {
-        warden_command: vec![own_executable, "warden".into(), "--".into()],
+        warden_command: vec![own_executable(), "warden".into(), "--".into()],
         state_folder: state,
     }
 }

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &ServeArgs, _output: &mut Output) -> Result<bool, Failur
             ));
         }
         let command_line = (args.overrides.clone(), args.vectors.embedding_model.clone());
-        let watch = watch::ConfigWatch { http, file, command_line };
+        let folder = std::env::current_dir().unwrap_or_default();
+        let watch = watch::ConfigWatch { http, file, command_line, folder };
         let args = args.clone();
         let reload = move |new: &LoadedConfig| reload(&proxy, &admin, new, &args);
         tokio::spawn(watch::watch_config(gateway.clone(), watch, Some(listener), reload));

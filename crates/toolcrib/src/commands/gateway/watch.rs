@@ -15,7 +15,7 @@ use toolcrib_server::HttpSettings;
 use super::listener::Listener;
 use crate::args::Overrides;
 use crate::config::location::Location;
-use crate::config::network::{LoadedConfig, load};
+use crate::config::network::{LoadedConfig, load_in};
 use crate::output::Failure;
 
 /// Interval at which the file is read.
@@ -55,6 +55,8 @@ pub(super) struct ConfigWatch {
     pub(super) file: Option<WatchedFile>,
     /// The overrides and the vector table from the command line, which apply to every reloaded config.
     pub(super) command_line: (Overrides, Option<PathBuf>),
+    /// The working folder of the clients.
+    pub(super) folder: PathBuf,
 }
 
 /// Reloads the gateway whenever the config file changes. `apply_elsewhere` first applies the config to the parts
@@ -91,7 +93,7 @@ impl ConfigWatch {
     ) {
         let before = gateway.config();
         let (overrides, vectors) = &self.command_line;
-        let loaded = load(Some(location), overrides)
+        let loaded = load_in(Some(location), overrides, &self.folder)
             .and_then(|new| new.with_vectors(vectors.as_deref(), Some(&before.settings)));
         match loaded.and_then(|new| apply_elsewhere(&new).map(|()| new)) {
             Ok(loaded) => {

@@ -257,10 +257,7 @@ impl Session {
 
     /// Waits until the log contains this text.
     fn logs(&self, text: &str) {
-        eventually(text, || {
-            let log = fs::read_to_string(self.setup.home.path().join("stderr")).ok()?;
-            log.contains(text).then_some(())
-        });
+        eventually(text, || self.setup.home.log().contains(text).then_some(()));
     }
 }
 

@@ -17,6 +17,12 @@ pub(crate) struct Home {
     folder: TempDir,
 }
 
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 /// A running MCP server over HTTP, which is a gateway or a test server. The process is killed when this is dropped.
 pub(crate) struct HttpServerProcess {
     pub(crate) url: String,
@@ -31,9 +37,15 @@ impl HttpServerProcess {
     }
 }
 
-/// Every combination of transport and protocol version.
-pub(crate) const CONNECTIONS: [(&str, Era); 4] =
-    [("stdio", Era::Older), ("stdio", Era::Newer), ("http", Era::Older), ("http", Era::Newer)];
+/// Every combination of transport and protocol version. `own` is stdio with a gateway of the client's own.
+pub(crate) const CONNECTIONS: [(&str, Era); 6] = [
+    ("stdio", Era::Older),
+    ("stdio", Era::Newer),
+    ("own", Era::Older),
+    ("own", Era::Newer),
+    ("http", Era::Older),
+    ("http", Era::Newer),
+];
 
 impl Home {
     /// Creates a home folder with this config.
@@ -67,14 +79,45 @@ impl Home {
         program
     }
 
-    /// Returns the command that starts the gateway over stdio, as clients have it in their configs.
+    /// Returns the command that starts the gateway over stdio, as clients have it in their configs. The client is served
+    /// by the background gateway.
     pub(crate) fn mcp(&self) -> Program {
         self.command("mcp", &[])
+    }
+
+    /// Like [`Self::mcp`], for a client with a gateway of its own.
+    pub(crate) fn own_mcp(&self) -> Program {
+        self.command("mcp", &["--own"])
     }
 
     /// Returns the command that checks every server and prints the report as JSON.
     pub(crate) fn doctor(&self) -> Program {
         self.command("doctor", &["--json"])
+    }
+
+    fn background(&self) -> PathBuf {
+        self.path().join("state/toolcrib/background")
+    }
+
+    /// Returns what the clients' processes and the background gateway have logged so far.
+    pub(crate) fn log(&self) -> String {
+        let mut log = fs::read_to_string(self.path().join("stderr")).unwrap_or_default();
+        for entry in fs::read_dir(self.background()).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "log") {
+                log += &fs::read_to_string(entry.path()).unwrap();
+            }
+        }
+        log
+    }
+
+    /// Stops the background gateway, if one was started.
+    pub(crate) fn stop(&self) {
+        if self.background().exists() {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+            command.arg("stop").stdout(Stdio::null()).stderr(Stdio::null());
+            command.env("HOME", self.path()).env("XDG_STATE_HOME", self.path().join("state"));
+            command.status().unwrap();
+        }
     }
 
     /// Starts the gateway over stdio and connects a client to it.
@@ -107,8 +150,13 @@ pub(crate) fn connect(
     home: &Home,
     (transport, era): (&str, Era),
 ) -> (Client, Option<HttpServerProcess>) {
-    if transport == "stdio" {
-        return (home.stdio("test", era), None);
+    match transport {
+        "stdio" => return (home.stdio("test", era), None),
+        "own" => {
+            let wire = Wire::stdio(&home.own_mcp(), home.path());
+            return (Client::named("test", wire, era), None);
+        }
+        _ => {}
     }
     let gateway = home.serve();
     (Client::at(&gateway.url, era), Some(gateway))

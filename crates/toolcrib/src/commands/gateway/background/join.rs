@@ -1,0 +1,183 @@
+//! Connects `toolcrib mcp` to the background gateway, and starts one if there is none.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout_at};
+use toolcrib_mcp::ClientEnvironment;
+use toolcrib_mcp::background::{
+    self, BackgroundSocket, ClientHello, GatewayStream, Hello, HelloReply, SocketError,
+};
+use toolcrib_server::private_file::PrivateFolder;
+
+use super::log_file::MAX_LOG_BYTES;
+use super::{ClientOptions, own_executable};
+use crate::args::McpArgs;
+use crate::config::location::Location;
+
+/// How often to try again to connect while the background gateway starts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The background gateway that a client uses.
+pub(in super::super) struct BackgroundGateway {
+    socket: BackgroundSocket,
+    hello: ClientHello,
+    /// How long connecting may take.
+    wait: Duration,
+}
+
+/// Why a client cannot be served by the background gateway.
+#[derive(Debug, thiserror::Error)]
+pub(in super::super) enum JoinError {
+    /// The socket cannot be used.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// No answer arrived in time.
+    #[error("the background gateway did not answer within {} s; its log is `{}`", wait.as_secs_f64(), log.display())]
+    TimedOut {
+        /// The time that it had.
+        wait: Duration,
+        /// Its log.
+        log: PathBuf,
+    },
+    /// It does not serve this client.
+    #[error("the background gateway refused: {0}")]
+    Rejected(String),
+    /// It could not be started.
+    #[error("the background gateway cannot be started: {0}")]
+    Start(io::Error),
+}
+
+/// What came of one attempt to connect.
+enum Attempt {
+    Serving(GatewayStream),
+    /// Nobody listens on the socket.
+    NotRunning,
+    /// The background gateway ended before it answered.
+    Ended,
+}
+
+impl BackgroundGateway {
+    /// Describes the background gateway for a client with these arguments.
+    pub(in super::super) fn new(
+        state: &PrivateFolder,
+        location: &Location,
+        args: &McpArgs,
+        wait: Duration,
+    ) -> Self {
+        let path = location.path();
+        let config = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let build = background::build_id(own_executable().as_ref());
+        Self {
+            socket: BackgroundSocket::new(state, &config, &build),
+            hello: ClientHello {
+                pid: std::process::id(),
+                config,
+                is_config_named: matches!(location, Location::Named(_)),
+                profile: args.profile.clone(),
+                options: ClientOptions::new(args).to_value(),
+                environment: ClientEnvironment::of_this_process(),
+            },
+            wait,
+        }
+    }
+
+    /// Returns the path of the log of the background gateway.
+    pub(in super::super) fn log_path(&self) -> PathBuf {
+        self.socket.log_path()
+    }
+
+    /// Connects to the background gateway, and starts it if it is not running.
+    pub(in super::super) async fn join(&self) -> Result<GatewayStream, JoinError> {
+        let deadline = Instant::now() + self.wait;
+        let joined = timeout_at(deadline, self.join_without_timeout()).await;
+        joined.unwrap_or_else(|_| {
+            Err(JoinError::TimedOut { wait: self.wait, log: self.socket.log_path() })
+        })
+    }
+
+    async fn join_without_timeout(&self) -> Result<GatewayStream, JoinError> {
+        loop {
+            match self.attempt().await? {
+                Attempt::Serving(stream) => return Ok(stream),
+                Attempt::Ended => {}
+                Attempt::NotRunning => {
+                    if let Some(stream) = self.start().await? {
+                        return Ok(stream);
+                    }
+                }
+            }
+            tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+    }
+
+    /// Starts the background gateway, unless another client is faster, and connects to it.
+    async fn start(&self) -> Result<Option<GatewayStream>, JoinError> {
+        let socket = self.socket.clone();
+        let locked = tokio::task::spawn_blocking(move || socket.lock_start()).await;
+        let lock = locked.map_err(|error| JoinError::Start(error.into()))??;
+        if let Attempt::Serving(stream) = self.attempt().await? {
+            return Ok(Some(stream));
+        }
+        let log = self.socket.open_log(MAX_LOG_BYTES)?;
+        let command =
+            [own_executable(), "background".into(), "--detach".into(), self.socket.name().into()];
+        let starter = move || background::run_starter(&command, log);
+        let started = tokio::task::spawn_blocking(starter).await;
+        started.map_err(|error| JoinError::Start(error.into()))?.map_err(JoinError::Start)?;
+        // The lock is held until the process listens, so that no other client starts one as well.
+        loop {
+            match self.attempt().await? {
+                Attempt::Serving(stream) => {
+                    drop(lock);
+                    return Ok(Some(stream));
+                }
+                Attempt::Ended => return Ok(None),
+                Attempt::NotRunning => tokio::time::sleep(RETRY_INTERVAL).await,
+            }
+        }
+    }
+
+    async fn attempt(&self) -> Result<Attempt, JoinError> {
+        let stream = match self.socket.connect().await {
+            Ok(stream) => stream,
+            Err(error) if error.is_unused() => return Ok(Attempt::NotRunning),
+            Err(error) => return Err(error.into()),
+        };
+        let hello = Hello::Serve(Box::new(self.hello.clone()));
+        match exchange(stream, &hello).await {
+            Ok((HelloReply::Serving, stream)) => Ok(Attempt::Serving(stream)),
+            Ok((HelloReply::Rejected(reason), _)) => Err(JoinError::Rejected(reason)),
+            Ok(_) => Err(JoinError::Rejected("it sent an unexpected answer".into())),
+            Err(_) => Ok(Attempt::Ended),
+        }
+    }
+}
+
+/// Sends a request to a background gateway, and returns its answer.
+pub(in super::super) async fn ask(
+    socket: &BackgroundSocket,
+    hello: &Hello,
+    wait: Duration,
+) -> Result<HelloReply, JoinError> {
+    let asked = async {
+        let stream = socket.connect().await?;
+        let failed = |source| SocketError::Io { path: socket.path(), source };
+        Ok(exchange(stream, hello).await.map_err(failed)?.0)
+    };
+    tokio::time::timeout(wait, asked)
+        .await
+        .unwrap_or_else(|_| Err(JoinError::TimedOut { wait, log: socket.log_path() }))
+}
+
+/// Sends the first line, and reads the answer to it.
+async fn exchange(stream: UnixStream, hello: &Hello) -> io::Result<(HelloReply, GatewayStream)> {
+    let (input, mut output) = stream.into_split();
+    let mut input = BufReader::new(input);
+    background::write_line(&mut output, hello).await?;
+    let reply = background::read_line(&mut input).await?;
+    Ok((reply, (Box::new(input), Box::new(output))))
+}

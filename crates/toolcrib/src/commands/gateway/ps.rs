@@ -1,0 +1,242 @@
+//! `toolcrib ps`, `stop` and `restart`: show and control the background gateways of the user.
+
+use std::path::Path;
+use std::time::Duration;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+use toolcrib_mcp::background::{
+    BackgroundSocket, BackgroundStatus, Hello, HelloReply, ServerProcessStatus, SocketError,
+};
+
+use super::background::{JoinError, ask};
+use super::{block_on, gateway_failure, state_folder};
+use crate::args::{PsArgs, RestartArgs, StopArgs};
+use crate::output::{Failure, Output, print_stderr};
+
+/// How long a background gateway may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What happened in one background gateway.
+#[derive(Serialize)]
+struct Outcome {
+    /// The process id of the background gateway.
+    pid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// `toolcrib ps`. Returns false if no background gateway is running.
+pub(crate) fn list(args: &PsArgs, output: &mut Output) -> Result<bool, Failure> {
+    let running = block_on(running(args.config.as_deref()))?;
+    let statuses: Vec<BackgroundStatus> = running.into_iter().map(|(_, status)| status).collect();
+    if output.is_json() {
+        output.document(&statuses)?;
+    } else if statuses.is_empty() {
+        print_nothing_runs();
+    } else {
+        for (index, status) in statuses.iter().enumerate() {
+            if index > 0 {
+                output.line("")?;
+            }
+            print(status, output)?;
+        }
+    }
+    Ok(!statuses.is_empty())
+}
+
+/// `toolcrib stop`. Returns false if no background gateway was running.
+pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure> {
+    let outcomes = block_on(async {
+        let mut outcomes = Vec::new();
+        for (socket, status) in running(args.config.as_deref()).await? {
+            let mut outcome = outcome(status.pid, ask(&socket, &Hello::Stop, ANSWER_TIMEOUT).await);
+            if outcome.done.is_some() {
+                outcome.done = Some(wait_for_end(&socket).await);
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    })?;
+    report(&outcomes, "background gateway", output)
+}
+
+/// `toolcrib restart SERVER`. Returns false if no background gateway was running, or if none has the server.
+pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, Failure> {
+    let hello = Hello::Restart(args.server.clone());
+    let outcomes = block_on(async {
+        let mut outcomes = Vec::new();
+        for (socket, status) in running(args.config.as_deref()).await? {
+            let mut outcome = outcome(status.pid, ask(&socket, &hello, ANSWER_TIMEOUT).await);
+            if let Some(problem) = &mut outcome.problem {
+                let mut names: Vec<_> = status.servers.iter().map(|it| it.name.as_str()).collect();
+                names.dedup();
+                *problem = format!("{problem}; its servers are: {}", names.join(", "));
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    })?;
+    report(&outcomes, "background gateway", output)
+}
+
+/// Returns the background gateways that are running, and their status. `config` restricts them to one config file.
+async fn running(
+    config: Option<&Path>,
+) -> Result<Vec<(BackgroundSocket, BackgroundStatus)>, Failure> {
+    let Some(state) = state_folder() else { return Ok(Vec::new()) };
+    let failed = |error: SocketError| {
+        gateway_failure(
+            &error,
+            "check the state folder; by default it is `~/.local/state/toolcrib`",
+        )
+    };
+    let canonical = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut running = Vec::new();
+    for socket in BackgroundSocket::all(&state).map_err(failed)? {
+        match ask(&socket, &Hello::Status, ANSWER_TIMEOUT).await {
+            Ok(HelloReply::Status(status)) => match serde_json::from_value(status) {
+                Ok(status) => running.push((socket, status)),
+                Err(error) => print_stderr(&format!(
+                    "warning: the status of a background gateway of another version cannot be read: {error}"
+                )),
+            },
+            // The socket was left behind by a process that was killed.
+            Err(JoinError::Socket(error)) if error.is_unused() => {}
+            Err(error) => print_stderr(&format!("warning: {error}")),
+            Ok(_) => {}
+        }
+    }
+    running.retain(|(_, status): &(_, BackgroundStatus)| {
+        config.is_none_or(|config| canonical(config) == canonical(&status.config))
+    });
+    Ok(running)
+}
+
+fn outcome(pid: u32, reply: Result<HelloReply, JoinError>) -> Outcome {
+    let (done, problem) = match reply {
+        Ok(HelloReply::Done(done)) => (Some(done), None),
+        Ok(HelloReply::Rejected(problem)) => (None, Some(problem)),
+        Ok(_) => (None, Some("it sent an unexpected answer".to_owned())),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Outcome { pid, done, problem }
+}
+
+/// Waits until nothing listens on the socket. Returns what to print.
+async fn wait_for_end(socket: &BackgroundSocket) -> String {
+    let ended = async {
+        while socket.connect().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    match tokio::time::timeout(ANSWER_TIMEOUT, ended).await {
+        Ok(()) => "stopped".to_owned(),
+        Err(_) => "is stopping; it waits for its servers".to_owned(),
+    }
+}
+
+/// Prints what happened. Returns whether everything succeeded.
+fn report(outcomes: &[Outcome], what: &str, output: &mut Output) -> Result<bool, Failure> {
+    if output.is_json() {
+        output.document(&outcomes)?;
+    } else if outcomes.is_empty() {
+        print_nothing_runs();
+    } else {
+        for Outcome { pid, done, problem } in outcomes {
+            match (done, problem) {
+                (Some(done), _) => output.line(&format!("{what} {pid}: {done}"))?,
+                (None, problem) => {
+                    let problem = problem.as_deref().unwrap_or_default();
+                    print_stderr(&format!("error: {what} {pid}: {problem}"));
+                }
+            }
+        }
+    }
+    Ok(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.done.is_some()))
+}
+
+fn print_nothing_runs() {
+    print_stderr(
+        "no background gateway is running; `toolcrib mcp` starts one when a client needs it",
+    );
+}
+
+fn print(status: &BackgroundStatus, output: &mut Output) -> Result<(), Failure> {
+    let memory = status.memory.map(|bytes| format!(", {}", megabytes(bytes))).unwrap_or_default();
+    output.line(&format!(
+        "background gateway {} (version {}), running for {}{memory}",
+        status.pid,
+        status.version,
+        time(status.uptime_seconds),
+    ))?;
+    output.line(&format!("config: {}", status.config.display()))?;
+    output.line(&format!("log:    {}\n", status.log.display()))?;
+    let name_of = |id: u64| {
+        let client = status.clients.iter().find(|client| client.id == id);
+        client
+            .and_then(|client| client.name.clone())
+            .map_or_else(|| format!("client {id}"), |name| format!("{name} ({id})"))
+    };
+    let row = |server: &ServerProcessStatus| {
+        [
+            server.name.clone(),
+            server.state.clone(),
+            server.client.map_or_else(|| "all".to_owned(), name_of),
+            server.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+            server.memory.map(megabytes).unwrap_or_default(),
+            server.requests.to_string(),
+            server.open.to_string(),
+            server.unused_seconds.map(time).unwrap_or_default(),
+        ]
+    };
+    let header = ["SERVER", "STATE", "USED BY", "PID", "MEMORY", "REQUESTS", "OPEN", "UNUSED FOR"];
+    print_table(&header, status.servers.iter().map(row), output)?;
+    for server in &status.servers {
+        if let Some(reason) = &server.reason {
+            output.line(&format!("{}: {reason}", server.name))?;
+        }
+    }
+    output.line("")?;
+    let clients = status.clients.iter().map(|client| {
+        [
+            client.id.to_string(),
+            client.name.clone().unwrap_or_default(),
+            client.pid.to_string(),
+            client.profile.clone().unwrap_or_default(),
+            time(client.connected_seconds),
+            client.folder.as_ref().map(|it| it.display().to_string()).unwrap_or_default(),
+        ]
+    });
+    print_table(&["CLIENT", "NAME", "PID", "PROFILE", "CONNECTED", "FOLDER"], clients, output)
+}
+
+fn print_table<const COLUMNS: usize>(
+    header: &[&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    table.add_rows(rows);
+    for line in table.to_string().lines() {
+        output.line(line.trim())?;
+    }
+    Ok(())
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
+}
+
+/// Writes a time in its largest unit.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
