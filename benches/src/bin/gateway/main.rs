@@ -4,7 +4,7 @@
 //! and through the gateway, alternating, so that other load on the machine affects both measurements. Compare only
 //! figures of the same run.
 //!
-//! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load]...`
+//! `cargo run --release -p toolcrib-bench --bin gateway -- [overhead|search|start|load|sessions]...`
 
 #![allow(clippy::print_stdout)]
 
@@ -14,6 +14,7 @@ mod http;
 mod load;
 mod overhead;
 mod search;
+mod sessions;
 mod start;
 mod stdio;
 
@@ -24,11 +25,12 @@ use toolcrib_bench::{BenchError, process};
 /// The name of a section on the command line, and the function that measures it.
 type Section = (&'static str, fn() -> Result<(), BenchError>);
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: [Section; 5] = [
     ("overhead", overhead::measure),
     ("search", search::measure),
     ("start", start::measure),
     ("load", load::measure),
+    ("sessions", sessions::measure),
 ];
 
 fn main() -> ExitCode {
@@ -49,7 +51,9 @@ fn main() -> ExitCode {
 fn run(wanted: &[String]) -> Result<(), BenchError> {
     let known = |name: &String| SECTIONS.iter().any(|(section, _)| section == name);
     if let Some(odd) = wanted.iter().find(|name| !known(name)) {
-        return Err(format!("there is no part `{odd}`: overhead, search, start, load").into());
+        return Err(
+            format!("there is no part `{odd}`: overhead, search, start, load, sessions").into()
+        );
     }
     process::build()?;
     for (name, measure) in SECTIONS {
