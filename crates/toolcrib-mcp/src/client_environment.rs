@@ -160,6 +160,8 @@ impl ClientEnvironment {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::GatewayConfig;
 
@@ -210,5 +212,53 @@ mod tests {
         assert_eq!(start_folder("command = 'files'\ncwd = '/data'"), Some("/data".into()));
         let refers = "command = 'files'\nargs = ['${workspaceFolder}/x']";
         assert_eq!(start_folder(refers), Some("/here".into()));
+    }
+
+    fn any_environment() -> impl Strategy<Value = ClientEnvironment> {
+        let value = prop::sample::select(vec!["", "x", "y", "/bin"]);
+        let pairs = prop::collection::btree_map(
+            prop::sample::select(vec!["A", "B", "PATH", "HOME", "TERM", "LANG", "SECRET"]),
+            value,
+            0..6,
+        );
+        let folder = prop::sample::select(vec!["/here", "/there"]);
+        (pairs, folder)
+            .prop_map(|(pairs, folder)| environment(&pairs.into_iter().collect::<Vec<_>>(), folder))
+    }
+
+    proptest! {
+        /// Two clients share a process exactly if the same program would be started for both, in the same folder, with
+        /// the same arguments and variables. Otherwise one client could use what belongs to the other.
+        #[test]
+        fn a_process_is_shared_exactly_if_it_would_be_the_same(
+            args in prop::collection::vec(
+                prop::sample::select(vec!["", "a", "${A}", "${B:-b}", "${workspaceFolder}", "~/x"]),
+                0..3,
+            ),
+            variable in prop::sample::select(vec!["", "${A}", "x"]),
+            cwd in prop::option::of(prop::sample::select(vec!["/data", "${workspaceFolder}"])),
+            one in any_environment(),
+            two in any_environment(),
+        ) {
+            let cwd = cwd.map_or_else(String::new, |cwd| format!("cwd = '{cwd}'"));
+            let config = format!(
+                "[servers.it]\ncommand = 'run'\nargs = {args:?}\nenv = {{ V = '{variable}' }}\n{cwd}"
+            );
+            let config = GatewayConfig::from_toml(&config).unwrap();
+            let server = &config.servers["it"];
+            let launch = |client: &ClientEnvironment| match client.expand("it", server) {
+                Ok(Server { transport: Transport::Stdio { command, args, env, cwd }, .. }) => {
+                    let configured = env.iter().map(|(name, value)| (name.into(), value.expose().into()));
+                    let mut variables = client.for_process(configured);
+                    variables.retain(|(name, _)| name != "TERM" && name != "SHELL");
+                    let args: Vec<_> = args.iter().map(|arg| arg.expose().to_owned()).collect();
+                    Ok((command, args, variables, cwd))
+                }
+                Ok(_) => unreachable!("the config has a command"),
+                Err(error) => Err(error.problem),
+            };
+            let is_shared = one.process_hash("it", server) == two.process_hash("it", server);
+            prop_assert_eq!(is_shared, launch(&one) == launch(&two));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{
@@ -9,13 +10,18 @@ use tokio::io::{
     AsyncWriteExt as _, BufReader,
 };
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::relay::{ClientMessage, GatewayMessage, Relay};
+use crate::upstream::sleep_until;
 
 /// Maximum number of the client's lines that wait to be sent to the gateway.
 const MAX_WAITING: usize = 4;
 /// Maximum number of lines that wait to be written to the client.
 const MAX_UNWRITTEN: usize = 16;
+/// How long the gateway may take to end the session after the client has closed its side. A working gateway needs at
+/// most half of this.
+const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A connection to a gateway.
 pub type GatewayStream = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
@@ -68,12 +74,17 @@ where
                 pin!(forward_client(&relay, setup, &mut unsent, &mut from_client, writes));
             let mut to_client = pin!(forward_gateway(&relay, reads, &to_client));
             let mut client_is_done = false;
+            let mut deadline = None;
             loop {
                 tokio::select! {
                     // An error of the connection is followed by the end of what the gateway sends. Until then, its
                     // last answers are passed on.
-                    end = &mut to_gateway, if !client_is_done => client_is_done = end == InputEnd::Client,
+                    end = &mut to_gateway, if !client_is_done => {
+                        client_is_done = end == InputEnd::Client;
+                        deadline = Some(Instant::now() + LAST_ANSWERS_TIMEOUT);
+                    }
                     end = &mut to_client => break (client_is_done, end),
+                    () = sleep_until(deadline) => break (true, OutputEnd::Gateway),
                 }
             }
         };
@@ -81,18 +92,19 @@ where
             (true, _) | (_, OutputEnd::Client) => break,
             (false, OutputEnd::Gateway) => {}
         }
-        let (lines, is_stopping) = {
+        let (lines, can_wait) = {
             let mut relay = relay.lock();
             if let Some(reason) = relay.end_reason() {
                 ended = Err(io::Error::other(reason));
                 break;
             }
-            (relay.gateway_lost(), relay.is_stopping())
+            let lines = relay.gateway_lost();
+            (lines, relay.is_stopping() && !relay.has_open_requests())
         };
         if !send_all(&to_client, lines).await {
             break;
         }
-        if is_stopping && unsent.is_none() {
+        if can_wait && unsent.is_none() {
             // The gateway was told to stop, so the next one is started only when the client needs it.
             match from_client.recv().await {
                 Some(line) => unsent = Some(line),
@@ -264,5 +276,77 @@ async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> bool {
         if end.is_some() {
             return true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tokio::io::{DuplexStream, duplex, split};
+    use tokio::task::LocalSet;
+
+    use super::super::relay::STOPPING;
+    use super::*;
+
+    const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+    const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+
+    async fn line(stream: &mut BufReader<DuplexStream>) -> String {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        line.trim_end().to_owned()
+    }
+
+    async fn send(stream: &mut BufReader<DuplexStream>, line: &str) {
+        stream.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Starts a relay. Returns its client and its gateways, in the order in which it connects to them.
+    fn relay<const GATEWAYS: usize>()
+    -> (BufReader<DuplexStream>, [BufReader<DuplexStream>; GATEWAYS], tokio::task::JoinHandle<()>)
+    {
+        let (client, client_end) = duplex(1 << 16);
+        let mut ends = VecDeque::new();
+        let gateways = [(); GATEWAYS].map(|()| {
+            let (gateway, end) = duplex(1 << 16);
+            ends.push_back(end);
+            BufReader::new(gateway)
+        });
+        let (input, output) = split(client_end);
+        let task = tokio::task::spawn_local(async move {
+            let connect = async || {
+                let (reads, writes) = split(ends.pop_front()?);
+                Some((Box::new(reads) as _, Box::new(writes) as _))
+            };
+            relay_client(input, output, 1 << 16, connect).await.unwrap();
+        });
+        (BufReader::new(client), gateways, task)
+    }
+
+    #[tokio::test]
+    async fn an_open_request_is_sent_to_the_next_gateway_even_if_the_last_one_was_stopped() {
+        let test = async {
+            let (mut client, [mut first, mut second], _task) = relay();
+            send(&mut client, INITIALIZE).await;
+            assert_eq!(line(&mut first).await, INITIALIZE);
+            send(&mut first, &format!(r#"{{"jsonrpc":"2.0","method":"{STOPPING}"}}"#)).await;
+            drop(first);
+            assert_eq!(line(&mut second).await, INITIALIZE);
+            send(&mut second, ANSWER).await;
+            assert_eq!(line(&mut client).await, ANSWER);
+        };
+        LocalSet::new().run_until(test).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_hangs_does_not_keep_the_relay_running_after_its_client() {
+        let test = async {
+            let (client, [mut gateway], task) = relay();
+            drop(client);
+            assert_eq!(line(&mut gateway).await, "", "the gateway sees the end of the input");
+            task.await.unwrap();
+        };
+        LocalSet::new().run_until(test).await;
     }
 }

@@ -167,6 +167,11 @@ impl Relay {
         self.is_stopping
     }
 
+    /// Whether requests of the client wait for the next gateway.
+    pub(super) fn has_open_requests(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Returns why the gateway ended the session of the client, if it did.
     pub(super) fn end_reason(&mut self) -> Option<String> {
         self.end_reason.take()
