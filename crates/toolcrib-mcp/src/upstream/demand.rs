@@ -137,7 +137,7 @@ impl Demand {
         self.changed.notified().await;
     }
 
-    /// Makes whoever waits for a change look again.
+    /// Wakes up the task that waits for a change.
     pub(super) fn notify(&self) {
         self.changed.notify_one();
     }
