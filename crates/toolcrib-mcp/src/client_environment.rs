@@ -138,8 +138,9 @@ impl ClientEnvironment {
                 }
                 add(cwd.unwrap_or_default().as_os_str().as_encoded_bytes());
             }
-            Ok(Transport::Http { url, headers, oauth }) => {
+            Ok(Transport::Http { url, variant, headers, oauth }) => {
                 add(url.as_bytes());
+                add(variant.name().as_bytes());
                 for (name, value) in &headers {
                     add(name.as_bytes());
                     add(value.expose().as_bytes());

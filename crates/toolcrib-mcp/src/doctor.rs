@@ -7,7 +7,7 @@ use toolcrib_core::Preset;
 use toolcrib_core::disclosure::DisclosureSetting;
 use toolcrib_core::policy::{Deferral, Glob};
 
-use crate::config::{SharePolicy, Transport};
+use crate::config::SharePolicy;
 use crate::gateway::Gateway;
 use crate::snapshot::{SessionKind, disclosure_warnings};
 use crate::upstream::ServerStatus;
@@ -22,7 +22,7 @@ pub struct ServerHealth {
     pub name: String,
     /// The server's status.
     pub status: ServerStatus,
-    /// The transport, which is `stdio` or `http`.
+    /// The transport, which is `stdio`, `http` or `sse`.
     pub transport: &'static str,
     /// The number of the server's tools that clients may use.
     pub tools: usize,
@@ -152,10 +152,7 @@ impl Gateway {
             }
             ServerHealth {
                 name: upstream.name.to_string(),
-                transport: match config.transport {
-                    Transport::Stdio { .. } => "stdio",
-                    Transport::Http { .. } => "http",
-                },
+                transport: upstream.transport_name(),
                 tools: ids.len(),
                 tokens: ids.iter().map(|id| sizes[id.index()]).sum(),
                 prompts: lists.prompts.len(),

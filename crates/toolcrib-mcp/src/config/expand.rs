@@ -41,10 +41,11 @@ impl Server {
                         None => None,
                     },
                 },
-                Transport::Http { url, headers, oauth } => {
+                Transport::Http { url, variant, headers, oauth } => {
                     let mut oauth = oauth.clone();
                     oauth.client_secret = oauth.client_secret.as_ref().map(secret).transpose()?;
-                    Transport::Http { url: text(url)?, headers: values(headers, secret)?, oauth }
+                    let headers = values(headers, secret)?;
+                    Transport::Http { url: text(url)?, variant: *variant, headers, oauth }
                 }
             })
         };

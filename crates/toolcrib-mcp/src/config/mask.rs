@@ -19,8 +19,9 @@ pub fn masked(server: &Server) -> Server {
             env: values(env),
             cwd: cwd.clone(),
         },
-        Transport::Http { url: address, headers, oauth } => Transport::Http {
+        Transport::Http { url: address, variant, headers, oauth } => Transport::Http {
             url: url(address),
+            variant: *variant,
             headers: values(headers),
             oauth: OAuth {
                 client_secret: oauth.client_secret.as_ref().map(value),

@@ -17,7 +17,7 @@ mod toolcrib_toml;
 pub use import::{ClientKind, ImportedConfig};
 pub use mask::masked;
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
-pub use server::{OAuth, Server, Transport};
+pub use server::{HttpVariant, OAuth, Server, Transport};
 pub use server_toml::server_toml;
 pub use share_policy::{SharePolicy, Sharing};
 pub use toolcrib_toml::SECTIONS;

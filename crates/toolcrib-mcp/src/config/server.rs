@@ -57,15 +57,43 @@ pub enum Transport {
         /// The program's working folder.
         cwd: Option<PathBuf>,
     },
-    /// A server that is reached over Streamable HTTP.
+    /// A server that is reached over HTTP.
     Http {
-        /// The URL of the server's MCP endpoint.
+        /// The URL of the server's MCP endpoint. For HTTP+SSE, the URL of its event stream.
         url: String,
+        /// Which of the two HTTP transports the server uses.
+        variant: HttpVariant,
         /// Headers that are sent with every request.
         headers: BTreeMap<String, Secret>,
         /// OAuth settings that discovery does not provide.
         oauth: OAuth,
     },
+}
+
+/// Which HTTP transport a server uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+pub enum HttpVariant {
+    /// Streamable HTTP is tried first, then HTTP+SSE if the server rejects the handshake as such a server does.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// Streamable HTTP, the transport since protocol version 2025-03-26.
+    #[serde(rename = "http")]
+    Streamable,
+    /// HTTP+SSE, the transport of protocol version 2024-11-05.
+    #[serde(rename = "sse")]
+    Sse,
+}
+
+impl HttpVariant {
+    /// Returns the value of `transport` in `toolcrib.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Streamable => "http",
+            Self::Sse => "sse",
+        }
+    }
 }
 
 /// Shows the URL without the parts that may contain secrets.
@@ -79,9 +107,10 @@ impl fmt::Debug for Transport {
                 .field("env", env)
                 .field("cwd", cwd)
                 .finish(),
-            Self::Http { url, headers, oauth } => f
+            Self::Http { url, variant, headers, oauth } => f
                 .debug_struct("Http")
                 .field("url", &url::redact(url))
+                .field("variant", variant)
                 .field("headers", headers)
                 .field("oauth", oauth)
                 .finish(),

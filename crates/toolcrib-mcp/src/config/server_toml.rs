@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{IdleTimeout, Server, Sharing, StartPolicy, Transport};
+use super::{HttpVariant, IdleTimeout, Server, Sharing, StartPolicy, Transport};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
@@ -30,8 +30,11 @@ pub fn server_toml(name: &str, server: &Server) -> String {
                 line("cwd", text(&cwd.to_string_lossy()));
             }
         }
-        Transport::Http { url, headers, oauth } => {
+        Transport::Http { url, variant, headers, oauth } => {
             line("url", text(url));
+            if *variant != HttpVariant::default() {
+                line("transport", text(variant.name()));
+            }
             if !headers.is_empty() {
                 line("headers", secrets(headers));
             }

@@ -9,7 +9,8 @@ use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::{
-    ConfigError, GatewayConfig, IdleTimeout, OAuth, Server, Sharing, StartPolicy, Transport, check,
+    ConfigError, GatewayConfig, HttpVariant, IdleTimeout, OAuth, Server, Sharing, StartPolicy,
+    Transport, check,
 };
 use crate::Secret;
 
@@ -28,6 +29,7 @@ struct RawServer {
     env: Option<BTreeMap<String, Secret>>,
     cwd: Option<PathBuf>,
     url: Option<String>,
+    transport: Option<HttpVariant>,
     headers: Option<BTreeMap<String, Secret>>,
     oauth: Option<OAuth>,
     enabled: Option<bool>,
@@ -58,7 +60,11 @@ impl RawServer {
                 Err(InvalidSetting::new(&[], "has neither `command` nor `url`", either))
             }
             (Some(command), None) => {
-                let other = [("headers", self.headers.is_some()), ("oauth", self.oauth.is_some())];
+                let other = [
+                    ("transport", self.transport.is_some()),
+                    ("headers", self.headers.is_some()),
+                    ("oauth", self.oauth.is_some()),
+                ];
                 if let Some((key, _)) = other.into_iter().find(|(_, is_set)| *is_set) {
                     return Err(InvalidSetting::new(
                         &[key],
@@ -88,6 +94,7 @@ impl RawServer {
                 }
                 Ok(Transport::Http {
                     url,
+                    variant: self.transport.take().unwrap_or_default(),
                     headers: self.headers.take().unwrap_or_default(),
                     oauth: self.oauth.take().unwrap_or_default(),
                 })

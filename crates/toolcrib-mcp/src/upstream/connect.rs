@@ -1,17 +1,15 @@
-//! Connects to a server over stdio or HTTP, in the older or the newer protocol.
+//! Connects to a server with the configured transport, in the older or the newer protocol.
 
-use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ProtocolVersion, ServerPeerInfo};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
     serve_client_with_lifecycle,
 };
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, Transport as SdkTransport};
+use rmcp::transport::Transport as SdkTransport;
 use tokio::sync::mpsc;
 use toolcrib_server::private_file::PrivateFolder;
 
@@ -20,17 +18,14 @@ use super::client_service::ClientService;
 use super::connection::{Connection, add_exit_and_stderr};
 use super::connection_failure::ConnectionFailure;
 use super::connection_handle::ConnectionHandle;
-use super::http::TappedHttp;
-use super::http_client::HttpClient;
 use super::question_router::QuestionRouter;
+use super::remote_server::{RemoteServer, request_headers};
 use super::secrets::Secrets;
 use super::server_requests::AcceptedRequests;
 use super::stdio::StdioTransport;
 use super::tap::Tap;
 use super::{Upstream, error_text};
-use crate::Secret;
-use crate::config::{OAuth, Server, Transport};
-use crate::oauth;
+use crate::config::{Server, Transport};
 use crate::process::{GracePeriods, Launch};
 
 /// What the program that embeds the gateway provides for its servers.
@@ -40,6 +35,21 @@ pub struct HostEnvironment {
     pub warden_command: Vec<OsString>,
     /// Where logins and the servers' lists are stored. If `None`, neither is stored.
     pub state_folder: Option<PrivateFolder>,
+}
+
+impl Upstream {
+    /// Returns the mode that determines which protocol the next connection tries first.
+    fn lifecycle(&self) -> ClientLifecycleMode {
+        if self.tries_newer_protocol.load(Ordering::Relaxed) {
+            newer_then_older()
+        } else {
+            ClientLifecycleMode::Initialize
+        }
+    }
+
+    fn set_tries_newer_protocol(&self, probe: bool) {
+        self.tries_newer_protocol.store(probe, Ordering::Relaxed);
+    }
 }
 
 /// Connects with the configured transport.
@@ -81,8 +91,10 @@ async fn connect_expanded(
             upstream.set_tries_newer_protocol(connected.is_ok() == probes);
             connected
         }
-        Transport::Http { url, headers, oauth } => {
-            connect_remote(upstream, url, headers, oauth, resource_updates, secrets).await
+        Transport::Http { url, variant, headers, oauth } => {
+            let headers = request_headers(headers)?;
+            let remote = RemoteServer { upstream, url, headers, oauth, resource_updates, secrets };
+            remote.connect(*variant).await
         }
     }
 }
@@ -126,68 +138,8 @@ async fn connect_child(
     }
 }
 
-async fn connect_remote(
-    upstream: &Upstream,
-    url: &str,
-    headers: &BTreeMap<String, Secret>,
-    oauth: &OAuth,
-    resource_updates: mpsc::Sender<String>,
-    secrets: &Secrets,
-) -> Result<Connection, ConnectionFailure> {
-    let limits = &upstream.shared.limits;
-    let mut sent = HashMap::new();
-    for (name, value) in headers {
-        let pair = HeaderName::try_from(name).ok().zip(HeaderValue::from_str(value.expose()).ok());
-        let (header, mut value) = pair
-            .ok_or_else(|| ConnectionFailure::new(format!("the header `{name}` cannot be sent")))?;
-        value.set_sensitive(true);
-        sent.insert(header, value);
-    }
-    let has_authorization = sent.contains_key(&reqwest::header::AUTHORIZATION);
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
-        .custom_headers(sent)
-        .max_concurrent_requests(limits.server_calls);
-    config.channel_buffer_capacity = limits.server_calls;
-    let client =
-        oauth::http_client().map_err(|error| ConnectionFailure::new(error_text(&error)))?;
-    let (calls, log) = (Arc::clone(&upstream.active_calls), Arc::clone(&upstream.log));
-    let (tap, accepted) = Tap::new(calls, log, secrets.clone(), limits, resource_updates);
-    let tapped = TappedHttp::new(client, Arc::clone(&tap), limits.message_bytes);
-    let state = upstream.shared.environment.state_folder.as_ref().filter(|_| !has_authorization);
-    let target = oauth::SignInTarget::new(&upstream.name, url, oauth);
-    let client = if let (Some(target), Some(state)) = (target, state)
-        && oauth::is_signed_in(&target, state)
-    {
-        let client = oauth::client_for(&target, state, tapped).await;
-        HttpClient::SignedIn(client.map_err(|error| match &error {
-            oauth::Error::NeedsLogin(login) => ConnectionFailure::login_required(login),
-            error => ConnectionFailure::with_hint(error, error.hint()),
-        })?)
-    } else {
-        HttpClient::Plain(tapped)
-    };
-    let transport = StreamableHttpClientTransport::with_client(client, config);
-    let tap_and_requests = (Arc::clone(&tap), accepted);
-    match start_service(upstream, transport, tap_and_requests, newer_then_older()).await {
-        Ok((service, handle)) => {
-            Ok(Connection { handle, service, process: None, secrets: secrets.clone() })
-        }
-        Err(_) if let Some(reason) = tap.violation() => {
-            Err(ConnectionFailure::limit_violation(reason))
-        }
-        Err(error) => Err(match oauth::needs_login(&upstream.name, &error) {
-            Some(_) if has_authorization => ConnectionFailure::with_hint(
-                "it rejected the `Authorization` header of the config",
-                "correct `headers` of this server",
-            ),
-            Some(login) => ConnectionFailure::login_required(&login),
-            None => ConnectionFailure::new(handshake_error(&error)),
-        }),
-    }
-}
-
 /// Runs the handshake and the SDK's service over a transport.
-async fn start_service<T>(
+pub(super) async fn start_service<T>(
     upstream: &Upstream,
     transport: T,
     (tap, accepted): (Arc<Tap>, AcceptedRequests),
@@ -205,7 +157,8 @@ where
         shared: Arc::clone(&upstream.shared),
     };
     let transport = AnsweringTransport::new(transport, Arc::clone(&tap), router, accepted);
-    let service = serve_client_with_lifecycle(ClientService, transport, mode).await?;
+    // Boxed, because the future is large and differs for each transport.
+    let service = Box::pin(serve_client_with_lifecycle(ClientService, transport, mode)).await?;
     let unknown = || {
         Arc::new(ServerPeerInfo::new(
             ProtocolVersion::V_2025_11_25,
@@ -217,7 +170,7 @@ where
     Ok((service, handle))
 }
 
-fn handshake_error(error: &ClientInitializeError) -> String {
+pub(super) fn handshake_error(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             "it closed the connection during the handshake".into()

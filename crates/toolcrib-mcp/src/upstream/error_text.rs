@@ -8,6 +8,7 @@ use std::error::Error;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
+use toolcrib_text::clean::one_line;
 
 /// Joins the messages of an error and of its sources on one line.
 pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
@@ -18,19 +19,30 @@ pub(super) fn error_text(error: &(dyn Error + 'static)) -> String {
             next = Some(inner);
             continue;
         }
-        let text = match error.downcast_ref::<reqwest::Error>() {
-            Some(http) if http.is_timeout() => "no answer in time".into(),
-            Some(http) if http.is_connect() => "cannot connect".into(),
-            Some(http) if http.is_body() || http.is_decode() => "the response was cut off".into(),
-            Some(_) => "the request failed".into(),
-            None => toolcrib_text::clean::one_line(&error.to_string()),
-        };
+        let text = message(error);
         if !messages.iter().any(|before| before.contains(&text)) {
             messages.push(text);
         }
         next = error.source();
     }
     messages.join(": ")
+}
+
+/// Returns the message of one error, without its sources.
+fn message(error: &(dyn Error + 'static)) -> String {
+    // The SDK puts `unexpected server response` in front of the texts of our own HTTP clients.
+    if let Some(StreamableHttpError::UnexpectedServerResponse(text)) =
+        error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
+    {
+        return one_line(text);
+    }
+    match error.downcast_ref::<reqwest::Error>() {
+        Some(http) if http.is_timeout() => "no answer in time".into(),
+        Some(http) if http.is_connect() => "cannot connect".into(),
+        Some(http) if http.is_body() || http.is_decode() => "the response was cut off".into(),
+        Some(_) => "the request failed".into(),
+        None => one_line(&error.to_string()),
+    }
 }
 
 /// Returns the error inside one of the SDK's errors that only name a layer of the SDK, or `None` for any other error.

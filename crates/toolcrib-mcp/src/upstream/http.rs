@@ -5,41 +5,40 @@
 //! a size limit, as events do. Redirects are not followed, because they would send the token elsewhere.
 
 use parking_lot::Mutex;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use reqwest::StatusCode;
-use reqwest::header::{
-    ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
-    StreamableHttpError, StreamableHttpPostResponse,
+    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
 };
 use serde_json::Value;
 use sse_stream::Sse;
 use tokio::time::Instant;
 
 use super::http_events::{MIN_RECONNECT_DELAY, inspect_event, limited_events};
+use super::http_response::{
+    auth_challenge, excerpt, status_error, unexpected_response, without_url,
+};
 use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
 use crate::raw_arguments::message_to_json;
 
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "Mcp-Session-Id";
 /// Minimum time between two fetches of the lists that are caused by opening the change stream. A proxy between the
 /// gateway and the server may close that stream every few seconds.
 const MIN_REFETCH_INTERVAL: Duration = Duration::from_mins(1);
-/// Maximum length of the excerpt of a body in an error, in characters.
-const EXCERPT_CHARS: usize = 200;
 
 pub(super) type Error = StreamableHttpError<reqwest::Error>;
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
@@ -54,6 +53,8 @@ pub(crate) struct TappedHttp {
     limit: usize,
     /// The earliest time at which opening a stream may cause another fetch of the lists.
     next_refetch: Arc<Mutex<Option<Instant>>>,
+    /// Whether the server rejected the handshake as servers do that offer only HTTP+SSE.
+    rejected_like_sse: Arc<AtomicBool>,
 }
 
 /// Whether the SDK also needs the result of a request. It needs the tool list to know which parameters are sent as
@@ -62,9 +63,26 @@ fn sdk_needs_result(method: &str) -> bool {
     method == "tools/list"
 }
 
+/// Whether the answer to a handshake means that the server may offer only HTTP+SSE. The MCP specification names these
+/// three statuses.
+fn is_sse_rejection(sent: &ClientJsonRpcMessage, status: StatusCode) -> bool {
+    let is_handshake = matches!(
+        sent,
+        JsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::InitializeRequest(_))
+    );
+    let statuses = [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+    is_handshake && statuses.contains(&status)
+}
+
 impl TappedHttp {
     pub(crate) fn new(client: reqwest::Client, tap: Arc<Tap>, limit: usize) -> Self {
-        Self { client, tap, limit, next_refetch: Arc::default() }
+        Self { client, tap, limit, next_refetch: Arc::default(), rejected_like_sse: Arc::default() }
+    }
+
+    /// Returns a flag that is set when the server rejects the handshake as servers do that offer only HTTP+SSE.
+    pub(crate) fn rejected_like_sse(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.rejected_like_sse)
     }
 
     /// Makes the gateway fetch the lists again after the change stream was opened, because changes were not announced
@@ -155,6 +173,9 @@ impl TappedHttp {
         }
         let response = request.send().await.map_err(without_url)?;
         let status = response.status();
+        if is_sse_rejection(&message, status) {
+            self.rejected_like_sse.store(true, Ordering::Relaxed);
+        }
         if let Some(error) = auth_challenge(&response) {
             return Err(error);
         }
@@ -218,7 +239,7 @@ impl TappedHttp {
             Disposition::ForSdk(value) => serde_json::from_value(value).map_err(|error| {
                 format!("the answer is not a valid MCP message ({error}): {}", excerpt(body))
             }),
-            Disposition::Answered(id) => Ok(super::stdio::empty_response(id)),
+            Disposition::Answered(id) => Ok(super::inbound_messages::empty_response(id)),
             Disposition::Consumed => Err("the response does not answer the request".into()),
         }
     }
@@ -254,32 +275,8 @@ fn error_response(
             Ok(StreamableHttpPostResponse::Json(message, session))
         }
         (_, Some(error)) => Err(error.into()),
-        _ if status.is_redirection() => Err(unexpected_response(format!(
-            "HTTP {status}: the server has moved; set `url` to its new address"
-        ))),
-        _ => Err(unexpected_response(format!("HTTP {status}: {}", excerpt(body)))),
+        _ => Err(status_error(status, body)),
     }
-}
-
-fn auth_challenge(response: &reqwest::Response) -> Option<Error> {
-    let header = response.headers().get(WWW_AUTHENTICATE);
-    let text = header.map(|header| String::from_utf8_lossy(header.as_bytes()).into_owned());
-    match response.status() {
-        // Some servers send this status without a challenge, but it still means that a login is required.
-        StatusCode::UNAUTHORIZED => {
-            let error = AuthRequiredError::new(text.unwrap_or_default());
-            Some(StreamableHttpError::AuthRequired(error))
-        }
-        StatusCode::FORBIDDEN => {
-            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(text?, None)))
-        }
-        _ => None,
-    }
-}
-
-/// Removes the URL from an error, because the URL may contain a key, and errors go to logs and clients.
-pub(super) fn without_url(error: reqwest::Error) -> reqwest::Error {
-    error.without_url()
 }
 
 fn error_without_url(error: Error) -> Error {
@@ -287,16 +284,6 @@ fn error_without_url(error: Error) -> Error {
         StreamableHttpError::Client(error) => StreamableHttpError::Client(without_url(error)),
         other => other,
     }
-}
-
-fn unexpected_response(problem: impl Into<Cow<'static, str>>) -> Error {
-    StreamableHttpError::UnexpectedServerResponse(problem.into())
-}
-
-fn excerpt(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let text = toolcrib_text::clean::one_line(&text);
-    if text.is_empty() { "empty".into() } else { text.chars().take(EXCERPT_CHARS).collect() }
 }
 
 impl StreamableHttpClient for TappedHttp {

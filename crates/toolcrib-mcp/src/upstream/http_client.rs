@@ -2,7 +2,7 @@
 //!
 //! There is one type for both cases, because the SDK's transport and everything above it are compiled once for each
 //! type of client, and a second type adds 8 s to the release build. The SDK's limit on the size of an event is not
-//! passed on, because [`TappedHttp`] has the same limit.
+//! passed on, because the inner client has the same limit.
 
 use std::sync::Arc;
 
@@ -10,17 +10,21 @@ use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpPostResponse};
 
-use super::http::{Error, Events, Headers, TappedHttp};
+use super::http::{Error, Events, Headers};
 
+/// `C` sends the requests: [`super::http::TappedHttp`] or [`super::sse_http::SseHttp`].
 #[derive(Clone)]
-pub(super) enum HttpClient {
+pub(super) enum HttpClient<C> {
     /// A client that sends no token.
-    Plain(TappedHttp),
+    Plain(C),
     /// A client that sends the token of a login with each request, and refreshes the token when it expires.
-    SignedIn(AuthClient<TappedHttp>),
+    SignedIn(AuthClient<C>),
 }
 
-impl StreamableHttpClient for HttpClient {
+impl<C> StreamableHttpClient for HttpClient<C>
+where
+    C: StreamableHttpClient<Error = reqwest::Error> + Sync,
+{
     type Error = reqwest::Error;
 
     async fn post_message(

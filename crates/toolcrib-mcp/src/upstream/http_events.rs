@@ -7,7 +7,8 @@ use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde_json::{Value, json};
 use sse_stream::Sse;
 
-use super::http::{Events, without_url};
+use super::http::Events;
+use super::http_response::without_url;
 use super::server_requests::is_request;
 use super::tap::{Disposition, Tap};
 use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};

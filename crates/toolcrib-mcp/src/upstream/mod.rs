@@ -19,16 +19,20 @@ mod definitions;
 mod demand;
 mod entry_limits;
 mod error_text;
+mod event_splitter;
 mod first_answer_deadlines;
 mod health_check;
 mod http;
 mod http_client;
 mod http_events;
+mod http_response;
+mod inbound_messages;
 mod log_level;
 mod message_budget;
 mod monitor;
 mod open_requests;
 mod question_router;
+mod remote_server;
 mod resource_subscriptions;
 mod restart;
 mod restart_backoff;
@@ -36,6 +40,8 @@ mod roots_changed;
 mod secrets;
 mod server_lists;
 mod server_requests;
+mod sse_http;
+mod sse_transport;
 mod status;
 mod stdio;
 mod subscription_registry;
@@ -72,7 +78,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rmcp::model::LoggingLevel;
-use rmcp::service::ClientLifecycleMode;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -182,6 +187,8 @@ pub(crate) struct Upstream {
     queued_calls: AtomicUsize,
     /// Whether the next connection tries the newer protocol first.
     tries_newer_protocol: AtomicBool,
+    /// Whether the last connection used HTTP+SSE, so that the next one tries it first.
+    uses_sse: AtomicBool,
     /// Notified when the connection should be checked.
     health_check: Notify,
     /// Whether a call timed out or found the connection broken since the last successful check.
@@ -240,6 +247,7 @@ impl Upstream {
             max_concurrent_calls,
             queued_calls: AtomicUsize::new(0),
             tries_newer_protocol: AtomicBool::new(true),
+            uses_sse: AtomicBool::new(false),
             health_check: Notify::new(),
             reported_broken: AtomicBool::new(false),
             first_answer_deadlines: FirstAnswerDeadlines::default(),
@@ -367,19 +375,6 @@ impl Upstream {
 
     pub(crate) fn metrics(&self) -> &GatewayMetrics {
         &self.shared.metrics
-    }
-
-    /// Returns the mode that determines which protocol the next connection tries first.
-    fn lifecycle(&self) -> ClientLifecycleMode {
-        if self.tries_newer_protocol.load(Ordering::Relaxed) {
-            connect::newer_then_older()
-        } else {
-            ClientLifecycleMode::Initialize
-        }
-    }
-
-    fn set_tries_newer_protocol(&self, probe: bool) {
-        self.tries_newer_protocol.store(probe, Ordering::Relaxed);
     }
 
     /// Returns the maximum number of concurrent calls to this server.

@@ -21,7 +21,7 @@ impl Secrets {
                 let hidden = args.iter().zip(shown).filter(|(arg, shown)| arg != shown);
                 env.values().chain(hidden.map(|(arg, _)| arg)).cloned().collect()
             }
-            (Transport::Http { url, headers, oauth }, _) => {
+            (Transport::Http { url, headers, oauth, .. }, _) => {
                 let url = Url::parse(url).ok();
                 let query = url.iter().flat_map(|url| url.query_pairs());
                 let query: Vec<Secret> = query.map(|(_, value)| (&*value).into()).collect();
@@ -74,6 +74,7 @@ mod tests {
         assert_eq!(Secrets::of(&child).mask(text), "bad *** for *** in folder, nor ***");
         let remote = Server::new(Transport::Http {
             url: "https://example.com/mcp?key=CANARY-URL".into(),
+            variant: crate::config::HttpVariant::Auto,
             headers: pairs("Authorization", "Bearer CANARY-KEY"),
             oauth: crate::config::OAuth::default(),
         });

@@ -1,37 +1,26 @@
 //! The stdio transport to a server: one message per line.
 //!
 //! An invalid line is skipped and counted. A line that is too long is an error for the request that it answers, and
-//! only for that request. Messages are read one by one. A request from the server waits for an answer permit, and
-//! nothing more is read until the request has one, so a server cannot send faster than it reads.
+//! only for that request (see [`InboundMessages`]).
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rmcp::model::{
-    ClientJsonRpcMessage, CustomResult, ErrorData, RequestId, ServerJsonRpcMessage, ServerResult,
-};
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::service::RoleClient;
 use rmcp::transport::Transport;
-use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex, oneshot};
 
-use super::tap::{Disposition, Tap};
-use crate::json_memory::{TOO_MANY_VALUES, takes_too_much_memory};
+use super::inbound_messages::InboundMessages;
+use super::tap::Tap;
 use crate::lines::{LineEvent, LineSplitter};
 use crate::raw_arguments::message_to_json;
-use crate::request_id::{id_in_head, request_id};
 
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
-
-/// Builds the response that the SDK sees instead of a result that the tap has taken.
-pub(super) fn empty_response(id: RequestId) -> ServerJsonRpcMessage {
-    ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(Value::Null)), id)
-}
 
 /// Returns the number of messages in these bytes that the SDK would see. This is used by the fuzzer.
 #[cfg(feature = "fuzzing")]
@@ -63,12 +52,10 @@ pub(crate) struct StdioTransport<R, W> {
     input: R,
     output: Arc<Mutex<Option<W>>>,
     lines: LineSplitter,
-    limit: usize,
     chunk: Vec<u8>,
     /// The part of the chunk that is not processed yet.
     unread: Range<usize>,
-    /// Messages of the last line that are not processed yet. A line contains a single message or a batch.
-    messages: VecDeque<Value>,
+    messages: InboundMessages,
     /// The next message for the SDK.
     ready: Option<ServerJsonRpcMessage>,
     tap: Arc<Tap>,
@@ -80,10 +67,9 @@ impl<R, W> StdioTransport<R, W> {
             input,
             output: Arc::new(Mutex::new(Some(output))),
             lines: LineSplitter::new(limit),
-            limit,
             chunk: vec![0; CHUNK],
             unread: 0..0,
-            messages: VecDeque::new(),
+            messages: InboundMessages::new(Arc::clone(&tap), limit),
             ready: None,
             tap,
         }
@@ -97,64 +83,15 @@ impl<R, W> StdioTransport<R, W> {
             let event = self.lines.next_event(&mut rest);
             self.unread.start = self.unread.end - rest.len();
             match event? {
-                LineEvent::Line(line) if takes_too_much_memory(line, self.limit) => {
-                    let id = id_in_head(line);
-                    self.ready = self.skip_line(id, TOO_MANY_VALUES.to_owned());
-                    return Some(());
-                }
-                LineEvent::Line(line) => match serde_json::from_slice::<Value>(line) {
-                    // Batches were removed from the protocol, but some servers still send them.
-                    Ok(Value::Array(batch)) => self.messages = batch.into(),
-                    Ok(message) => self.messages.push_back(message),
-                    Err(_) => self.tap.count_invalid(),
-                },
-                LineEvent::TooLong { start } => {
-                    let id = id_in_head(start);
-                    let limit = self.limit;
-                    let problem =
-                        format!("the server's answer is larger than the limit of {limit} bytes");
-                    self.ready = self.skip_line(id, problem);
-                    return Some(());
-                }
+                LineEvent::Line(line) => self.ready = self.messages.push(line),
+                LineEvent::TooLong { start } => self.ready = self.messages.skip_too_large(start),
+            }
+            if self.ready.is_some() {
+                return Some(());
             }
         }
-        let permit = self.tap.admit(self.messages.front()?).await.ok()?;
-        let message = self.messages.pop_front()?;
-        let id = message.get("id").and_then(request_id);
-        let is_answer = message.get("method").is_none();
-        self.ready = match self.tap.inspect(message, None, permit) {
-            Disposition::ForSdk(message) => match serde_json::from_value(message) {
-                Ok(message) => Some(message),
-                // An answer that cannot be parsed becomes an error for its request, because there will not be another
-                // answer.
-                Err(error) if is_answer && id.is_some() => {
-                    let error = ErrorData::internal_error(
-                        format!("the server's answer is not a valid MCP message: {error}"),
-                        None,
-                    );
-                    Some(ServerJsonRpcMessage::error(error, id))
-                }
-                Err(_) => {
-                    self.tap.count_invalid();
-                    None
-                }
-            },
-            Disposition::Answered(id) => Some(empty_response(id)),
-            Disposition::Consumed => None,
-        };
+        self.ready = self.messages.inspect_next().await?;
         Some(())
-    }
-
-    /// Skips a line. If the line answers a request, returns an error with `problem` for that request.
-    fn skip_line(&self, id: Option<RequestId>, problem: String) -> Option<ServerJsonRpcMessage> {
-        let mut unanswered = self.tap.unanswered();
-        let id = id.or_else(|| {
-            // A line without an id at its beginning can be matched to a request only if exactly one request is open.
-            if unanswered.len() == 1 { unanswered.pop() } else { None }
-        });
-        self.tap.warn_skipped(self.limit, "the server wrote a message that exceeds a limit");
-        let error = ErrorData::internal_error(problem, None);
-        id.map(|id| ServerJsonRpcMessage::error(error, Some(id)))
     }
 }
 
@@ -234,7 +171,7 @@ fn to_line(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
 }
 
 /// Waits until a request is cancelled, or forever if there is nothing to cancel.
-async fn until_cancelled(cancelled: Option<oneshot::Receiver<()>>) {
+pub(super) async fn until_cancelled(cancelled: Option<oneshot::Receiver<()>>) {
     match cancelled {
         Some(cancelled) => drop(cancelled.await),
         None => std::future::pending().await,

@@ -13,7 +13,7 @@ use toolcrib_mcp::config::import::{
 use toolcrib_mcp::config::{ClientKind, OAuth, Server, Transport};
 use toolcrib_server::expand::Reference;
 
-use crate::{http_server, imported_sample, in_folder, sample, stdio_server, texts};
+use crate::{http_server, imported_sample, in_folder, sample, sse_server, stdio_server, texts};
 
 #[track_caller]
 fn check(name: &str, client: ClientKind, servers: &[(&str, Server)], warnings: &[&str]) {
@@ -36,9 +36,6 @@ fn oauth(id: &str, scopes: &[&str]) -> OAuth {
     OAuth { client_id: Some(id.into()), scopes: texts(scopes), ..OAuth::default() }
 }
 
-const SSE: &str = "selects the older HTTP+SSE transport, which is not supported; the server is \
-                   left out";
-
 #[test]
 fn claude_code_user_file_with_a_project() {
     let env = [("NOTES_HOME", "${HOME}/notes"), ("NOTES_TOKEN", "CANARY-env-1")];
@@ -57,16 +54,14 @@ fn claude_code_user_file_with_a_project() {
                     ..docs
                 },
             ),
+            ("events", sse_server("https://events.example.com/sse")),
             ("local", stdio_server("./serve", &[], &[])),
             (
                 "notes",
                 stdio_server("npx", &["-y", "notes-server", "--api-key", "CANARY-args-1"], &env),
             ),
         ],
-        &[
-            &format!("`events`: `type` {SSE}"),
-            "`toolcrib` is Toolcrib itself and is left out: it would call itself endlessly",
-        ],
+        &["`toolcrib` is Toolcrib itself and is left out: it would call itself endlessly"],
     );
 }
 
@@ -121,6 +116,7 @@ fn vs_code_file_and_settings() {
         "project/.vscode/mcp.json",
         ClientKind::VsCode,
         &[
+            ("feed", sse_server("https://feed.example.com/sse")),
             ("search", http_server("https://search.example.com/mcp", &headers, OAuth::default())),
             ("wiki", in_folder(stdio_server("uvx", &["wiki-server"], &env), "${workspaceFolder}")),
         ],
@@ -128,7 +124,6 @@ fn vs_code_file_and_settings() {
             "`wiki`: `envFile` is not read: set its variables in `env`",
             "`wiki`: `WIKI_KEY` asks for an input: set an environment variable and write `${NAME}` \
              instead",
-            &format!("`old`: `type` {SSE}"),
         ],
     );
     let clock = stdio_server("clock-server", &[], &[]);
@@ -216,10 +211,7 @@ fn gemini_cli() {
             ("python", in_folder(python, "./server")),
             ("stream", http_server("https://stream.example.com/mcp", &[], OAuth::default())),
         ],
-        &[
-            "`maps`: `trust` is ignored: tool approvals stay with your client",
-            "`stream`: `url` may mean HTTP+SSE in Gemini CLI; Toolcrib uses Streamable HTTP",
-        ],
+        &["`maps`: `trust` is ignored: tool approvals stay with your client"],
     );
 }
 
@@ -251,14 +243,10 @@ fn cline() {
         "home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         ClientKind::Cline,
         &[
-            ("legacy", http_server("https://legacy.example.com/sse", &[], OAuth::default())),
+            ("legacy", sse_server("https://legacy.example.com/sse")),
             ("weather", Server { enabled: false, call_timeout: 45.0, ..weather }),
         ],
-        &[
-            "`weather`: `alwaysAllow` is ignored: tool approvals stay with your client",
-            "`legacy`: `url` looks like the older HTTP+SSE transport, which is not supported",
-            "`legacy`: `url` means HTTP+SSE in Cline; Toolcrib uses Streamable HTTP",
-        ],
+        &["`weather`: `alwaysAllow` is ignored: tool approvals stay with your client"],
     );
 }
 
@@ -293,11 +281,38 @@ fn hermes() {
         ..stdio_server("npx", &["-y", "music-server"], &[("PLAYER", "den")])
     };
     let parked = Server { enabled: false, ..stdio_server("parked-server", &[], &[]) };
-    let expected = [("crm", crm), ("music", music), ("parked", parked)];
+    let old = sse_server("http://localhost:8000/sse");
+    let expected = [("crm", crm), ("music", music), ("old", old), ("parked", parked)];
     assert_eq!(imported.servers, expected.map(|(name, server)| (name.to_owned(), server)).into());
-    let problem =
-        "selects the older HTTP+SSE transport, which is not supported; the server is left out";
-    assert_eq!(imported.warnings, [format!("`old`: `transport` {problem}")]);
+    assert!(imported.warnings.is_empty(), "{:?}", imported.warnings);
+}
+
+/// Every client whose format can name HTTP+SSE is read, under each key and in each spelling.
+#[test]
+fn every_client_can_have_servers_over_sse() {
+    let url = "https://events.example.com/sse";
+    for client in ClientKind::ALL.into_iter().chain([ClientKind::Other]) {
+        let servers = json!({
+            "auto": {"url": url},
+            "transport": {"url": url, "transport": "sse"},
+            "type": {"url": url, "type": "SSE"},
+        });
+        let value = match client {
+            ClientKind::Codex | ClientKind::Hermes => json!({"mcp_servers": servers}),
+            ClientKind::Opencode => json!({"mcp": servers}),
+            ClientKind::VsCode => json!({"servers": servers}),
+            _ => json!({"mcpServers": servers}),
+        };
+        let source = ImportSource { file: Path::new("file"), folder: Path::new("/") };
+        let imported = read_value(client, &value, &source);
+        let auto = http_server(url, &[], OAuth::default());
+        let sse = if client == ClientKind::Codex { auto.clone() } else { sse_server(url) };
+        let without_type = if client == ClientKind::Cline { sse.clone() } else { auto };
+        let expected = [("auto", without_type), ("transport", sse.clone()), ("type", sse)]
+            .map(|(name, server)| (name.to_owned(), server));
+        assert_eq!(imported.servers, expected.into(), "{client}");
+        assert!(imported.warnings.is_empty(), "{client}: {:?}", imported.warnings);
+    }
 }
 
 /// `${file:PATH}` is a reference only in Toolcrib's own config. Otherwise, a project's config could send any of the

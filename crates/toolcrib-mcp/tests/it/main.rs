@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use toolcrib_core::{Preset, SettingsReader};
 use toolcrib_mcp::config::import::{ImportSource, ImportedConfig, read};
-use toolcrib_mcp::config::{OAuth, Server, Transport};
+use toolcrib_mcp::config::{HttpVariant, OAuth, Server, Transport};
 use toolcrib_mcp::{GatewayConfig, Secret};
 use toolcrib_server::{ConfigError, ConfigFile, HttpSettings};
 
@@ -91,7 +91,14 @@ fn in_folder(mut server: Server, folder: &str) -> Server {
 }
 
 fn http_server(url: &str, headers: &[(&str, &str)], oauth: OAuth) -> Server {
-    Server::new(Transport::Http { url: url.into(), headers: secrets(headers), oauth })
+    let variant = HttpVariant::Auto;
+    Server::new(Transport::Http { url: url.into(), variant, headers: secrets(headers), oauth })
+}
+
+/// Returns a server that uses HTTP+SSE.
+fn sse_server(url: &str) -> Server {
+    let (headers, oauth) = (secrets(&[]), OAuth::default());
+    Server::new(Transport::Http { url: url.into(), variant: HttpVariant::Sse, headers, oauth })
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;
-use toolcrib_mcp::config::{IdleTimeout, OAuth, Server, StartPolicy, Transport, server_toml};
+use toolcrib_mcp::config::{
+    HttpVariant, IdleTimeout, OAuth, Server, StartPolicy, Transport, server_toml,
+};
 use toolcrib_mcp::{GatewayConfig, Secret};
 
 use crate::{SAMPLES, imported_sample};
@@ -53,8 +55,12 @@ fn transport() -> impl Strategy<Value = Transport> {
         cwd: cwd.then(|| "/a b".into()),
     });
     let oauth = (prop::option::of(text()), prop::option::of(text()), patterns());
-    let address = (secrets(), oauth).prop_map(|(headers, (id, secret, scopes))| Transport::Http {
+    let variant =
+        prop::sample::select(vec![HttpVariant::Auto, HttpVariant::Streamable, HttpVariant::Sse]);
+    let address = (variant, secrets(), oauth);
+    let address = address.prop_map(|(variant, headers, (id, secret, scopes))| Transport::Http {
         url: "https://example.com/mcp?a=\"b\"".into(),
+        variant,
         headers,
         oauth: OAuth {
             client_id: id,

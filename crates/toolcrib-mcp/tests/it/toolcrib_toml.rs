@@ -2,7 +2,9 @@
 
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::GatewayConfig;
-use toolcrib_mcp::config::{GatewayLimits, GatewaySettings, IdleTimeout, OAuth, Profile, Server};
+use toolcrib_mcp::config::{
+    GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile, Server, Transport,
+};
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
 
@@ -33,7 +35,8 @@ timeouts = { "slow_*" = 600, "a*" = 1 }
 parallel = false
 
 [servers."my server"]
-url = "https://example.com/mcp"
+url = "https://example.com/sse"
+transport = "sse"
 headers = { Authorization = "Bearer ${TOKEN}" }
 oauth = { client_id = "id", client_secret = "s", scopes = ["read"], trusted_hosts = ["sso.corp"] }
 
@@ -104,13 +107,13 @@ fn every_key_is_read() {
         allow: texts(&["files/*"]),
         deny: texts(&["*write*"]),
     };
+    let mut remote = http_server("https://example.com/sse", &headers, oauth);
+    if let Transport::Http { variant, .. } = &mut remote.transport {
+        *variant = HttpVariant::Sse;
+    }
     let expected = GatewayConfig {
         settings,
-        servers: [
-            ("files".to_owned(), files),
-            ("my server".to_owned(), http_server("https://example.com/mcp", &headers, oauth)),
-        ]
-        .into(),
+        servers: [("files".to_owned(), files), ("my server".to_owned(), remote)].into(),
         profiles: [("work".to_owned(), profile)].into(),
         gateway: GatewaySettings {
             description_chars: 1_000,
@@ -157,7 +160,7 @@ fn every_key_is_read() {
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
-        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share` at line 3, column 1",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `transport`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share` at line 3, column 1",
     ),
     (
         "[servers.a]\nenabled = true",
@@ -174,6 +177,10 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\ncommand = 'x'\nheaders = {}",
         "`servers.a.headers` cannot be combined with `command` at line 3, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\ntransport = 'sse'",
+        "`servers.a.transport` cannot be combined with `command` at line 3, column 1",
     ),
     ("[servers.a]\ncommand = ' '", "`servers.a.command` is empty at line 2, column 1"),
     ("[servers.a]\ncommand = '--help'", "`servers.a.command` begins with `-` at line 2, column 1"),

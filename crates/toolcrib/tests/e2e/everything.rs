@@ -10,11 +10,11 @@ use crate::support::gateway::{CONNECTIONS, Home};
 use crate::support::pair::Pair;
 use crate::support::{Program, assert_same, node, peer};
 
-fn everything() -> Program {
+pub(crate) fn everything() -> Program {
     node(&peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js"), &["stdio"])
 }
 
-fn direct(program: &Program, home: &Home) -> Client {
+pub(crate) fn direct(program: &Program, home: &Home) -> Client {
     let mut client = Client::of(program, home.path(), Era::Older);
     // The server requests the roots once, at some time after the handshake. Waiting here keeps that request out of the
     // comparisons.
@@ -23,7 +23,7 @@ fn direct(program: &Program, home: &Home) -> Client {
 }
 
 /// Returns one call for each kind of content, and for each kind of question to the client.
-fn calls() -> Vec<(&'static str, Value)> {
+pub(crate) fn calls() -> Vec<(&'static str, Value)> {
     let file =
         |kind: &str| json!({"name": "a.gz", "data": "data:text/plain,hello", "outputType": kind});
     vec![

@@ -19,6 +19,7 @@ mod other_systems;
 mod presets;
 mod replies;
 mod servers;
+mod sse;
 mod support;
 mod tls;
 mod unknown_fields;

@@ -24,9 +24,15 @@ pub(crate) fn start() -> String {
 
 /// Reads a request, and returns its first line and its body.
 pub(crate) fn request(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
+    let (head, body) = request_with_headers(socket)?;
+    Some((head.lines().next()?.to_owned(), body))
+}
+
+/// Reads a request, and returns its first line with all headers, and its body.
+pub(crate) fn request_with_headers(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
     let mut input = BufReader::new(socket.try_clone().ok()?);
-    let (mut first, mut length) = (String::new(), 0);
-    input.read_line(&mut first).ok()?;
+    let (mut head, mut length) = (String::new(), 0);
+    input.read_line(&mut head).ok()?;
     loop {
         let mut line = String::new();
         input.read_line(&mut line).ok()?;
@@ -37,10 +43,11 @@ pub(crate) fn request(socket: &TcpStream) -> Option<(String, Vec<u8>)> {
             Some(_) => {}
             None => break,
         }
+        head += &line;
     }
     let mut body = vec![0; length];
     input.read_exact(&mut body).ok()?;
-    Some((first, body))
+    Some((head, body))
 }
 
 /// Handles one request per connection. The thread ends when the client closes the connection.

@@ -91,7 +91,7 @@ fn found(answer: &Value) -> Vec<(String, String, Vec<String>)> {
 /// The files that the import finds, each with its client, its path and its servers: first the user's own files, then
 /// those of the working folder.
 const FOUND: [(&str, &str, &[&str]); 13] = [
-    ("claude-code", "ROOT/home/.claude.json", &["docs", "local", "notes"]),
+    ("claude-code", "ROOT/home/.claude.json", &["docs", "events", "local", "notes"]),
     ("claude-desktop", "ROOT/home/.config/Claude/claude_desktop_config.json", &["files"]),
     ("cursor", "ROOT/home/.cursor/mcp.json", &["design", "files-cursor"]),
     ("vscode", "ROOT/home/.config/Code/User/settings.json", &["clock"]),
@@ -104,9 +104,9 @@ const FOUND: [(&str, &str, &[&str]); 13] = [
         "ROOT/home/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
         &["legacy", "weather"],
     ),
-    ("hermes", "ROOT/home/.hermes/config.yaml", &["crm", "music", "parked"]),
+    ("hermes", "ROOT/home/.hermes/config.yaml", &["crm", "music", "old", "parked"]),
     ("claude-code", "ROOT/project/.mcp.json", &["tickets"]),
-    ("vscode", "ROOT/project/.vscode/mcp.json", &["search", "wiki"]),
+    ("vscode", "ROOT/project/.vscode/mcp.json", &["feed", "search", "wiki"]),
     ("opencode", "ROOT/project/opencode.json", &["second"]),
 ];
 
@@ -153,10 +153,11 @@ fn files_of_one_client_can_be_selected() {
 fn without_write_the_config_is_printed_without_secrets() {
     let folders = ImportFolders::new("print");
     let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret", "U": "${U}"}},
-        "b": {"type": "sse", "url": "https://b"}}}"#;
+        "b": {"type": "sse", "url": "https://b"}, "c": {"type": "ws", "url": "https://c"}}}"#;
     folders.put("project/.mcp.json", text);
     let run = folders.import(&["--project"]);
-    let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n";
+    let config = "[servers.a]\ncommand = \"x\"\nenv = { T = \"***\", U = \"${U}\" }\ncwd = \"ROOT/project\"\n
+[servers.b]\nurl = \"https://b\"\ntransport = \"sse\"\n";
     assert_eq!((run.code, run.out.as_str()), (0, config));
     // Whitespace is normalised, because the width of a column depends on the environment.
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -165,8 +166,9 @@ fn without_write_the_config_is_printed_without_secrets() {
         lines,
         [
             "client file servers notes",
-            "claude-code ROOT/project/.mcp.json a `b`: `type` selects the older HTTP+SSE \
-             transport, which is not supported; the server is left out",
+            "claude-code ROOT/project/.mcp.json a `c`: `type` names an unknown transport; the \
+             server is left out",
+            "b",
             "",
             "note: secrets are shown as `***`; `--write F` writes them to the file",
         ]
@@ -200,6 +202,9 @@ command = "npx"
 args = ["-y", "music-server"]
 env = { PLAYER = "den" }
 parallel = false
+[servers.old]
+url = "http://localhost:8000/sse"
+transport = "sse"
 [servers.parked]
 command = "parked-server"
 enabled = false

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::check;
+use super::super::{HttpVariant, Transport, check};
 use super::entry::ImportBuilder;
 use super::mcp_servers;
 
@@ -14,8 +14,10 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
         &mcp_servers::variables_only,
         |entry| {
             let mut server = mcp_servers::server(entry, "url")?;
-            if entry.has("url") && !entry.has("type") {
-                entry.warn("url", "means HTTP+SSE in Cline; Toolcrib uses Streamable HTTP");
+            if let Transport::Http { variant, .. } = &mut server.transport
+                && !entry.has("type")
+            {
+                *variant = HttpVariant::Sse;
             }
             if let Some(seconds) = entry.seconds("timeout", 1.0, &check::CALL_TIMEOUT) {
                 server.call_timeout = seconds;

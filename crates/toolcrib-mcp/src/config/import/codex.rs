@@ -4,7 +4,7 @@
 use serde_json::Value;
 use toolcrib_server::expand::is_variable_name;
 
-use super::super::{Server, Transport, check};
+use super::super::{HttpVariant, Server, Transport, check};
 use super::entry::{ImportBuilder, ServerEntry};
 use super::mcp_servers;
 
@@ -43,7 +43,7 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
 }
 
 fn http(entry: &mut ServerEntry<'_>) -> Option<Transport> {
-    let mut transport = entry.http("url")?;
+    let mut transport = entry.http("url", HttpVariant::Auto)?;
     let literal = entry.map("http_headers");
     let named = entry.map("env_http_headers");
     let scopes = entry.raw_strings("scopes").unwrap_or_default();

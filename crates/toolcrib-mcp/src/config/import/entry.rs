@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use toolcrib_server::{HttpSettings, url};
 
-use super::super::{OAuth, Server, Transport, check};
+use super::super::{HttpVariant, OAuth, Server, Transport, check};
 use crate::Secret;
 
 /// Collects the servers of a file.
@@ -227,16 +227,12 @@ impl ServerEntry<'_> {
 
     /// Builds an HTTP transport from the URL under `key`, from `headers` and from the OAuth settings. Adds a warning
     /// and returns `None` if the URL is missing or is not a string.
-    pub(super) fn http(&mut self, key: &str) -> Option<Transport> {
+    pub(super) fn http(&mut self, key: &str, variant: HttpVariant) -> Option<Transport> {
         if !self.has(key) {
             self.warn(key, "is missing; the server is left out");
         }
         let url = self.string(key)?;
-        let path = url.split(['?', '#']).next().unwrap_or_default();
-        if path.trim_end_matches('/').ends_with("/sse") && !self.has("type") {
-            self.warn(key, "looks like the older HTTP+SSE transport, which is not supported");
-        }
-        Some(Transport::Http { url, headers: self.map("headers"), oauth: self.oauth() })
+        Some(Transport::Http { url, variant, headers: self.map("headers"), oauth: self.oauth() })
     }
 
     /// Reads OAuth settings from `oauth`, or from Cursor's `auth`.

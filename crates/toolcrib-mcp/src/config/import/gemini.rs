@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::{Server, Transport, check};
+use super::super::{HttpVariant, Server, Transport, check};
 use super::entry::{ImportBuilder, ServerEntry};
 use super::mcp_servers;
 
@@ -53,15 +53,13 @@ fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
 /// Builds the transport. As in Gemini CLI, a URL takes precedence over a command, and `httpUrl` over `url`.
 fn transport(entry: &mut ServerEntry<'_>) -> Option<Transport> {
     if entry.has("httpUrl") {
-        return entry.http("httpUrl");
+        return entry.http("httpUrl", HttpVariant::Auto);
     }
     if !entry.has("url") {
         return entry.stdio();
     }
-    if mcp_servers::transport_kind(entry)? == mcp_servers::TransportKind::Unspecified {
-        entry.warn("url", "may mean HTTP+SSE in Gemini CLI; Toolcrib uses Streamable HTTP");
-    }
-    entry.http("url")
+    let variant = mcp_servers::transport_kind(entry)?.http_variant();
+    entry.http("url", variant)
 }
 
 /// Converts `$NAME` to a reference in our syntax. If there is no such variable, the reference expands to `$NAME` again.

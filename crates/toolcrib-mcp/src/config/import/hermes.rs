@@ -17,9 +17,10 @@ fn convert_references(text: &str) -> String {
 }
 
 fn server(entry: &mut ServerEntry<'_>) -> Option<Server> {
-    // In Hermes, a URL takes precedence over a command, and a URL without `transport` means Streamable HTTP.
+    // In Hermes, a URL takes precedence over a command. A URL without `transport` means Streamable HTTP, which `auto`
+    // tries first.
     let transport = match (entry.has("url"), mcp_servers::transport_kind(entry)?) {
-        (true, _) => entry.http("url")?,
+        (true, kind) => entry.http("url", kind.http_variant())?,
         (false, _) => entry.stdio()?,
     };
     let mut server = Server::new(transport);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::Server;
+use super::super::{HttpVariant, Server};
 use super::entry::{ImportBuilder, ServerEntry};
 
 /// Escapes `${file:PATH}`, which only our config supports. Otherwise the config file of a project could make the
@@ -34,9 +34,9 @@ pub(super) fn read(value: &Value, builder: &mut ImportBuilder) {
 /// Reads a server with `command`, or with a URL under `url_key`.
 pub(super) fn server(entry: &mut ServerEntry<'_>, url_key: &str) -> Option<Server> {
     let transport = match transport_kind(entry)? {
-        TransportKind::Http => entry.http(url_key)?,
+        TransportKind::Http(variant) => entry.http(url_key, variant)?,
         TransportKind::Unspecified if entry.has(url_key) && !entry.has("command") => {
-            entry.http(url_key)?
+            entry.http(url_key, HttpVariant::Auto)?
         }
         TransportKind::Stdio | TransportKind::Unspecified => entry.stdio()?,
     };
@@ -50,24 +50,30 @@ pub(super) fn server(entry: &mut ServerEntry<'_>, url_key: &str) -> Option<Serve
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransportKind {
     Stdio,
-    Http,
+    Http(HttpVariant),
     Unspecified,
 }
 
-/// Returns the transport that `type` or `transport` selects. If the transport is not supported, adds a warning and
-/// returns `None`.
+impl TransportKind {
+    /// Returns the variant for a server with a URL. A client that names no variant may try both, and so does
+    /// [`HttpVariant::Auto`].
+    pub(super) fn http_variant(self) -> HttpVariant {
+        match self {
+            Self::Http(variant) => variant,
+            Self::Stdio | Self::Unspecified => HttpVariant::Auto,
+        }
+    }
+}
+
+/// Returns the transport that `type` or `transport` selects. If the transport is unknown, adds a warning and returns
+/// `None`. `http` also selects [`HttpVariant::Auto`], because VS Code and Cursor fall back to HTTP+SSE with it.
 pub(super) fn transport_kind(entry: &mut ServerEntry<'_>) -> Option<TransportKind> {
     let key = if entry.has("type") { "type" } else { "transport" };
     let Some(word) = entry.raw_string(key) else { return Some(TransportKind::Unspecified) };
     match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
         "stdio" | "local" => Some(TransportKind::Stdio),
-        "http" | "streamablehttp" | "remote" => Some(TransportKind::Http),
-        "sse" => {
-            let problem = "selects the older HTTP+SSE transport, which is not supported; the \
-                           server is left out";
-            entry.warn(key, problem);
-            None
-        }
+        "http" | "streamablehttp" | "remote" => Some(TransportKind::Http(HttpVariant::Auto)),
+        "sse" => Some(TransportKind::Http(HttpVariant::Sse)),
         _ => {
             entry.warn(key, "names an unknown transport; the server is left out");
             None

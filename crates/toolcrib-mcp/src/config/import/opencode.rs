@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use toolcrib_server::expand::is_variable_name;
 
-use super::super::{Server, Transport, check};
+use super::super::{HttpVariant, Server, Transport, check};
 use super::ImportSource;
 use super::entry::{ImportBuilder, ServerEntry};
 use super::mcp_servers::{self, TransportKind};
@@ -25,8 +25,8 @@ pub(super) fn read(value: &Value, source: &ImportSource<'_>, builder: &mut Impor
 
 fn server(entry: &mut ServerEntry<'_>, convert: &dyn Fn(&str) -> String) -> Option<Server> {
     let transport = match mcp_servers::transport_kind(entry)? {
-        TransportKind::Http => entry.http("url")?,
-        TransportKind::Unspecified if entry.has("url") => entry.http("url")?,
+        TransportKind::Http(variant) => entry.http("url", variant)?,
+        TransportKind::Unspecified if entry.has("url") => entry.http("url", HttpVariant::Auto)?,
         _ => stdio(entry, convert)?,
     };
     let mut server = Server::new(transport);

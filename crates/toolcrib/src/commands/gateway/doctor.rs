@@ -85,10 +85,10 @@ impl From<ServerHealth> for ServerReport {
         let is_unknown_authority =
             status.reason.as_ref().is_some_and(|why| why.contains("certificate: UnknownIssuer"));
         let hint = status.hint.or_else(|| match status.phase {
-            ServerPhase::Down if checkup.transport == "http" && is_unknown_authority => {
+            ServerPhase::Down if checkup.transport != "stdio" && is_unknown_authority => {
                 Some(UNKNOWN_AUTHORITY_HINT.into())
             }
-            ServerPhase::Down if checkup.transport == "http" => {
+            ServerPhase::Down if checkup.transport != "stdio" => {
                 Some("check its `url`, and that this machine can reach it".into())
             }
             ServerPhase::Down => Some("run its command in a terminal and read its output".into()),

@@ -11,7 +11,7 @@ use toolcrib_server::expand::is_variable_name;
 /// Returns a notice for each variable and each file whose contents would be sent to the server. The contents are not
 /// read.
 pub(super) fn notices(name: &str, server: &Server) -> Vec<String> {
-    let Transport::Http { url, headers, oauth } = &server.transport else { return Vec::new() };
+    let Transport::Http { url, headers, oauth, .. } = &server.transport else { return Vec::new() };
     let secrets = headers.values().chain(&oauth.client_secret).map(Secret::expose);
     let sent: BTreeSet<String> =
         iter::once(url.as_str()).chain(secrets).flat_map(references).collect();

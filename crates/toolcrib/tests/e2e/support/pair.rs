@@ -33,8 +33,19 @@ impl Pair {
         connection: (&'static str, Era),
         direct: fn(&Program, &Home) -> Client,
     ) -> Self {
+        Self::with_config(name, &server(name, program, PATIENT), program, connection, direct)
+    }
+
+    /// Starts both clients. The gateway's server has this section of the config.
+    pub(crate) fn with_config(
+        name: &str,
+        section: &str,
+        program: &Program,
+        connection: (&'static str, Era),
+        direct: fn(&Program, &Home) -> Client,
+    ) -> Self {
         let alone = Home::new("");
-        let home = Home::new(&format!("{DEFERRED}{}", server(name, program, PATIENT)));
+        let home = Home::new(&format!("{DEFERRED}{section}"));
         let direct = direct(program, &alone);
         let (mut through, gateway) = connect(&home, connection);
         wait_until_ready(&mut through);

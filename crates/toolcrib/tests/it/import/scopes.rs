@@ -28,7 +28,7 @@ fn a_projects_server_never_takes_a_name_of_the_users() {
     // The name of a server that cannot be imported is still reserved.
     folders.put(
         "home/.cursor/mcp.json",
-        r#"{"mcpServers": {"old": {"type": "sse", "url": "https://a"}}}"#,
+        r#"{"mcpServers": {"old": {"type": "websocket", "url": "https://a"}}}"#,
     );
     let theirs = [
         ("files", "theirs"),
