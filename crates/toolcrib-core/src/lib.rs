@@ -75,6 +75,7 @@ pub use search::SearchRequest;
 pub use settings::{SearchInput, SearchSettings, SearchedTools, Settings};
 pub use settings_toml::SettingsReader;
 pub use signature::signature;
+pub use spelling::nearest_names;
 pub use tokens::{FourCharsPerToken, TokenCounter};
 pub use tool::{DeferPolicy, DefinitionFormat, Fingerprint, Tool, ToolAnnotations};
 pub use toolcrib_embed::EmbeddingModel;

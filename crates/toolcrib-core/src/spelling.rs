@@ -291,14 +291,32 @@ pub(crate) fn similar_names<'a>(
     spelling: &str,
     floor: u32,
 ) -> Vec<&'a str> {
+    most_similar(spelling, scope.ids().map(|id| catalog.tool(id).name()), floor)
+}
+
+/// Returns the names that are most similar to a spelling, best first: at most three, and none if all are too different.
+///
+/// ```
+/// let names = ["read_file", "write_file"];
+/// assert_eq!(toolcrib_core::nearest_names("raed_file", names), ["read_file", "write_file"]);
+/// assert!(toolcrib_core::nearest_names("x", names).is_empty());
+/// ```
+pub fn nearest_names<'a>(spelling: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    most_similar(spelling, names, SUGGESTION_SIMILARITY)
+}
+
+fn most_similar<'a>(
+    spelling: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    floor: u32,
+) -> Vec<&'a str> {
     let wanted = fold_to_alphanumeric(trim_quotes(&toolcrib_text::shorten(spelling, 128)));
     if wanted.is_empty() {
         return Vec::new();
     }
-    let mut scored: Vec<(u32, &str)> = scope
-        .ids()
-        .filter_map(|id| {
-            let name = catalog.tool(id).name();
+    let mut scored: Vec<(u32, &str)> = names
+        .into_iter()
+        .filter_map(|name| {
             let similarity = bigram_similarity(&wanted, &fold_to_alphanumeric(name));
             (similarity >= floor).then_some((similarity, name))
         })

@@ -79,6 +79,19 @@ pub fn with_hash(server: &str, tool: &str) -> String {
     hashed(&format!("{server}__{tool}"), &[server, tool])
 }
 
+/// Returns the wire name of a tool whose plain name was given to another tool of the same server. It differs from every
+/// name that the other functions of this module return.
+///
+/// ```
+/// use toolcrib_core::wire_name;
+/// assert_ne!(wire_name::for_displaced_tool("a", "b"), wire_name::for_tool("a", "b"));
+/// assert_ne!(wire_name::for_displaced_tool("a", "b"), wire_name::with_hash("a", "b"));
+/// ```
+pub fn for_displaced_tool(server: &str, tool: &str) -> String {
+    let joined = if server.is_empty() { tool.to_owned() } else { format!("{server}__{tool}") };
+    hashed(&joined, &[server, tool, "displaced"])
+}
+
 /// Returns the wire name of a tool whose full name is already fixed. It is the name itself, unless that is invalid,
 /// reserved or looks like a hashed name.
 pub fn for_full_name(name: &str) -> Cow<'_, str> {

@@ -9,9 +9,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use toolcrib_server::expand::{Reference, look_up};
+use toolcrib_server::expand::{Reference, ReferenceError, look_up};
 
-use crate::config::{ConfigError, Server, Transport};
+use crate::config::{ConfigError, Server, ToolDefault, Transport};
 use crate::process;
 
 /// Inherited variables that describe the client's terminal, not the work of a server. Two clients whose environments
@@ -97,6 +97,14 @@ impl ClientEnvironment {
         server.expanded(name, &|source: Reference<'_>| self.look_up(source)).ok()
     }
 
+    /// Expands the references in the default of a tool's parameter.
+    pub(crate) fn expand_default(
+        &self,
+        default: &ToolDefault,
+    ) -> Result<ToolDefault, ReferenceError> {
+        default.expanded(&|source: Reference<'_>| self.look_up(source))
+    }
+
     /// Returns the home folder, or the root folder if there is no home folder.
     fn home_or_root(&self) -> PathBuf {
         let home = self.variable("HOME").map(PathBuf::from);
@@ -113,7 +121,7 @@ impl ClientEnvironment {
     }
 
     /// Returns a hash of everything that decides which process serves a client: the expanded transport of the server,
-    /// and the variables that its process inherits. Clients with the same hash can share the process.
+    /// the secrets among the defaults of its tools, and the variables that its process inherits. Clients with the same hash can share the process.
     pub(crate) fn process_hash(&self, name: &str, server: &Server) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         let mut add = |bytes: &[u8]| {
@@ -121,7 +129,14 @@ impl ClientEnvironment {
             hasher.update(bytes);
         };
         add(name.as_bytes());
-        match self.expand(name, server).map(|server| server.transport) {
+        let expanded = self.expand(name, server);
+        // A client whose secrets differ needs its own process, whether the process gets them at its start or in calls.
+        for default in expanded.iter().flat_map(Server::tool_defaults) {
+            if default.shown().is_none() {
+                add(default.expose().to_string().as_bytes());
+            }
+        }
+        match expanded.map(|server| server.transport) {
             Ok(Transport::Stdio { command, args, env, cwd }) => {
                 add(command.as_bytes());
                 add(&(args.len() as u64).to_le_bytes());
@@ -188,6 +203,7 @@ mod tests {
             "command = 'files'\nenv = { KEY = '${TOKEN}' }",
             "url = 'https://a.example/${TOKEN}'",
             "url = 'https://a.example'\nheaders = { Authorization = '${TOKEN}' }",
+            "command = 'files'\ntools.read.defaults = { key = '${TOKEN}' }",
         ] {
             assert_ne!(hash(&here, different), hash(&there, different), "{different}");
             assert_eq!(hash(&here, different), hash(&here.clone(), different), "{different}");

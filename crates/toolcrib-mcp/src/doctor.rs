@@ -9,7 +9,7 @@ use toolcrib_core::policy::{Deferral, Glob};
 
 use crate::config::SharePolicy;
 use crate::gateway::Gateway;
-use crate::snapshot::{SessionKind, disclosure_warnings};
+use crate::snapshot::{SessionKind, disclosure_warnings, override_notes};
 use crate::upstream::ServerStatus;
 
 /// Maximum time for rebuilding the snapshot after the last server answered.
@@ -79,9 +79,9 @@ impl Gateway {
     pub fn config_warnings(&self) -> Vec<String> {
         let (snapshot, config) = (self.hub().snapshot(), self.hub().config());
         let tools = snapshot.crib.catalog().tools();
-        let matches_tool = |glob: &Glob| {
-            tools.iter().any(|tool| glob.matches(tool) || glob.matches_name(&tool.declared_name()))
-        };
+        let names = || snapshot.crib.catalog().ids().map(|id| snapshot.tool_names(id));
+        let allows_tool = |glob: &Glob| names().any(|names| names.are_allowed_by(glob));
+        let denies_tool = |glob: &Glob| names().any(|names| names.are_denied_by(glob));
         let matches_rule = |glob: &Glob| tools.iter().any(|tool| glob.applies_to(tool));
         let matches_server =
             |glob: &Glob| config.servers.keys().any(|name| glob.matches_name(name));
@@ -92,10 +92,11 @@ impl Gateway {
             }
         };
         for (name, profile) in &config.profiles {
-            for (key, patterns) in [("allow", &profile.allow), ("deny", &profile.deny)] {
-                for glob in patterns.iter().map(|text| Glob::new(text)) {
-                    warn(format!("profiles.{name}.{key}"), &glob, matches_tool(&glob), "tool");
-                }
+            for glob in profile.allow.iter().map(|text| Glob::new(text)) {
+                warn(format!("profiles.{name}.allow"), &glob, allows_tool(&glob), "tool");
+            }
+            for glob in profile.deny.iter().map(|text| Glob::new(text)) {
+                warn(format!("profiles.{name}.deny"), &glob, denies_tool(&glob), "tool");
             }
             for glob in profile.servers.iter().map(|text| Glob::new(text)) {
                 warn(format!("profiles.{name}.servers"), &glob, matches_server(&glob), "server");
@@ -130,6 +131,7 @@ impl Gateway {
             status.phase = status.last_result();
             let mut notes = status.notes.clone();
             notes.extend(snapshot.truncation_notes.get(&upstream.name).cloned());
+            notes.extend(override_notes(&lists.tools, &config.tools));
             let names = lists.tools.names();
             let patterns = [
                 ("allow", &config.allow),
@@ -143,7 +145,10 @@ impl Gateway {
                         glob.matches_name(name)
                             || glob.matches_name(&format!("{}/{name}", upstream.name))
                     };
-                    if !names.iter().any(matches) {
+                    // A pattern in `deny` can also match a name from the config.
+                    let given = config.tools.values().filter_map(|change| change.name.as_ref());
+                    let given = given.filter(|_| key == "deny");
+                    if !names.iter().chain(given).any(matches) {
                         notes.push(format!(
                             "`{key}` has `{pattern}`, which matches none of its tools"
                         ));

@@ -18,7 +18,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use toolcrib_text::json::Fields;
+use toolcrib_text::json::{Fields, quote};
 
 use crate::request_id::request_id;
 
@@ -70,8 +70,32 @@ impl RawArguments {
         raw.cloned().or_else(|| serde_json::value::to_raw_value(parsed?).ok().map(Self::from))
     }
 
+    /// Returns the arguments `{}`.
+    pub(crate) fn empty() -> Self {
+        Self(RawValue::from_string("{}".to_owned()).unwrap_or_default().into())
+    }
+
     pub(crate) fn text(&self) -> &str {
         self.0.get()
+    }
+
+    /// Returns the arguments with these members added at the end. Everything else stays as the client wrote it. Returns
+    /// `None` if the arguments are not a JSON object.
+    pub(crate) fn with_members(&self, members: &[(&str, String)]) -> Option<Self> {
+        let text = self.text();
+        let is_empty = Fields::read(text)?.iter().next().is_none();
+        let (before, _) = text.rsplit_once('}')?;
+        let mut out = before.to_owned();
+        for (index, (key, value)) in members.iter().enumerate() {
+            if index > 0 || !is_empty {
+                out.push(',');
+            }
+            out.push_str(&quote(key));
+            out.push(':');
+            out.push_str(value);
+        }
+        out.push('}');
+        RawValue::from_string(out).ok().map(Self::from)
     }
 
     /// Returns the arguments as a map, for the SDK.
@@ -136,6 +160,21 @@ mod tests {
         let json = message_to_json(&message).unwrap();
         assert!(json.contains(&format!("\"arguments\":{RAW}")), "{json}");
         assert!(json.contains("\"name\":\"own\""), "{json}");
+    }
+
+    #[test]
+    fn members_are_added_at_the_end() {
+        let with = |text: &str, members: &[(&str, String)]| {
+            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+            RawArguments::from(raw).with_members(members).map(|raw| raw.text().to_owned())
+        };
+        let members = [("x\"", "1.50".to_owned()), ("y", "\"}\"".to_owned())];
+        let added = r#""x\"":1.50,"y":"}"}"#;
+        let (before, _) = RAW.rsplit_once('}').unwrap();
+        assert_eq!(with(RAW, &members), Some(format!("{before},{added}")));
+        assert_eq!(with("{ }", &members), Some(format!("{{ {added}")));
+        assert_eq!(with(RAW, &[]), Some(RAW.to_owned()));
+        assert_eq!(with("[1]", &members), None);
     }
 
     #[test]

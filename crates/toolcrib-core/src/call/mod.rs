@@ -266,6 +266,24 @@ impl Crib {
         refusal
     }
 
+    /// Refuses a call that has a parameter which the tool's shown schema does not have. It is for an interface that
+    /// removes parameters from schemas, because most schemas allow additional ones.
+    pub fn refuse_parameter(
+        &self,
+        conversation: &mut Conversation,
+        id: ToolId,
+        parameter: &str,
+    ) -> Refusal {
+        let shown = data(&shorten(parameter, 80));
+        let fault = ArgumentFault {
+            path: String::new(),
+            problem: format!("{shown} is not a parameter of this tool"),
+        };
+        let mut refusal = self.invalid(conversation, id, vec![fault], None);
+        refusal.hint = format!("leave out {shown}");
+        refusal
+    }
+
     fn count_failure(
         &self,
         conversation: &mut Conversation,

@@ -9,7 +9,10 @@ use std::ops::RangeInclusive;
 use toolcrib_server::config::InvalidSetting;
 use toolcrib_server::url;
 
-use super::{GatewayConfig, GatewayLimits, IdleTimeout, Profile, Server, StartPolicy, Transport};
+use super::{
+    GatewayConfig, GatewayLimits, IdleTimeout, Profile, Server, StartPolicy, Transport,
+    tool_override,
+};
 use crate::Secret;
 
 /// Range of a server's start timeout, in seconds.
@@ -114,7 +117,7 @@ pub(super) fn server(server: &Server) -> CheckResult {
         patterns("timeouts", std::slice::from_ref(pattern))?;
         within_range(&["timeouts", pattern], *seconds, &CALL_TIMEOUT)?;
     }
-    Ok(())
+    tool_override::check(&server.tools)
 }
 
 fn transport(transport: &Transport) -> CheckResult {

@@ -49,7 +49,12 @@ impl Server {
                 }
             })
         };
-        let server = Self { transport: transport().map_err(unset)?, ..self.clone() };
+        let mut server = Self { transport: transport().map_err(unset)?, ..self.clone() };
+        for tool in server.tools.values_mut() {
+            for (_, value) in &mut tool.defaults {
+                *value = value.expanded(lookup).map_err(unset)?;
+            }
+        }
         check::server(&server).map_err(|fault| {
             let problem = format!("server `{name}`: `{}` {}", fault.path.join("."), fault.problem);
             ConfigError::new(problem, fault.hint)

@@ -29,5 +29,11 @@ pub fn masked(server: &Server) -> Server {
             },
         },
     };
-    Server { transport, ..server.clone() }
+    let mut server = Server { transport, ..server.clone() };
+    for tool in server.tools.values_mut() {
+        for (_, value) in &mut tool.defaults {
+            *value = value.masked();
+        }
+    }
+    server
 }

@@ -12,6 +12,7 @@ mod server;
 mod server_toml;
 mod share_policy;
 mod stateful_servers;
+mod tool_override;
 mod toolcrib_toml;
 
 pub use import::{ClientKind, ImportedConfig};
@@ -20,6 +21,7 @@ pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
 pub use server::{HttpVariant, OAuth, Server, Transport};
 pub use server_toml::server_toml;
 pub use share_policy::{SharePolicy, Sharing};
+pub use tool_override::{ToolDefault, ToolOverride};
 pub use toolcrib_toml::SECTIONS;
 
 pub use toolcrib_server::ConfigError;

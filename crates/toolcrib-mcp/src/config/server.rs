@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toolcrib_core::DeferPolicy;
 use toolcrib_server::url;
 
-use super::{IdleTimeout, Sharing, StartPolicy};
+use super::{IdleTimeout, Sharing, StartPolicy, ToolDefault, ToolOverride};
 use crate::Secret;
 
 /// The config of one server.
@@ -41,6 +41,8 @@ pub struct Server {
     pub idle: Option<IdleTimeout>,
     /// Who uses one process of the server. If `None`, [`Server::share_policy`] decides.
     pub share: Option<Sharing>,
+    /// Changes to individual tools, by the tools' own names.
+    pub tools: BTreeMap<String, ToolOverride>,
 }
 
 /// How to reach a server.
@@ -150,6 +152,12 @@ impl Server {
             start: None,
             idle: None,
             share: None,
+            tools: BTreeMap::new(),
         }
+    }
+
+    /// Returns all values that the config adds to the arguments of calls.
+    pub(crate) fn tool_defaults(&self) -> impl Iterator<Item = &ToolDefault> {
+        self.tools.values().flat_map(|tool| tool.defaults.iter().map(|(_, value)| value))
     }
 }

@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{HttpVariant, IdleTimeout, Server, Sharing, StartPolicy, Transport};
+use serde_json::Value;
+
+use super::{
+    HttpVariant, IdleTimeout, Server, Sharing, StartPolicy, ToolDefault, ToolOverride, Transport,
+};
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
 
@@ -58,7 +62,47 @@ pub fn server_toml(name: &str, server: &Server) -> String {
         }
     }
     write_options(server, &mut line);
+    for (tool, change) in &server.tools {
+        write_tool(&mut out, &format!("servers.{}.tools.{}", key(name), key(tool)), change);
+    }
     out
+}
+
+/// Writes the table of one tool.
+fn write_tool(out: &mut String, table: &str, change: &ToolOverride) {
+    let _ = writeln!(out, "[{table}]");
+    for (name, value) in [("name", &change.name), ("description", &change.description)] {
+        if let Some(value) = value {
+            let _ = writeln!(out, "{name} = {}", text(value));
+        }
+    }
+    if !change.hide_parameters.is_empty() {
+        let hidden = list(change.hide_parameters.iter().map(String::as_str));
+        let _ = writeln!(out, "hide_parameters = {hidden}");
+    }
+    if !change.defaults.is_empty() {
+        let pair = |(name, default): &(String, ToolDefault)| {
+            format!("{} = {}", key(name), toml_value(default.expose()))
+        };
+        let pairs: Vec<String> = change.defaults.iter().map(pair).collect();
+        let _ = writeln!(out, "defaults = {{ {} }}", pairs.join(", "));
+    }
+}
+
+/// Writes a JSON value that was read from TOML, so it contains no `null`.
+fn toml_value(value: &Value) -> String {
+    match value {
+        Value::String(value) => text(value),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(toml_value).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let pair =
+                |(name, value): (&String, &Value)| format!("{} = {}", key(name), toml_value(value));
+            format!("{{ {} }}", fields.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
 }
 
 /// Writes all keys except those of the transport.

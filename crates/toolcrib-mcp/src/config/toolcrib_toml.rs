@@ -8,6 +8,7 @@ use toml::Spanned;
 use toolcrib_core::{DeferPolicy, Settings, SettingsReader};
 use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
+use super::tool_override::RawToolOverride;
 use super::{
     ConfigError, GatewayConfig, HttpVariant, IdleTimeout, OAuth, Server, Sharing, StartPolicy,
     Transport, check,
@@ -45,6 +46,7 @@ struct RawServer {
     start: Option<StartPolicy>,
     idle: Option<IdleTimeout>,
     share: Option<Sharing>,
+    tools: BTreeMap<String, RawToolOverride>,
 }
 
 impl RawServer {
@@ -108,6 +110,11 @@ impl RawServer {
         // is restored.
         let mut timeouts: Vec<_> = self.timeouts.into_iter().collect();
         timeouts.sort_by_key(|(pattern, _)| pattern.span().start);
+        let mut tools = BTreeMap::new();
+        for (name, tool) in self.tools {
+            let read = tool.read().map_err(|fault| fault.within(&["tools", &name]))?;
+            tools.insert(name, read);
+        }
         Ok(Server {
             enabled: self.enabled.unwrap_or(defaults.enabled),
             prefix: self.prefix,
@@ -122,6 +129,7 @@ impl RawServer {
             start: self.start,
             idle: self.idle,
             share: self.share,
+            tools,
             ..defaults
         })
     }

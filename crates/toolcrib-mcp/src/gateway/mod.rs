@@ -24,6 +24,7 @@ mod session_tool_list;
 mod startup_wait;
 mod subscriptions;
 mod supported_methods;
+mod tool_arguments;
 mod tools;
 mod unknown_fields;
 

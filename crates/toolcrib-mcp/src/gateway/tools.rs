@@ -18,6 +18,7 @@ use super::forward_error::ForwardError;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result::tool_error;
 use super::startup_wait::SearchWait;
+use super::tool_arguments::{ArgumentError, arguments_for_server};
 use super::{Gateway, VisibleSnapshot};
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::added_tools_hint;
@@ -117,6 +118,17 @@ impl Gateway {
                 )));
             }
         };
+        let change = visible.snapshot.tool_override(server, &name);
+        let arguments = match change {
+            Some(change) => {
+                match arguments_for_server(change, arguments, upstream.client_environment()) {
+                    Ok(arguments) => arguments,
+                    Err(error) => return Ok(self.argument_refusal(visible, id, &error)),
+                }
+            }
+            None => arguments,
+        };
+        let renamed_from = change.filter(|change| change.name.is_some()).map(|_| name.clone());
         let operation = Operation::Tool { name, arguments };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
         let outcome = match &answer {
@@ -126,6 +138,7 @@ impl Gateway {
         };
         tracing::info!(
             tool = tool.name(),
+            renamed_from,
             server,
             outcome,
             ms = started.elapsed().as_millis(),
@@ -135,6 +148,28 @@ impl Gateway {
             Ok(answer) => Ok(answer),
             Err(ForwardError::Failed(reason)) => Ok(tool_error(&reason)),
             Err(error) => Err(error.into_error_data(client.uses_newer_protocol)),
+        }
+    }
+
+    /// Refuses a call because of the parameters that the config hides or fills in.
+    fn argument_refusal(
+        &self,
+        visible: &VisibleSnapshot,
+        id: ToolId,
+        error: &ArgumentError,
+    ) -> Value {
+        let server = visible.snapshot.crib.catalog().tool(id).server().unwrap_or_default();
+        self.hub().metrics().refused(server);
+        match error {
+            ArgumentError::Hidden(parameter) => {
+                let conversation = &mut Conversation::new();
+                let refusal = visible.view.crib.refuse_parameter(conversation, id, parameter);
+                self.refusal_result(visible, refusal)
+            }
+            ArgumentError::NotAnObject => tool_error("the arguments are not a JSON object"),
+            ArgumentError::Default(problem) => {
+                tool_error(&format!("`{server}` cannot be called: {problem}"))
+            }
         }
     }
 

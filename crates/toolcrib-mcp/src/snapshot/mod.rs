@@ -14,6 +14,8 @@ mod own_tool;
 mod properties;
 mod resource_owner;
 mod server_tools;
+mod tool_definitions;
+mod tool_names;
 mod visibility;
 
 pub(crate) use client_view::{ClientView, ListHashes};
@@ -21,20 +23,22 @@ pub(crate) use entry_list::{EntryKind, EntryList};
 pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};
 pub(crate) use name_prefixes::strip_uri_prefix;
 pub(crate) use resource_owner::ResourceOwner;
+pub(crate) use tool_definitions::override_notes;
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter};
+use toolcrib_core::{Catalog, Crib, IngestedTools, TokenCounter, ToolId};
 
-use crate::config::{GatewayConfig, Server};
+use crate::config::{GatewayConfig, Server, ToolOverride};
 use crate::log_limit::LogLimit;
 use crate::upstream::{Definitions, ServerLists, ServerPhase, ServerStatus};
 use list_warnings::{ListWarnings, ListWarningsBuilder};
 use name_prefixes::{Prefixes, prefix};
 use server_tools::{fair_shares, ingest_tools, truncate_tools};
+use tool_names::ToolNames;
 
 /// One server, as input for a snapshot.
 #[derive(Debug, Clone)]
@@ -69,6 +73,12 @@ impl SnapshotServer {
             failed: has_no_lists && status.reason.is_some(),
         }
     }
+
+    /// Returns notes about changes to tools in the config that have no effect or cannot work.
+    fn override_notes(&self) -> Vec<String> {
+        let lists = self.lists.as_ref();
+        lists.map(|lists| override_notes(&lists.tools, &self.config.tools)).unwrap_or_default()
+    }
 }
 
 /// Whether requests belong to a session.
@@ -99,6 +109,7 @@ pub(crate) struct Snapshot {
     /// Limits the log lines about views, across all snapshots.
     log: Arc<LogLimit>,
     servers: Vec<SnapshotServer>,
+    prefixes: Prefixes,
     config: Arc<GatewayConfig>,
     views: Mutex<HashMap<ViewKey, Arc<ClientView>>>,
 }
@@ -135,9 +146,12 @@ impl Snapshot {
                 warnings.add(&server.name, &note);
                 truncation_notes.insert(Arc::clone(&server.name), note);
             }
-            let ingested = prefixes.rename_tools(prefix(server), ingested);
+            let ingested = prefixes.rename_tools(prefix(server), &server.config.tools, ingested);
             for finding in &ingested.findings {
                 warnings.add(&server.name, &finding.to_string());
+            }
+            for note in server.override_notes() {
+                warnings.add(&server.name, &note);
             }
             catalog.add(ingested);
         }
@@ -167,6 +181,7 @@ impl Snapshot {
             stateless_crib,
             truncation_notes,
             servers,
+            prefixes,
             config: Arc::clone(config),
             views: Mutex::default(),
         }
@@ -227,9 +242,28 @@ impl Snapshot {
         unanswered.flat_map(|server| [prefix(server), &server.name]).map(str::to_owned).collect()
     }
 
+    fn server(&self, name: &str) -> Option<&SnapshotServer> {
+        self.servers.iter().find(|server| *server.name == *name)
+    }
+
+    /// Returns what the config changes about a tool, given by the tool's own name.
+    pub(crate) fn tool_override(&self, server: &str, own_name: &str) -> Option<&ToolOverride> {
+        self.server(server)?.config.tools.get(own_name)
+    }
+
+    /// Returns the names by which patterns can match a tool.
+    pub(crate) fn tool_names(&self, id: ToolId) -> ToolNames<'_> {
+        let tool = self.crib.catalog().tool(id);
+        let server = self.server(tool.server().unwrap_or_default());
+        let original = server.filter(|server| !server.config.tools.is_empty()).map(|server| {
+            self.prefixes.tool_name(prefix(server), &tool.declared_name()).into_owned()
+        });
+        ToolNames::new(tool, original)
+    }
+
     /// Whether a server has ever answered.
     pub(crate) fn has_answered(&self, name: &str) -> bool {
-        self.servers.iter().any(|server| *server.name == *name && server.lists.is_some())
+        self.server(name).is_some_and(|server| server.lists.is_some())
     }
 
     /// Returns the names of the servers that have never answered and have not failed either, in sorted order.

@@ -6,11 +6,12 @@
 //! not the other server has such a name.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toolcrib_core::{IngestedTools, wire_name};
 
 use super::SnapshotServer;
+use crate::config::ToolOverride;
 
 /// The non-empty prefixes of all servers.
 #[derive(Debug)]
@@ -28,11 +29,31 @@ impl Prefixes {
     }
 
     /// Gives a server's tools the names that clients use.
-    pub(super) fn rename_tools(&self, prefix: &str, tools: IngestedTools) -> IngestedTools {
+    ///
+    /// A name depends only on the config and on the tool's own name. If the config gives a tool the name of another
+    /// tool, the other tool gets a name with a hash, whether or not the server lists both. So a server cannot use its
+    /// list to move a name from one tool to another.
+    pub(super) fn rename_tools(
+        &self,
+        prefix: &str,
+        overrides: &BTreeMap<String, ToolOverride>,
+        tools: IngestedTools,
+    ) -> IngestedTools {
+        let given: BTreeSet<&str> =
+            overrides.values().filter_map(|change| change.name.as_deref()).collect();
+        tools.renamed(|own| match overrides.get(own).and_then(|change| change.name.as_deref()) {
+            Some(name) => Cow::Owned(self.tool_name(prefix, name).into_owned()),
+            None if given.contains(own) => Cow::Owned(wire_name::for_displaced_tool(prefix, own)),
+            None => self.tool_name(prefix, own),
+        })
+    }
+
+    /// Returns the name that clients use for a tool that the config does not rename.
+    pub(super) fn tool_name<'n>(&self, prefix: &str, own_name: &'n str) -> Cow<'n, str> {
         if prefix.is_empty() {
-            tools.renamed(|own| self.unprefixed_name(own))
+            self.unprefixed_name(own_name)
         } else {
-            tools.prefixed(prefix)
+            Cow::Owned(wire_name::for_tool(prefix, own_name))
         }
     }
 

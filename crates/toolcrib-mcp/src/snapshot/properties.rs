@@ -15,7 +15,7 @@ use toolcrib_core::{
 
 use super::SessionKind;
 use super::{ClientView, Snapshot, SnapshotServer};
-use crate::config::{GatewayConfig, Profile, Server, Transport};
+use crate::config::{GatewayConfig, Profile, Server, ToolOverride, Transport};
 use crate::upstream::{Definitions, ServerLists};
 
 const SERVERS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
@@ -288,6 +288,50 @@ proptest! {
             let CallOutcome::Run(call) = outcome else { panic!("{name}: {outcome:?}") };
             let tool = both.crib.catalog().tool(call.id);
             prop_assert_eq!((tool.server(), &*tool.declared_name()), (Some("one"), &*own));
+        }
+    }
+
+    /// Whatever the config renames, every tool of the server keeps exactly one name, and a call by that name reaches that
+    /// tool. The name does not depend on which other tools the server lists.
+    #[test]
+    fn renamed_tools_stay_distinct_and_reachable(
+        prefix in prop::sample::select(vec!["", "files", "a_", "名"]),
+        listed in own_names(),
+        renames in prop::collection::btree_map(
+            "(a|b|_|__|files|read|名| |h2){1,4}", "(a|b|_|__|files|read|h2){1,3}", 0..6,
+        ),
+    ) {
+        let mut given = BTreeSet::new();
+        let overrides: BTreeMap<String, ToolOverride> = renames
+            .into_iter()
+            .filter(|(own, name)| !own.trim().is_empty() && given.insert(name.clone()))
+            .map(|(own, name)| (own, ToolOverride { name: Some(name), ..ToolOverride::default() }))
+            .collect();
+        let of = |tools: &BTreeSet<String>| {
+            let mut server = server_with_tools("one", prefix, tools);
+            Arc::make_mut(&mut server.config).tools = overrides.clone();
+            let other = server_with_tools("two", "files__", &BTreeSet::from(["read".to_owned()]));
+            snapshot(BTreeMap::new(), vec![server, other])
+        };
+        // The server lists the tools that are renamed, the names that they get, and others.
+        let listed: BTreeSet<String> =
+            listed.into_iter().chain(overrides.keys().cloned()).chain(given).collect();
+        let all = of(&listed);
+        let catalog = all.crib.catalog();
+        let tools = || catalog.tools().iter().filter(|tool| tool.server() == Some("one"));
+        let owns: BTreeSet<String> = tools().map(|tool| tool.declared_name().into_owned()).collect();
+        let names: BTreeSet<&str> = tools().map(toolcrib_core::Tool::name).collect();
+        prop_assert_eq!(&owns, &listed);
+        prop_assert_eq!(names.len(), listed.len());
+        let scope = toolcrib_core::Scope::all(catalog);
+        for tool in tools() {
+            let own = tool.declared_name().into_owned();
+            let alone = of(&BTreeSet::from([own.clone()]));
+            prop_assert!(alone.crib.catalog().find(tool.name()).is_some(), "{} alone", own);
+            let input = json!({"name": tool.name(), "arguments": {}}).to_string();
+            let outcome = all.crib.handle(&TurnContext::new(&scope), &mut Conversation::new(), CALL, &input);
+            let CallOutcome::Run(call) = outcome else { panic!("{own}: {outcome:?}") };
+            prop_assert_eq!(catalog.tool(call.id).declared_name(), own);
         }
     }
 

@@ -3,23 +3,32 @@
 use toolcrib_core::policy::Glob;
 use toolcrib_core::{DeferPolicy, IngestedTools, ListSource, ingest};
 
+use super::tool_definitions::overridden_definitions;
+use super::tool_names::matches_own_or_full;
 use super::{SnapshotServer, globs};
 use crate::config::GatewayConfig;
 
 /// Returns the tools of one server that its config allows.
 pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> IngestedTools {
     let Some(lists) = &server.lists else { return IngestedTools::default() };
-    let list = format!("{{\"tools\":{}}}", lists.tools.json());
+    let tools = overridden_definitions(lists.tools.json(), &server.config.tools);
+    let list = format!("{{\"tools\":{tools}}}");
     let source = ListSource::Server(&server.name);
     let Ok(mut ingested) = ingest(list.as_bytes(), source, &config.settings.limits) else {
         return IngestedTools::default();
     };
-    let server = &server.config;
+    let (server, server_name) = (&server.config, &server.name);
     let (allow, deny, always_load) =
         (globs(&server.allow), globs(&server.deny), globs(&server.always_load));
     ingested.tools.retain(|tool| {
         let matches_any = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(tool));
-        (allow.is_empty() || matches_any(&allow)) && !matches_any(&deny)
+        // At this point tools have their own names. A name from the config can only deny a tool, never allow it.
+        let given = server.tools.get(tool.name()).and_then(|change| change.name.as_deref());
+        let denies =
+            |name: &str| deny.iter().any(|glob| matches_own_or_full(glob, server_name, name));
+        (allow.is_empty() || matches_any(&allow))
+            && !matches_any(&deny)
+            && !given.is_some_and(denies)
     });
     ingested.tools = ingested
         .tools

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolcrib_core::Scope;
 use toolcrib_core::policy::Glob;
-use toolcrib_core::{Catalog, Scope};
 
 use super::{Snapshot, globs};
 use crate::config::Profile;
@@ -24,7 +24,7 @@ impl Visibility {
         let is_included = |server: &str| {
             included.is_empty() || included.iter().any(|glob| glob.matches_name(server))
         };
-        let tools = visible_tools(snapshot.crib.catalog(), profile, is_included);
+        let tools = visible_tools(snapshot, profile, is_included);
         let is_visible = |server: &str| {
             is_included(server) && is_server_visible(snapshot, profile, &tools, server)
         };
@@ -35,10 +35,9 @@ impl Visibility {
 }
 
 /// Returns the tools of included servers that match `allow` and do not match `deny`. An empty `allow` matches all
-/// tools. A pattern can match any of three texts: the name that clients use, `server/tool`, or the server's own name
-/// for the tool.
+/// tools. `tool_names.rs` has the names that a pattern can match.
 fn visible_tools(
-    catalog: &Catalog,
+    snapshot: &Snapshot,
     profile: Option<&Profile>,
     is_included: impl Fn(&str) -> bool,
 ) -> Scope {
@@ -46,15 +45,12 @@ fn visible_tools(
         Some(profile) => (globs(&profile.allow), globs(&profile.deny)),
         None => Default::default(),
     };
+    let catalog = snapshot.crib.catalog();
     let ids = catalog.ids().filter(|id| {
-        let tool = catalog.tool(*id);
-        let own_name = tool.declared_name();
-        let matches_any = |globs: &[Glob]| {
-            globs.iter().any(|glob| glob.matches(tool) || glob.matches_name(&own_name))
-        };
-        is_included(tool.server().unwrap_or_default())
-            && (allow.is_empty() || matches_any(&allow))
-            && !matches_any(&deny)
+        let names = snapshot.tool_names(*id);
+        is_included(catalog.tool(*id).server().unwrap_or_default())
+            && (allow.is_empty() || allow.iter().any(|glob| names.are_allowed_by(glob)))
+            && !deny.iter().any(|glob| names.are_denied_by(glob))
     });
     Scope::of(catalog, ids)
 }

@@ -3,13 +3,13 @@
 use url::Url;
 
 use crate::Secret;
-use crate::config::{Server, Transport, masked};
+use crate::config::{Server, ToolDefault, Transport, masked};
 
 /// Minimum length of a value that is masked, in bytes. Shorter values may be ordinary words.
 const MIN_BYTES: usize = 6;
 
 /// The secrets of one server: the values of its environment variables and headers, the arguments that look like keys,
-/// the values in the query of its URL, and its OAuth client secret.
+/// the values in the query of its URL, its OAuth client secret, and the defaults of its tools that contain references.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets(Vec<Secret>);
 
@@ -29,6 +29,8 @@ impl Secrets {
             }
             _ => Vec::new(),
         };
+        let defaults = server.tool_defaults().flat_map(ToolDefault::secret_texts);
+        secrets.extend(defaults.map(Secret::from));
         // A server may write the key of `Bearer KEY` or `--key=KEY` without the text before it, so the key alone is
         // also masked.
         let tails = secrets.iter().flat_map(|secret| {
@@ -54,6 +56,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::config::ToolOverride;
 
     #[test]
     fn secrets_of_the_config_are_masked() {
@@ -72,6 +75,13 @@ mod tests {
         });
         let text = "bad CANARY-ENV for CANARY-ARG in folder, nor CANARY-TAIL";
         assert_eq!(Secrets::of(&child).mask(text), "bad *** for *** in folder, nor ***");
+        let mut with_default = child.clone();
+        let default = ToolDefault::new("key ${KEY}".into());
+        let default = default.expanded(&|_| Some("CANARY-DEFAULT".into())).unwrap();
+        let change =
+            ToolOverride { defaults: vec![("key".into(), default)], ..ToolOverride::default() };
+        with_default.tools.insert("read".into(), change);
+        assert_eq!(Secrets::of(&with_default).mask("CANARY-DEFAULT, key"), "***, key");
         let remote = Server::new(Transport::Http {
             url: "https://example.com/mcp?key=CANARY-URL".into(),
             variant: crate::config::HttpVariant::Auto,

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use toolcrib_core::DeferPolicy;
 use toolcrib_mcp::config::{
-    HttpVariant, IdleTimeout, OAuth, Server, StartPolicy, Transport, server_toml,
+    HttpVariant, IdleTimeout, OAuth, Server, StartPolicy, ToolDefault, ToolOverride, Transport,
+    server_toml,
 };
 use toolcrib_mcp::{GatewayConfig, Secret};
 
@@ -72,6 +73,50 @@ fn transport() -> impl Strategy<Value = Transport> {
     prop_oneof![program, address]
 }
 
+fn default_value() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let leaf = prop_oneof![
+        any::<String>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e300..1e300).prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[a-z .]{0,3}", inner, 0..3)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+prop_compose! {
+    fn tool()(
+        description in prop::option::of(".{0,10}[a-z\"]"),
+        hide_parameters in prop::collection::vec(".{0,4}", 0..3),
+        defaults in prop::collection::btree_map(".{0,4}", default_value(), 0..3),
+        backwards in any::<bool>(),
+    ) -> ToolOverride {
+        let mut defaults: Vec<_> =
+            defaults.into_iter().map(|(name, value)| (name, ToolDefault::new(value))).collect();
+        if backwards {
+            defaults.reverse();
+        }
+        ToolOverride { name: None, description, hide_parameters, defaults }
+    }
+}
+
+/// Generates changes to tools. Each tool has another new name, because two tools cannot have the same one.
+fn tools() -> impl Strategy<Value = std::collections::BTreeMap<String, ToolOverride>> {
+    prop::collection::btree_map(".{0,6}[a-z\"]", (tool(), any::<bool>()), 0..3).prop_map(|tools| {
+        let named = tools.into_iter().enumerate().map(|(number, (tool, (change, is_renamed)))| {
+            let name = is_renamed.then(|| format!("tool_{number}"));
+            (tool, ToolOverride { name, ..change })
+        });
+        named.collect()
+    })
+}
+
 prop_compose! {
     fn server()(
         transport in transport(),
@@ -93,6 +138,7 @@ prop_compose! {
             Just((Some(StartPolicy::Lazy), Some(IdleTimeout::Never))),
             (0.1..604_800.0).prop_map(|idle| (None, Some(IdleTimeout::After(idle)))),
         ],
+        tools in tools(),
     ) -> Server {
         let mut timeouts: Vec<(String, f64)> = timeouts.into_iter().collect();
         if backwards {
@@ -103,6 +149,7 @@ prop_compose! {
             timeouts,
             start: run.0,
             idle: run.1,
+            tools,
             ..Server::new(transport)
         }
     }

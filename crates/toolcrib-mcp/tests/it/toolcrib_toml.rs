@@ -3,7 +3,8 @@
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{
-    GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile, Server, Transport,
+    GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile, Server, ToolDefault,
+    ToolOverride, Transport,
 };
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
@@ -33,6 +34,12 @@ start_timeout = 5
 call_timeout = 2.5
 timeouts = { "slow_*" = 600, "a*" = 1 }
 parallel = false
+
+[servers.files.tools.read_file]
+name = "read"
+description = "Reads a file."
+hide_parameters = ["token"]
+defaults = { token = "${TOKEN}", limit = 5 }
 
 [servers."my server"]
 url = "https://example.com/sse"
@@ -86,7 +93,17 @@ fn every_key_is_read() {
         trusted_hosts: texts(&["sso.corp"]),
     };
     let files = stdio_server("npx", &["-y", "files-server", "${HOME}"], &[("KEY", "value")]);
+    let changed = ToolOverride {
+        name: Some("read".into()),
+        description: Some("Reads a file.".into()),
+        hide_parameters: texts(&["token"]),
+        defaults: vec![
+            ("token".into(), ToolDefault::new("${TOKEN}".into())),
+            ("limit".into(), ToolDefault::new(5.into())),
+        ],
+    };
     let files = Server {
+        tools: [("read_file".to_owned(), changed)].into(),
         enabled: false,
         prefix: Some(String::new()),
         allow: texts(&["read_*"]),
@@ -160,7 +177,7 @@ fn every_key_is_read() {
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
-        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `transport`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share` at line 3, column 1",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `transport`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share`, `tools` at line 3, column 1",
     ),
     (
         "[servers.a]\nenabled = true",
@@ -237,6 +254,26 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\ncommand = 'x'\ndefer = 'sometimes'",
         "unknown variant, expected one of `never`, `automatic`, `always` at line 3, column 9",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\nname = 'a b'",
+        "`servers.a.tools.t.name` is not a valid name for a tool at line 4, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\nname = 'Tool_Search'",
+        "`servers.a.tools.t.name` is the name of one of Toolcrib's own tools at line 4, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\nname = 'x'\n[servers.a.tools.u]\nname = 'x'",
+        "`servers.a.tools.u.name` is also the name of another tool at line 6, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\ndescription = ' '",
+        "`servers.a.tools.t.description` is empty at line 4, column 1",
+    ),
+    (
+        "[servers.a]\ncommand = 'x'\n[servers.a.tools.t]\ndefaults = { a = 2026-01-01, b = nan }",
+        "`servers.a.tools.t.defaults.a` cannot be written as JSON at line 4, column 14",
     ),
     ("[servers.a]\ncommand = 5", "invalid type: integer, expected a string at line 2, column 11"),
     ("[servers.a]\ncommand = 'x'\n[servers.a]", "duplicate key at line 3, column 10"),

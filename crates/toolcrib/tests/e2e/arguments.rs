@@ -45,6 +45,24 @@ fn a_direct_call_arrives_byte_for_byte() {
     }
 }
 
+/// A default is added at the end. The rest stays as the client wrote it.
+#[test]
+fn a_call_with_a_default_arrives_byte_for_byte() {
+    for connection in CONNECTIONS {
+        let home = Home::new("");
+        let defaults = "tools.echo.defaults = { x = 1.5 }\n";
+        let server = server("one", &recording_server(&home), defaults);
+        home.configure(&format!("{IN_FULL}{server}"));
+        let (mut client, _gateway) = connect(&home, connection);
+        eventually("the server's tools", || (!client.tools().is_empty()).then_some(()));
+        let arguments = ARGUMENTS.replacen(r#","z2":{"y":-0.0,"b":[1.10]}}"#, "}", 1);
+        let answer = client.call_with_text("one__echo", &arguments);
+        assert!(answer["result"].get("isError").is_none(), "{connection:?}: {answer}");
+        let expected = format!(r#"{},"x":1.5}}"#, arguments.strip_suffix('}').unwrap());
+        assert!(sent(&home).starts_with(&expected), "{connection:?}");
+    }
+}
+
 #[test]
 fn a_call_through_the_bridge_arrives_byte_for_byte() {
     let wrapped = format!("{{\"name\": \"one__echo\",  \"arguments\": {ARGUMENTS}}}");

@@ -54,6 +54,7 @@ mod state;
 mod stdio_noise;
 mod templates;
 mod tool_name_claims;
+mod tool_overrides;
 mod wardens;
 
 fn print_figure(what: &str, value: impl std::fmt::Display) {

@@ -3,7 +3,8 @@
 //! In the file, `methods` has a response for each method: a result, an object with `error`, or `null` if the method is
 //! never answered. `tools` has a list of steps for each tool: `{"notify": …}` sends a notification (a progress
 //! notification gets the call's progress token), `{"ask": …}` sends a request to the client and answers the call with
-//! the client's response, and `{"result": …}` and `{"error": …}` answer the call.
+//! the client's response, `{"arguments": true}` answers the call with its arguments as text, and `{"result": …}` and
+//! `{"error": …}` answer the call. `definitions` has further fields of the definitions of tools, by the tools' names.
 
 use std::io;
 use std::path::Path;
@@ -49,8 +50,7 @@ impl Script {
             }
             "tools/list" => {
                 let tools = self.0["tools"].as_object().into_iter().flatten();
-                let tool = |(name, _)| json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
-                let tools: Vec<Value> = tools.map(tool).collect();
+                let tools: Vec<Value> = tools.map(|(name, _)| self.definition(name)).collect();
                 server.output.result(id, &json!({ "tools": tools }).to_string());
                 return true;
             }
@@ -77,6 +77,15 @@ impl Script {
         true
     }
 
+    fn definition(&self, name: &str) -> Value {
+        let mut tool =
+            json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
+        for (key, value) in self.0["definitions"][name].as_object().into_iter().flatten() {
+            tool[key] = value.clone();
+        }
+        tool
+    }
+
     fn call(&self, server: &Server, id: &Value, params: &Value) {
         let name = params["name"].as_str().unwrap_or_default();
         for step in self.0["tools"][name].as_array().into_iter().flatten() {
@@ -92,6 +101,11 @@ impl Script {
                 if let Some(reply) = server.ask(method, &ask["params"]) {
                     server.output.result(id, &results::structured(&reply));
                 }
+            } else if step.get("arguments").is_some() {
+                server.journal.note(&format!("call {name}"));
+                let text = params.get("arguments").map(Value::to_string).unwrap_or_default();
+                let content = json!([{"type": "text", "text": format!("{name} {text}")}]);
+                server.output.result(id, &json!({ "content": content }).to_string());
             } else if let Some(error) = step.get("error") {
                 server.output.send(&failed(id, error), 1);
             } else {
