@@ -32,6 +32,11 @@ impl From<Box<RawValue>> for RawArguments {
     }
 }
 
+/// Asks a server of the older protocol to run a call as a task. It is stored in the extensions of the request, because
+/// the SDK's type has no such parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskParam;
+
 /// The fields of a message that are needed to find the arguments of a call.
 #[derive(Deserialize)]
 struct CallMessage<'a> {
@@ -113,10 +118,17 @@ pub(crate) fn message_to_json(message: &ClientJsonRpcMessage) -> serde_json::Res
 fn with_raw_arguments(message: &ClientJsonRpcMessage, text: &str) -> Option<String> {
     let JsonRpcMessage::Request(sent) = message else { return None };
     let ClientRequest::CallToolRequest(call) = &sent.request else { return None };
-    let raw = call.extensions().get::<RawArguments>()?;
+    let raw = call.extensions().get::<RawArguments>();
+    let task = call.extensions().get::<TaskParam>();
+    let mut added = Vec::new();
+    added.extend(raw.map(|raw| ("arguments", Some(raw.text().to_owned()))));
+    added.extend(task.map(|TaskParam| ("task", Some("{}".to_owned()))));
+    if added.is_empty() {
+        return None;
+    }
     let fields = Fields::read(text)?;
     let params = Fields::read(fields.get("params")?)?;
-    let params = params.with(&[("arguments", Some(raw.text().to_owned()))]);
+    let params = params.with(&added);
     Some(fields.with(&[("params", Some(params))]))
 }
 

@@ -77,6 +77,8 @@ pub struct GatewaySettings {
     pub first_list_wait: f64,
     /// Whether hidden characters are removed from the results of calls and from the contents of resources.
     pub clean_results: bool,
+    /// What happens to a call that needs a task, if its client does not support tasks.
+    pub unsupported_tasks: UnsupportedTasks,
     /// The profile of clients that do not choose one.
     pub profile: Option<String>,
     /// Seconds that `toolcrib mcp` waits for the background gateway. After that, it runs a gateway of its own.
@@ -96,12 +98,23 @@ impl Default for GatewaySettings {
             wait: 2.0,
             first_list_wait: 2.0,
             clean_results: false,
+            unsupported_tasks: UnsupportedTasks::Wait,
             profile: None,
             background_wait: 2.0,
             background_idle: IdleTimeout::After(60.0),
             limits: GatewayLimits::default(),
         }
     }
+}
+
+/// What happens to a call of a tool that runs only as a task, if the client does not support tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnsupportedTasks {
+    /// The gateway waits for the task and answers the call with its result.
+    Wait,
+    /// The client gets the server's error.
+    Reject,
 }
 
 /// Limits on what servers and clients send.
@@ -142,6 +155,10 @@ pub struct GatewayLimits {
     pub starting: usize,
     /// Maximum number of processes that belong to one client each, of all clients together.
     pub session_servers: usize,
+    /// Maximum number of tasks that all clients together may have.
+    pub tasks: usize,
+    /// Maximum number of tasks that one client may have.
+    pub tasks_per_client: usize,
     /// Maximum length of a server's question to the user, in characters. Longer questions are truncated.
     pub question_chars: usize,
     /// Maximum size of a server's question to the user, including its form, in bytes. Larger questions are refused.
@@ -169,6 +186,8 @@ impl Default for GatewayLimits {
             calls: 1_024,
             starting: 32,
             session_servers: 256,
+            tasks: 4_096,
+            tasks_per_client: 256,
             question_chars: 4_000,
             question_bytes: 64 << 10,
             sampling_bytes: 4 << 20,

@@ -7,6 +7,7 @@ use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ErrorCode, ErrorData, LoggingLevel,
     LoggingMessageNotification, LoggingMessageNotificationParam, ProgressNotification,
     ProgressToken, RequestId, RequestMetaObject, ServerNotification, ServerRequest,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{
     OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
@@ -169,8 +170,18 @@ impl Client {
         self.capabilities.roots.is_some()
     }
 
-    /// Returns the part of the request's `_meta` that is forwarded to a server.
-    pub(crate) fn meta_for(&self, server_uses_newer_protocol: bool) -> RequestMetaObject {
+    /// Whether the client can handle a result that is a task. The older protocol has no such results.
+    pub(crate) fn supports_tasks(&self) -> bool {
+        self.uses_newer_protocol && self.capabilities.supports_tasks()
+    }
+
+    /// Returns the part of the request's `_meta` that is forwarded to a server. `announces_tasks` means that the server
+    /// may answer with a task, whether or not the client supports tasks.
+    pub(crate) fn meta_for(
+        &self,
+        server_uses_newer_protocol: bool,
+        announces_tasks: bool,
+    ) -> RequestMetaObject {
         let mut meta = RequestMetaObject::default();
         let is_forwarded = |key: &str| {
             !HOP_KEYS.contains(&key)
@@ -181,7 +192,17 @@ impl Client {
         }
         if server_uses_newer_protocol {
             // The server may use only the capabilities of this client, not all those that the gateway supports.
-            meta.set_client_capabilities(self.capabilities.clone());
+            let mut capabilities = self.capabilities.clone();
+            let extensions = capabilities.extensions.get_or_insert_default();
+            if announces_tasks {
+                extensions.entry(TASKS_EXTENSION_ID.to_owned()).or_default();
+            } else {
+                extensions.remove(TASKS_EXTENSION_ID);
+            }
+            if extensions.is_empty() {
+                capabilities.extensions = None;
+            }
+            meta.set_client_capabilities(capabilities);
             // A client of the older protocol sets the log level once, but a server of the newer protocol expects it in
             // each request.
             if let Some(level) = self.log_level {

@@ -20,7 +20,7 @@ use super::client::{Client, ClientDisconnected};
 use super::protocol_result::{CachePolicy, adapt_result};
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::ClientSubscriptions;
-use super::{Gateway, VisibleSnapshot};
+use super::{Gateway, VisibleSnapshot, tasks};
 use crate::metrics;
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::{ListHashes, SessionKind};
@@ -55,9 +55,12 @@ pub(super) struct SessionState {
     connection: ConnectionKind,
 }
 
-/// Ends the processes that belong to the client.
+/// Ends the tasks and the processes that belong to the client.
 impl Drop for SessionState {
     fn drop(&mut self) {
+        if self.connection == ConnectionKind::Stream {
+            self.gateway.tasks.end_session(self.id);
+        }
         self.gateway.hub().session_servers().end_client(self.id);
     }
 }
@@ -207,6 +210,11 @@ impl ClientSession {
             ClientRequest::CompleteRequest(request) => {
                 (gateway.complete(request.params, &client, profile).await?, CachePolicy::NoStore)
             }
+            other @ (ClientRequest::GetTaskRequest(_)
+            | ClientRequest::UpdateTaskRequest(_)
+            | ClientRequest::CancelTaskRequest(_)) => {
+                (gateway.request_task(other, &client, profile).await?, CachePolicy::NoStore)
+            }
             other => {
                 return Err(ErrorData::internal_error(
                     format!("unexpected method `{}`", other.method()),
@@ -242,7 +250,19 @@ impl ClientSession {
         T: DeserializeOwned + Serialize,
         R: From<T> + From<InputRequiredResult>,
     {
-        let answer = self.answer(request, &context).await?;
+        self.to_result_or_question::<T, R>(self.answer(request, &context).await?, list)
+    }
+
+    /// Converts a result to the SDK's types. The result may also be a server's question.
+    pub(super) fn to_result_or_question<T, R>(
+        &self,
+        answer: Value,
+        list: &str,
+    ) -> Result<R, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+        R: From<T> + From<InputRequiredResult>,
+    {
         // Like any other result, a question that the SDK cannot parse completely is stored, and `unknown_fields`
         // restores the original in the response.
         if answer.get("resultType").is_some_and(|kind| kind == "input_required")
@@ -254,13 +274,27 @@ impl ClientSession {
         self.to_sdk_type::<T>(answer, list).map(R::from)
     }
 
+    /// Answers a request about a task over HTTP, where the SDK requires its own result types. `answer` is the answer or
+    /// the result of the call that has created the task.
+    pub(super) fn to_task_type<T>(&self, answer: Value) -> Result<T, ErrorData>
+    where
+        T: DeserializeOwned + Serialize,
+    {
+        let empty = tasks::empty_task(&answer);
+        let typed = self.state.gateway.unknown_fields.to_sdk_type_or(answer, empty);
+        typed.ok_or_else(invalid_result)
+    }
+
     fn to_sdk_type<T>(&self, answer: Value, list: &str) -> Result<T, ErrorData>
     where
         T: DeserializeOwned + Serialize,
     {
-        let invalid = || ErrorData::internal_error("the server's result is not valid in MCP", None);
-        self.state.gateway.unknown_fields.to_sdk_type(answer, list).ok_or_else(invalid)
+        self.state.gateway.unknown_fields.to_sdk_type(answer, list).ok_or_else(invalid_result)
     }
+}
+
+fn invalid_result() -> ErrorData {
+    ErrorData::internal_error("the server's result is not valid in MCP", None)
 }
 
 /// Checks that a request has the `_meta` fields that its protocol version requires. The SDK checks this only for the

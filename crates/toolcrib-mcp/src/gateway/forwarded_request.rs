@@ -14,53 +14,45 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::ErrorData;
+use rmcp::model::{ClientRequest, ErrorData};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::call_deadline::{ANSWER_TIMEOUT, CallDeadline};
-use super::client::{AnswerSender, BodyMemory, Client};
+use super::call_deadline::ANSWER_TIMEOUT;
+use super::call_wait::{CallWait, WaitEvent};
+use super::client::{BodyMemory, Client};
 use super::forward_error::{ForwardError, question_rejected};
-use super::lossy_notifier::LossyNotifier;
+use super::forward_outcome::{ForwardOutcome, PausedFor, PausedRequest, QUESTION_KEY};
 use super::operation::{Operation, RetryInputs};
-use super::question::{QuestionError, label_log, prepare_input_requests, prepare_question};
+use super::question::{QuestionError, prepare_input_requests};
+use super::tasks::{PolledTask, TaskStep, created_task};
 use crate::metrics::{self, CallStatus};
 use crate::upstream::{
-    ActiveCall, CLIENT_QUEUE, CallPermit, CallingClient, PendingRequest, RawRequest, RequestEvent,
-    ServerMessage, Upstream, UpstreamError,
+    ActiveCall, CLIENT_QUEUE, CallPermit, CallingClient, ConnectionHandle, PendingRequest,
+    RawRequest, ServerMessage, Upstream, UpstreamError,
 };
 
 /// Maximum number of times that a server may ask for input in one request.
 const MAX_INPUT_ROUNDS: usize = 8;
-/// The key in `inputRequests` for a question from a server of the older protocol, which has no keys of its own.
-pub(super) const QUESTION_KEY: &str = "question";
-
-/// The outcome of a forwarded request.
-pub(crate) enum ForwardOutcome {
-    /// The server's result.
-    Result(Value),
-    /// A server of the older protocol asks a question, and this client can be asked only in a result.
-    InputRequired(Box<PausedRequest>),
-}
-
-/// A forwarded request that is paused until its client answers a question.
-pub(crate) struct PausedRequest {
-    pub(crate) forwarded: ForwardedRequest,
-    pub(crate) question: RawRequest,
-    pub(crate) answer: AnswerSender,
-}
 
 /// A request that was sent to a server.
 pub(crate) struct ForwardedRequest {
-    upstream: Arc<Upstream>,
-    operation: Operation,
-    pending: PendingRequest,
+    pub(super) upstream: Arc<Upstream>,
+    pub(super) operation: Operation,
+    /// What the client has added to the request. It is needed if the request must be sent again.
+    pub(super) inputs: RetryInputs,
+    pub(super) pending: PendingRequest,
     /// Questions and log messages of the server about this call.
-    messages: mpsc::Receiver<ServerMessage>,
-    active_call: ActiveCall,
-    timeout: Duration,
+    pub(super) messages: mpsc::Receiver<ServerMessage>,
+    pub(super) active_call: ActiveCall,
+    pub(super) timeout: Duration,
     metric: Option<metrics::InFlightCall>,
-    permit: CallPermit,
+    /// Whether the server was told that it may answer with a task.
+    pub(super) announces_tasks: bool,
+    /// The task that the call waits for. It is declared before the permit, because it is cancelled while the permit is
+    /// still held.
+    pub(super) polled_task: Option<PolledTask>,
+    pub(super) permit: CallPermit,
     /// Whether a question from the server was already rejected.
     has_rejected_question: bool,
     /// The memory reserved for the body of the client's request. The arguments refer to the body, so this memory stays
@@ -75,7 +67,7 @@ impl ForwardedRequest {
         operation: Operation,
         client: &Client,
         inputs: RetryInputs,
-        is_allowed: impl Fn() -> bool,
+        is_allowed: impl Fn(&Arc<ConnectionHandle>) -> bool,
     ) -> Result<Self, ForwardError> {
         let timeout = operation.timeout(&upstream);
         let permit = tokio::select! {
@@ -97,7 +89,7 @@ impl ForwardedRequest {
             return Err(ForwardError::Rpc(ErrorData::invalid_params(problem, None)));
         }
         // While the request waited for its permit, a config reload may have hidden the operation from this client.
-        if !is_allowed() {
+        if !is_allowed(&permit.connection) {
             return Err(ForwardError::Failed(format!(
                 "`{}` is no longer available",
                 upstream.name
@@ -108,9 +100,15 @@ impl ForwardedRequest {
         let (sender, messages) = mpsc::channel(CLIENT_QUEUE);
         let caller =
             CallingClient { client: client.id, client_group: client.group, messages: sender };
-        let meta = client.meta_for(permit.connection.uses_newer_protocol());
+        let uses_newer_protocol = permit.connection.uses_newer_protocol();
+        let announces_tasks = client.supports_tasks();
+        let meta = client.meta_for(uses_newer_protocol, announces_tasks);
         let mut active_call = upstream.active_calls.register(caller);
-        let pending = match permit.connection.send(operation.request(inputs), Some(meta)).await {
+        let request = match operation.request(inputs.clone()) {
+            request if uses_newer_protocol => request,
+            request => operation.as_older_task(request),
+        };
+        let pending = match permit.connection.send(request, Some(meta)).await {
             Ok(pending) => pending,
             Err(error) => {
                 active_call.finish();
@@ -121,11 +119,14 @@ impl ForwardedRequest {
         Ok(Self {
             upstream,
             operation,
+            inputs,
             pending,
             messages,
             active_call,
             timeout,
             metric,
+            announces_tasks,
+            polled_task: None,
             permit,
             has_rejected_question: false,
             _body: client.body.clone(),
@@ -154,77 +155,62 @@ impl ForwardedRequest {
         self.upstream.name == upstream.name && self.operation.has_same_target(operation)
     }
 
-    /// Waits for the result, or for a question that can be asked only in a result.
+    /// Waits for the result, or for something that the caller has to decide.
     pub(crate) async fn wait(mut self, client: &Client) -> Result<ForwardOutcome, ForwardError> {
-        let mut rounds = 0;
-        let mut open_questions = tokio::task::JoinSet::new();
-        let mut deadline = CallDeadline::new(self.timeout);
-        let mut notifier = LossyNotifier::default();
+        let mut wait = CallWait::new(self.timeout);
         loop {
-            let event = tokio::select! {
-                biased;
-                () = client.abandoned.cancelled() => {
-                    self.count(CallStatus::Cancelled);
-                    return Err(ForwardError::cancelled());
+            let answer = match self.next_event(client, &mut wait).await? {
+                WaitEvent::Answered(answer) => answer,
+                WaitEvent::Question(question, answer) => {
+                    let requests = json!({ QUESTION_KEY: question });
+                    return Ok(self.paused(requests, PausedFor::Question(answer)));
                 }
-                () = deadline.passed() => {
-                    self.count(CallStatus::Timeout);
-                    let error = UpstreamError::Timeout(self.timeout.as_secs_f64());
-                    return Err(ForwardError::from_upstream(&self.upstream, &error));
+                WaitEvent::PollDue => {
+                    let request = self.polled_task.as_mut().map(PolledTask::poll_request);
+                    if let Some(request) = request {
+                        self.send_next(client, request).await?;
+                    }
+                    continue;
                 }
-                Some(message) = self.messages.recv() => match message {
-                    ServerMessage::Log(mut line, charge) => {
-                        label_log(self.server(), &mut line);
-                        let client = client.clone();
-                        notifier.notify(async move { client.log(line).await }, charge).await;
-                        continue;
-                    }
-                    ServerMessage::Question(mut question, answer) => {
-                        let limits = self.upstream.limits();
-                        let (method, params) = (&question.method, question.params.as_mut());
-                        let prepared = prepare_question(self.server(), method, params, limits);
-                        if let Err(error) = prepared {
-                            self.log_rejected_question(&error);
-                            let _ = answer.send(Err(question_rejected(&error)));
-                            continue;
-                        }
-                        if self.must_ask_in_result(client, &question) {
-                            let paused = PausedRequest { forwarded: self, question, answer };
-                            return Ok(ForwardOutcome::InputRequired(Box::new(paused)));
-                        }
-                        let client = client.clone();
-                        open_questions.spawn(async move { client.forward_question(question, answer).await });
-                        deadline.pause_for_question(open_questions.len() == 1);
-                        continue;
-                    }
+            };
+            let step = match answer {
+                Err(UpstreamError::Rejected(error)) if self.needs_tasks(&error) => {
+                    return Ok(ForwardOutcome::TaskRequired(Box::new(self), error));
+                }
+                answer => match &mut self.polled_task {
+                    Some(task) => task.receive(answer),
+                    None => answer
+                        .map(TaskStep::Done)
+                        .map_err(|error| ForwardError::from_upstream(&self.upstream, &error)),
                 },
-                Some(_) = open_questions.join_next() => {
-                    if open_questions.is_empty() {
-                        deadline.resume();
-                    }
-                    continue;
-                }
-                event = self.pending.next_event() => event,
             };
-            let mut result = match event {
-                RequestEvent::Progress((params, charge)) => {
-                    if open_questions.is_empty() {
-                        deadline.extend_for_progress();
-                    }
-                    let client = client.clone();
-                    notifier.notify(async move { client.progress(params).await }, charge).await;
+            let mut result = match step {
+                Ok(TaskStep::Done(result)) => result,
+                Ok(TaskStep::Send(request)) => {
+                    self.send_next(client, *request).await?;
                     continue;
                 }
-                RequestEvent::Done(Ok(result)) => {
-                    self.active_call.finish();
-                    result
+                Ok(TaskStep::Working { message, is_active }) => {
+                    if is_active {
+                        wait.deadline.extend_for_progress();
+                    }
+                    wait.report_poll(client, message).await;
+                    continue;
                 }
-                RequestEvent::Done(Err(error)) => {
-                    self.active_call.finish();
+                Ok(TaskStep::Ask(requests)) => {
+                    json!({"resultType": "input_required", "inputRequests": requests})
+                }
+                Err(error) => {
                     self.count(CallStatus::Error);
-                    return Err(ForwardError::from_upstream(&self.upstream, &error));
+                    return Err(error);
                 }
             };
+            if matches!(self.operation, Operation::Tool { .. })
+                && self.polled_task.is_none()
+                && created_task(&result).is_some()
+            {
+                return Ok(ForwardOutcome::Task(Box::new(self), result));
+            }
             if is_input_required(&result)
                 && let Err(error) =
                     prepare_input_requests(self.server(), &mut result, self.upstream.limits())
@@ -233,36 +219,38 @@ impl ForwardedRequest {
                 self.log_rejected_question(&error);
                 return Err(ForwardError::Rpc(question_rejected(&error)));
             }
+            if is_input_required(&result)
+                && self.is_waiting_for_task()
+                && client.uses_newer_protocol
+            {
+                return Ok(self.paused(result["inputRequests"].take(), PausedFor::Task));
+            }
             if client.uses_newer_protocol || !is_input_required(&result) {
                 let is_error = result.get("isError") == Some(&Value::Bool(true));
                 self.count(if is_error { CallStatus::ToolError } else { CallStatus::Ok });
                 return Ok(ForwardOutcome::Result(result));
             }
-            rounds += 1;
-            if rounds > MAX_INPUT_ROUNDS {
+            wait.input_rounds += 1;
+            if wait.input_rounds > MAX_INPUT_ROUNDS {
                 self.count(CallStatus::Error);
                 return Err(ForwardError::Failed(format!(
                     "`{}` asked for input more than {MAX_INPUT_ROUNDS} times",
                     self.upstream.name
                 )));
             }
-            self.retry_with_input(client, &result).await?;
-            deadline.restart();
+            self.send_input(client, &result).await?;
+            wait.deadline.restart();
         }
     }
 
     /// Whether the question must be asked in the result of the client's request.
-    fn must_ask_in_result(&self, client: &Client, question: &RawRequest) -> bool {
+    pub(super) fn must_ask_in_result(&self, client: &Client, question: &RawRequest) -> bool {
         client.uses_newer_protocol && self.operation.can_be_retried() && client.can_answer(question)
     }
 
-    /// Asks a client of the older protocol the questions of a server of the newer protocol, and sends the request again
-    /// with the answers.
-    async fn retry_with_input(
-        &mut self,
-        client: &Client,
-        result: &Value,
-    ) -> Result<(), ForwardError> {
+    /// Asks a client of the older protocol the questions of a server of the newer protocol, and sends the answers: to
+    /// the task that the call waits for, or by sending the call again.
+    async fn send_input(&mut self, client: &Client, result: &Value) -> Result<(), ForwardError> {
         let answers = client.ask_all(&result["inputRequests"]);
         let responses = tokio::select! {
             responses = answers => responses.map_err(ForwardError::Rpc)?,
@@ -271,18 +259,49 @@ impl ForwardedRequest {
                 return Err(ForwardError::Failed("the server's question was not answered in time".into()));
             }
         };
+        if self.is_waiting_for_task() {
+            return self.answer_task(client, responses).await;
+        }
         let state = result.get("requestState").and_then(Value::as_str).map(str::to_owned);
-        let inputs = RetryInputs { responses: Some(responses), state };
-        let meta = client.meta_for(self.permit.connection.uses_newer_protocol());
-        let sent = self.permit.connection.send(self.operation.request(inputs), Some(meta)).await;
-        self.pending = sent.map_err(|error| ForwardError::from_upstream(&self.upstream, &error))?;
+        self.inputs = RetryInputs { responses: Some(responses), state };
+        let request = self.operation.request(self.inputs.clone());
+        self.send_next(client, request).await
+    }
+
+    /// Sends the next request for this call.
+    pub(super) async fn send_next(
+        &mut self,
+        client: &Client,
+        request: ClientRequest,
+    ) -> Result<(), ForwardError> {
+        let announces_tasks = self.announces_tasks || self.is_waiting_for_task();
+        let connection = &self.permit.connection;
+        let meta = client.meta_for(connection.uses_newer_protocol(), announces_tasks);
+        match connection.send(request, Some(meta)).await {
+            Ok(pending) => self.pending = pending,
+            Err(error) => {
+                self.count(CallStatus::Error);
+                return Err(match &mut self.polled_task {
+                    Some(task) => task.lost(&error),
+                    None => ForwardError::from_upstream(&self.upstream, &error),
+                });
+            }
+        }
         self.active_call.set_id(self.pending.id().clone());
         Ok(())
     }
 
+    fn paused(self, requests: Value, paused_for: PausedFor) -> ForwardOutcome {
+        ForwardOutcome::InputRequired(Box::new(PausedRequest {
+            forwarded: self,
+            requests,
+            paused_for,
+        }))
+    }
+
     /// Logs a rejected question. Only the first rejection in each request is logged as a warning, because a server may
     /// ask any number of times.
-    fn log_rejected_question(&mut self, error: &QuestionError) {
+    pub(super) fn log_rejected_question(&mut self, error: &QuestionError) {
         if std::mem::replace(&mut self.has_rejected_question, true) {
             tracing::debug!(server = self.server(), "question rejected: {error}");
         } else {
@@ -290,7 +309,7 @@ impl ForwardedRequest {
         }
     }
 
-    fn count(&mut self, status: CallStatus) {
+    pub(super) fn count(&mut self, status: CallStatus) {
         if let Some(metric) = self.metric.take() {
             metric.end(status);
         }
@@ -300,13 +319,4 @@ impl ForwardedRequest {
 /// Whether a result asks for input.
 fn is_input_required(result: &Value) -> bool {
     result.get("resultType").and_then(Value::as_str) == Some("input_required")
-}
-
-/// Builds a result that asks a client of the newer protocol a question.
-pub(super) fn input_required(question: &RawRequest, state: &str) -> Value {
-    json!({
-        "resultType": "input_required",
-        "inputRequests": { QUESTION_KEY: question },
-        "requestState": state,
-    })
 }

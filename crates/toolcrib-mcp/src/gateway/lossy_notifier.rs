@@ -20,11 +20,11 @@ pub(super) struct LossyNotifier {
 
 impl LossyNotifier {
     /// Sends a message. `charge`, the message's part of the server's memory budget, is held until the message is
-    /// written.
+    /// written. The gateway's own messages have none.
     pub(super) async fn notify(
         &mut self,
         message: impl Future<Output = ()> + Send + 'static,
-        charge: MessageCharge,
+        charge: Option<MessageCharge>,
     ) {
         if self.unwritten.as_mut().is_some_and(|last| last.now_or_never().is_none()) {
             return;

@@ -6,11 +6,13 @@
 //! subscribe to. [`client_session`] is the session of one client.
 
 mod call_deadline;
+mod call_wait;
 mod change_notifications;
 mod client;
 mod client_info_limit;
 mod client_session;
 mod forward_error;
+mod forward_outcome;
 mod forwarded_request;
 mod lossy_notifier;
 mod message_size;
@@ -24,6 +26,7 @@ mod session_tool_list;
 mod startup_wait;
 mod subscriptions;
 mod supported_methods;
+mod tasks;
 mod tool_arguments;
 mod tools;
 mod unknown_fields;
@@ -42,7 +45,7 @@ use serde_json::Value;
 use toolcrib_core::TokenCounter;
 use toolcrib_server::metrics::Registry;
 
-use crate::config::GatewayConfig;
+use crate::config::{GatewayConfig, UnsupportedTasks};
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
 use crate::session_servers::TooManySessionServers;
@@ -51,15 +54,19 @@ use crate::upstream::{HostEnvironment, Upstream};
 use crate::{ClientEnvironment, PoolClients, ServerPool};
 use client::Client;
 use forward_error::ForwardError;
-use forwarded_request::{ForwardOutcome, ForwardedRequest, PausedRequest};
+use forward_outcome::{ForwardOutcome, PausedFor, PausedRequest};
+use forwarded_request::ForwardedRequest;
 use operation::{Operation, RetryInputs};
 use pending_input::{PendingInput, PendingInputs};
+use tasks::OpenTasks;
 use unknown_fields::UnknownFields;
 
 /// Connects clients to the servers of a config.
 pub struct Gateway {
     hub: Arc<Hub>,
     pending_inputs: PendingInputs,
+    /// The tasks that clients know.
+    tasks: OpenTasks,
     pub(crate) unknown_fields: UnknownFields,
     /// The tools, prompts and servers whose hidden characters were already logged. Each is logged once.
     logged_hidden_text: LoggedOnce,
@@ -71,14 +78,17 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// How often calls that wait for a client's answer are checked for expiry.
+/// How often tasks, and calls that wait for a client's answer, are checked for expiry.
 const EXPIRY_CHECK: Duration = Duration::from_secs(30);
 
-async fn drop_expired_inputs(gateway: Weak<Gateway>) {
+async fn drop_expired(gateway: Weak<Gateway>) {
     loop {
         tokio::time::sleep(EXPIRY_CHECK).await;
         match gateway.upgrade() {
-            Some(gateway) => gateway.pending_inputs.drop_expired(),
+            Some(gateway) => {
+                gateway.pending_inputs.drop_expired();
+                gateway.tasks.drop_expired();
+            }
             None => return,
         }
     }
@@ -114,10 +124,11 @@ impl Gateway {
         let gateway = Arc::new(Self {
             hub,
             pending_inputs: PendingInputs::default(),
+            tasks: OpenTasks::default(),
             unknown_fields: UnknownFields::default(),
             logged_hidden_text: LoggedOnce::default(),
         });
-        tokio::spawn(drop_expired_inputs(Arc::downgrade(&gateway)));
+        tokio::spawn(drop_expired(Arc::downgrade(&gateway)));
         gateway
     }
 
@@ -225,7 +236,8 @@ impl Gateway {
             Operation::Prompt { name, .. } => ("prompt", loggable_name(name)),
             Operation::Resource { .. } => ("resources", String::new()),
             // Completions are suggestions to the user. Hidden characters are removed from them, but not reported.
-            Operation::Completion(_) => return result,
+            // The caller checks the parts of an answer about a task.
+            Operation::Completion(_) | Operation::Task(_) => return result,
         };
         self.hub.metrics().found_hidden_text(server);
         if self.logged_hidden_text.is_first(server, &format!("{kind} {name}")) {
@@ -256,19 +268,25 @@ impl Gateway {
             .state
             .as_deref()
             .and_then(|state| self.pending_inputs.take(state, profile, is_retry));
-        let forwarded = if let Some(PendingInput { forwarded, answer, .. }) = pending {
-            let response = inputs
-                .responses
-                .as_mut()
-                .and_then(|responses| responses.remove(forwarded_request::QUESTION_KEY));
-            let missing = || {
-                ErrorData::invalid_params("`inputResponses` has no answer to the question", None)
-            };
-            // Sending fails if the server has disconnected. The call then returns an error.
-            let _ = answer.send(response.ok_or_else(missing));
+        let forwarded = if let Some(PendingInput { mut forwarded, paused_for, .. }) = pending {
+            let mut responses = inputs.responses.take();
+            match paused_for {
+                PausedFor::Question(answer) => {
+                    let response = responses
+                        .as_mut()
+                        .and_then(|responses| responses.remove(forward_outcome::QUESTION_KEY));
+                    let problem = "`inputResponses` has no answer to the question";
+                    let missing = || ErrorData::invalid_params(problem, None);
+                    // Sending fails if the server has disconnected. The call then returns an error.
+                    let _ = answer.send(response.ok_or_else(missing));
+                }
+                PausedFor::Task => {
+                    forwarded.answer_task(client, responses.unwrap_or_default()).await?;
+                }
+            }
             forwarded
         } else {
-            let is_allowed = || self.is_allowed(profile, &upstream.name, &operation);
+            let is_allowed = |_: &_| self.is_allowed(profile, &upstream.name, &operation);
             ForwardedRequest::send(
                 Arc::clone(&upstream),
                 operation.clone(),
@@ -278,16 +296,42 @@ impl Gateway {
             )
             .await?
         };
-        match forwarded.wait(client).await? {
-            ForwardOutcome::Result(result) => {
-                Ok(self.check_hidden_text(&upstream.name, &operation, result))
-            }
-            ForwardOutcome::InputRequired(paused) => {
-                let PausedRequest { forwarded, question, answer } = *paused;
-                let state = self.pending_inputs.add(forwarded, answer, profile.map(str::to_owned));
-                let state = state.map_err(|error| ForwardError::Failed(error.to_string()))?;
-                Ok(forwarded_request::input_required(&question, &state))
-            }
+        let mut outcome = forwarded.wait(client).await?;
+        loop {
+            let forwarded = match outcome {
+                ForwardOutcome::Result(result) => {
+                    return Ok(self.check_hidden_text(&upstream.name, &operation, result));
+                }
+                ForwardOutcome::InputRequired(paused) => {
+                    let PausedRequest { forwarded, requests, paused_for } = *paused;
+                    let profile = profile.map(str::to_owned);
+                    let state = self.pending_inputs.add(forwarded, paused_for, profile);
+                    let state = state.map_err(|error| ForwardError::Failed(error.to_string()))?;
+                    return Ok(forward_outcome::input_required(&requests, &state));
+                }
+                ForwardOutcome::TaskRequired(_, error) if !self.polls_tasks() => {
+                    return Err(ForwardError::Rpc(error));
+                }
+                ForwardOutcome::TaskRequired(mut forwarded, _) => {
+                    forwarded.resend_for_task(client).await?;
+                    forwarded
+                }
+                ForwardOutcome::Task(forwarded, result) => {
+                    match self.pass_on_task(forwarded, result, client, profile) {
+                        Ok(result) => return Ok(result),
+                        Err((mut forwarded, result)) => {
+                            forwarded.poll_task(&result)?;
+                            forwarded
+                        }
+                    }
+                }
+            };
+            outcome = forwarded.wait(client).await?;
         }
+    }
+
+    /// Whether the gateway waits for tasks on behalf of clients that do not support them.
+    fn polls_tasks(&self) -> bool {
+        self.hub.config().gateway.unsupported_tasks == UnsupportedTasks::Wait
     }
 }

@@ -11,21 +11,29 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
+use super::tasks::TaskRequest;
 use crate::config::seconds;
-use crate::raw_arguments::RawArguments;
+use crate::raw_arguments::{RawArguments, TaskParam};
 use crate::upstream::Upstream;
 
 /// An operation of a server.
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     /// Runs a tool.
-    Tool { name: String, arguments: Option<RawArguments> },
+    Tool {
+        name: String,
+        arguments: Option<RawArguments>,
+        /// Whether the tool's definition says that the tool runs only as a task. The older protocol has such tools.
+        requires_task: bool,
+    },
     /// Renders a prompt.
     Prompt { name: String, arguments: Option<JsonObject> },
     /// Reads a resource.
     Resource { uri: String },
     /// Completes an argument.
     Completion(Arc<CompleteRequestParams>),
+    /// Requests something about a task.
+    Task(TaskRequest),
 }
 
 /// The fields that a client adds when it retries a request whose result asked for input.
@@ -40,7 +48,7 @@ impl Operation {
     pub(super) fn request(&self, inputs: RetryInputs) -> ClientRequest {
         let RetryInputs { responses, state } = inputs;
         match self.clone() {
-            Self::Tool { name, arguments } => {
+            Self::Tool { name, arguments, .. } => {
                 let mut params = CallToolRequestParams::new(name);
                 params.arguments = arguments.as_ref().and_then(RawArguments::parsed);
                 params.input_responses = responses;
@@ -67,12 +75,23 @@ impl Operation {
             Self::Completion(params) => {
                 ClientRequest::CompleteRequest(CompleteRequest::new((*params).clone()))
             }
+            Self::Task(request) => request.request(RetryInputs { responses, state }),
         }
+    }
+
+    /// Makes this operation's request ask a server of the older protocol for a task, if the tool requires that.
+    pub(super) fn as_older_task(&self, mut request: ClientRequest) -> ClientRequest {
+        if matches!(self, Self::Tool { requires_task: true, .. })
+            && let ClientRequest::CallToolRequest(call) = &mut request
+        {
+            call.extensions.insert(TaskParam);
+        }
+        request
     }
 
     /// Whether a client of the newer protocol can answer a question by retrying this operation's request.
     pub(super) fn can_be_retried(&self) -> bool {
-        !matches!(self, Self::Completion(_))
+        !matches!(self, Self::Completion(_) | Self::Task(_))
     }
 
     /// Whether both operations use the same tool, prompt or resource, regardless of the arguments.

@@ -7,10 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use rmcp::model::ErrorData;
-use serde_json::Value;
-use tokio::sync::oneshot;
-
+use super::forward_outcome::PausedFor;
 use super::forwarded_request::ForwardedRequest;
 
 /// Maximum number of waiting calls. At the maximum, a new call replaces the oldest.
@@ -21,7 +18,7 @@ const MAX_WAIT: Duration = Duration::from_mins(10);
 /// A call that waits for an answer.
 pub(crate) struct PendingInput {
     pub(crate) forwarded: ForwardedRequest,
-    pub(crate) answer: oneshot::Sender<Result<Value, ErrorData>>,
+    pub(crate) paused_for: PausedFor,
     /// The profile of the client that sent the call. A client of another profile cannot continue the call.
     pub(crate) profile: Option<String>,
     added_at: Instant,
@@ -47,7 +44,7 @@ impl PendingInputs {
     pub(crate) fn add(
         &self,
         mut forwarded: ForwardedRequest,
-        answer: oneshot::Sender<Result<Value, ErrorData>>,
+        paused_for: PausedFor,
         profile: Option<String>,
     ) -> std::io::Result<String> {
         let state = format!("toolcrib-{}", toolcrib_server::random::hex::<16>()?);
@@ -68,7 +65,7 @@ impl PendingInputs {
         }
         calls.insert(
             state.clone(),
-            PendingInput { forwarded, answer, profile, added_at: Instant::now() },
+            PendingInput { forwarded, paused_for, profile, added_at: Instant::now() },
         );
         Ok(state)
     }
@@ -76,7 +73,7 @@ impl PendingInputs {
     /// Drops the calls that have expired or whose server no longer waits for the answer. Dropping a call cancels it.
     pub(crate) fn drop_expired(&self) {
         self.lock().retain(|_, pending| {
-            pending.added_at.elapsed() < MAX_WAIT && !pending.answer.is_closed()
+            pending.added_at.elapsed() < MAX_WAIT && !pending.paused_for.is_over()
         });
     }
 

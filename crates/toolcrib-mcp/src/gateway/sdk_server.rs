@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientNotification, ClientRequest,
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Request, ServerCapabilities, ServerConfig,
-    ServerResult, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientNotification,
+    ClientRequest, CompleteRequestParams, CompleteResult, CreateTaskResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, GetTaskParams, GetTaskResult, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Request, ServerCapabilities, ServerConfig, ServerResult,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{
     NotificationContext, RequestContext, RoleServer, Service, SubscriptionContext,
@@ -23,7 +24,7 @@ use super::client::Client;
 use super::client_session::{ClientSession, has_own_tool_search};
 use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
-use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods};
+use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods, tasks};
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 
@@ -44,7 +45,10 @@ impl Service<RoleServer> for RawClientSession {
             | ClientRequest::ListResourcesRequest(_)
             | ClientRequest::ListResourceTemplatesRequest(_)
             | ClientRequest::ReadResourceRequest(_)
-            | ClientRequest::CompleteRequest(_) => {
+            | ClientRequest::CompleteRequest(_)
+            | ClientRequest::GetTaskRequest(_)
+            | ClientRequest::UpdateTaskRequest(_)
+            | ClientRequest::CancelTaskRequest(_) => {
                 let answer = self.0.answer(request, &context).await?;
                 Ok(ServerResult::CustomResult(CustomResult(answer)))
             }
@@ -94,6 +98,7 @@ impl ServerHandler for ClientSession {
             .enable_resources_subscribe()
             .enable_logging()
             .enable_completions()
+            .enable_tasks()
             .build();
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(own_implementation())
@@ -112,6 +117,8 @@ impl ServerHandler for ClientSession {
     ) -> Result<InitializeResult, ErrorData> {
         client_info_limit::check(&request)?;
         let mut result = self.negotiate_initialize(&request)?;
+        // In the older protocol, the gateway itself waits for tasks.
+        result.capabilities.extensions = None;
         let visible = self.state.gateway.visible_in_session(self.profile()).ok();
         let has_tool_search = has_own_tool_search(&request.client_info);
         if visible.is_some_and(|visible| visible.view.gets_full_list(has_tool_search)) {
@@ -235,7 +242,38 @@ impl ServerHandler for ClientSession {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let request = ClientRequest::CallToolRequest(Request::new(params));
-        self.answer_or_ask::<CallToolResult, _>(request, context, "content").await
+        let answer = self.answer(request, &context).await?;
+        if tasks::created_task(&answer).is_some() {
+            return self.to_task_type::<CreateTaskResult>(answer).map(CallToolResponse::Task);
+        }
+        self.to_result_or_question::<CallToolResult, _>(answer, "content")
+    }
+
+    async fn get_task(
+        &self,
+        params: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let request = ClientRequest::GetTaskRequest(Request::new(params));
+        self.to_task_type(self.answer(request, &context).await?)
+    }
+
+    async fn update_task(
+        &self,
+        params: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let request = ClientRequest::UpdateTaskRequest(Request::new(params));
+        self.answer(request, &context).await.map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        params: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let request = ClientRequest::CancelTaskRequest(Request::new(params));
+        self.answer(request, &context).await.map(drop)
     }
 
     /// Returns the definition of a tool that is listed in full. The SDK calls this to check the HTTP headers that

@@ -17,7 +17,8 @@ const BOTH: [&str; 8] = [
 const OLDER: [&str; 5] =
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 /// Methods of the newer protocol only.
-const NEWER: [&str; 2] = ["server/discover", "subscriptions/listen"];
+const NEWER: [&str; 5] =
+    ["server/discover", "subscriptions/listen", "tasks/get", "tasks/update", "tasks/cancel"];
 
 /// Builds the error for a request whose params cannot be parsed.
 pub(crate) fn malformed_params(method: &str) -> ErrorData {
@@ -30,5 +31,10 @@ pub(super) fn unparsed_request_error(method: &str, uses_newer_protocol: bool) ->
     if BOTH.iter().chain(of_version).any(|known| *known == method) {
         return malformed_params(method);
     }
+    unknown_method(method)
+}
+
+/// Builds the error for a method that does not exist in the client's protocol version.
+pub(super) fn unknown_method(method: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}`"), None)
 }

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
-use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, ToolId};
+use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, Tool, ToolId};
+use toolcrib_text::json::Fields;
 
 use super::client::Client;
 use super::forward_error::ForwardError;
@@ -129,7 +130,8 @@ impl Gateway {
             None => arguments,
         };
         let renamed_from = change.filter(|change| change.name.is_some()).map(|_| name.clone());
-        let operation = Operation::Tool { name, arguments };
+        let requires_task = self.polls_tasks() && runs_only_as_task(tool);
+        let operation = Operation::Tool { name, arguments, requires_task };
         let answer = self.forward(upstream, operation, client, inputs, profile).await;
         let outcome = match &answer {
             Ok(_) => "answered",
@@ -325,6 +327,13 @@ impl Gateway {
         }
         tool_error(&refusal.text())
     }
+}
+
+/// Whether a tool's definition says that the tool runs only as a task.
+fn runs_only_as_task(tool: &Tool) -> bool {
+    let definition = Fields::read(tool.definition());
+    let execution = definition.as_ref().and_then(|fields| Fields::read(fields.get("execution")?));
+    execution.and_then(|fields| fields.string("taskSupport")).is_some_and(|it| it == "required")
 }
 
 /// Returns the arguments of a call as JSON text for the engine.

@@ -103,13 +103,21 @@ impl UnknownFields {
     where
         T: DeserializeOwned + Serialize,
     {
+        self.to_sdk_type_or(result, json!({ list: [] }))
+    }
+
+    /// Like [`Self::to_sdk_type`]. `empty` is a result that the SDK can parse. It is sent, with the mark, if the SDK
+    /// cannot parse the result at all.
+    pub(super) fn to_sdk_type_or<T>(&self, result: Value, empty: Value) -> Option<T>
+    where
+        T: DeserializeOwned + Serialize,
+    {
         let typed = T::deserialize(&result).ok();
         let known = typed.as_ref().and_then(|typed| serde_json::to_value(typed).ok());
         let mut known = match (typed, known) {
             (Some(typed), Some(known)) if known == result => return Some(typed),
             (Some(_), Some(known)) => known,
-            // The SDK cannot parse the result at all, so an empty result with the mark is sent.
-            _ => json!({ list: [] }),
+            _ => empty,
         };
         let text = serde_json::to_string(&result).ok()?;
         drop(result);

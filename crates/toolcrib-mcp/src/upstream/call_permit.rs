@@ -82,6 +82,16 @@ impl Upstream {
         Ok(CallPermit { connection, _server: server, shared: Some(shared), _in_use: in_use })
     }
 
+    /// Returns the maximum number of concurrent calls to this server.
+    pub(crate) fn max_concurrent_calls(&self) -> usize {
+        self.max_concurrent_calls
+    }
+
+    /// Whether no call is in progress.
+    pub(super) fn is_idle(&self) -> bool {
+        self.call_permits.available_permits() == self.max_concurrent_calls
+    }
+
     /// Takes a slot among the requests that wait for this server.
     pub(crate) fn enter_queue(&self) -> Result<QueueSlot<'_>, QueueFull> {
         let max = self.shared.limits.server_queue;

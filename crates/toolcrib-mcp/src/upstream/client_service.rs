@@ -18,7 +18,7 @@ fn client_config() -> ClientConfig {
     let mut elicitation = ElicitationCapability::default();
     elicitation.form = Some(FormElicitationCapability::default());
     elicitation.url = Some(UrlElicitationCapability::default());
-    let mut capabilities = ClientCapabilities::default();
+    let mut capabilities = ClientCapabilities::builder().enable_tasks().build();
     capabilities.elicitation = Some(elicitation);
     capabilities.sampling = Some(SamplingCapability::default());
     let mut roots = RootsCapabilities::default();

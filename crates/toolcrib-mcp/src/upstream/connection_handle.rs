@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use rmcp::model::{ClientRequest, RequestId, RequestMetaObject, ServerPeerInfo};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value;
@@ -44,6 +45,17 @@ impl ConnectionHandle {
     /// Whether the server uses the newer protocol, which has no handshake.
     pub(crate) fn uses_newer_protocol(&self) -> bool {
         !self.server_info.protocol_version.has_initialize()
+    }
+
+    /// Whether the connection is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.tap.closed().now_or_never().is_some()
+    }
+
+    /// Waits until the connection is over. Returns the error of a request that was in progress.
+    pub(crate) async fn closed(&self) -> UpstreamError {
+        self.tap.closed().await;
+        upstream_error(&self.tap, ServiceError::TransportClosed)
     }
 
     /// Sends a request, without waiting for its result.

@@ -40,6 +40,7 @@ mod roots_changed;
 mod secrets;
 mod server_lists;
 mod server_requests;
+mod server_task;
 mod sse_http;
 mod sse_transport;
 mod status;
@@ -63,6 +64,7 @@ pub(crate) use log_level::severity;
 pub(crate) use message_budget::{MessageCharge, memory_of};
 pub(crate) use monitor::sleep_until;
 pub(crate) use server_lists::{ServerLists, page_request};
+pub(crate) use server_task::ServerTask;
 pub(crate) use status::CONNECTING;
 pub use status::{ProtocolEra, ServerPhase, ServerStatus};
 #[cfg(feature = "fuzzing")]
@@ -375,16 +377,6 @@ impl Upstream {
 
     pub(crate) fn metrics(&self) -> &GatewayMetrics {
         &self.shared.metrics
-    }
-
-    /// Returns the maximum number of concurrent calls to this server.
-    pub(crate) fn max_concurrent_calls(&self) -> usize {
-        self.max_concurrent_calls
-    }
-
-    /// Whether no call is in progress.
-    fn is_idle(&self) -> bool {
-        self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
     /// Returns the deadlines of the requests that wait for the server's first answer.

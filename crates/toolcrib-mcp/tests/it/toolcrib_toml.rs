@@ -4,7 +4,7 @@ use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{
     GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile, Server, ToolDefault,
-    ToolOverride, Transport,
+    ToolOverride, Transport, UnsupportedTasks,
 };
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
@@ -61,6 +61,7 @@ first_list_wait = 3
 background_wait = 1.5
 background_idle = "10m"
 clean_results = true
+unsupported_tasks = "reject"
 profile = "work"
 
 [gateway.limits]
@@ -139,6 +140,7 @@ fn every_key_is_read() {
             wait: 0.0,
             first_list_wait: 3.0,
             clean_results: true,
+            unsupported_tasks: UnsupportedTasks::Reject,
             profile: Some("work".into()),
             background_wait: 1.5,
             background_idle: IdleTimeout::After(600.0),

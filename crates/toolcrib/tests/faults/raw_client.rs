@@ -109,8 +109,13 @@ impl RawClient {
         if self.era == Era::Newer {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = NEWER_VERSION.into();
-            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "faults", "version": "1"});
-            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
+            let info = json!({"name": "faults", "version": "1"});
+            for (key, value) in [("clientInfo", info), ("clientCapabilities", capabilities())] {
+                let field = &mut meta[format!("io.modelcontextprotocol/{key}")];
+                if field.is_null() {
+                    *field = value;
+                }
+            }
         }
         params
     }
@@ -188,6 +193,7 @@ impl RawClient {
             let named = match method {
                 "tools/call" | "prompts/get" => Some(&params["name"]),
                 "resources/read" => Some(&params["uri"]),
+                "tasks/get" | "tasks/update" | "tasks/cancel" => Some(&params["taskId"]),
                 _ => None,
             };
             headers.extend(named.and_then(Value::as_str).map(|name| ("Mcp-Name", name.to_owned())));

@@ -16,6 +16,7 @@ mod resources;
 mod schemas;
 mod serve;
 mod server;
+mod tasks;
 mod tools;
 
 use std::net::SocketAddr;

@@ -9,18 +9,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    CompletionInfo, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use crate::changes::{self, Changes};
+use crate::tasks::Tasks;
 use crate::{prompts, resources, tools};
 
 /// How long a list may be cached. Any value would do; tests check only that it reaches the client.
@@ -30,6 +32,7 @@ const TTL_MS: u64 = 1_000;
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) changes: Changes,
+    pub(crate) tasks: Tasks,
     /// All HTTP sessions. `None` on stdio.
     pub(crate) sessions: Option<Arc<LocalSessionManager>>,
 }
@@ -77,6 +80,7 @@ impl ServerHandler for Fixture {
             .enable_resources_subscribe()
             .enable_completions()
             .enable_logging()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("toolcrib-fixture", env!("CARGO_PKG_VERSION")))
@@ -99,6 +103,22 @@ impl ServerHandler for Fixture {
         context: Context,
     ) -> Result<CallToolResponse, ErrorData> {
         tools::call(self, request, &context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: Context,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.shared.tasks.get(&request.task_id)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.shared.tasks.update(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.shared.tasks.cancel(&request.task_id)
     }
 
     async fn list_prompts(&self, _: Page, _: Context) -> Result<ListPromptsResult, ErrorData> {

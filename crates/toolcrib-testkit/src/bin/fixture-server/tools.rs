@@ -10,7 +10,7 @@ use crate::definition::Definition;
 use crate::input_rounds::{self, ClientInput, RoundResult};
 use crate::resources::WATCHED;
 use crate::server::Fixture;
-use crate::{content, input_tools, notifications};
+use crate::{content, input_tools, notifications, tasks};
 
 /// Tools that change a list or a resource of the server.
 const TRIGGERS: &[Definition] = &[
@@ -24,7 +24,7 @@ const EXTRA: Definition = Definition::plain("test_extra_tool", "Is here only at 
 
 /// Returns the tools in a fixed order. If `extra`, the last one is the tool that can be added and removed.
 pub(crate) fn list(extra: bool) -> Vec<Tool> {
-    let fixed = [content::TOOLS, notifications::TOOLS, input_tools::TOOLS, TRIGGERS];
+    let fixed = [content::TOOLS, notifications::TOOLS, input_tools::TOOLS, tasks::TOOLS, TRIGGERS];
     let extra = extra.then_some(&EXTRA);
     fixed.into_iter().flatten().chain(extra).map(Definition::tool).collect()
 }
@@ -34,6 +34,9 @@ pub(crate) async fn call(
     request: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
+    if let Some(answer) = fixture.shared.tasks.call(&request, context).await {
+        return answer;
+    }
     let name = request.name.as_ref();
     let arguments = request.arguments.unwrap_or_default();
     if let Some(result) = content::call(name, &arguments) {
