@@ -16,6 +16,7 @@ use toolcrib_core::policy::{
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
 use super::Snapshot;
+use super::listed_definition::listed_definition;
 use super::mcp_disclosure::instruction;
 use super::own_tool::own_tool_definition;
 use super::visibility::Visibility;
@@ -138,7 +139,7 @@ impl ClientView {
     /// as large as the catalog.
     pub(crate) fn full_list(&self) -> Value {
         let catalog = self.crib.catalog();
-        let value = |id| serde_json::from_str(&catalog.tool(id).shown_definition()).ok();
+        let value = |id| listed_definition(&catalog.tool(id).shown_definition());
         let tools: Vec<Value> = self.scope.ids().filter_map(value).collect();
         json!({ "tools": tools })
     }
@@ -191,9 +192,7 @@ impl ClientView {
             let added = added.filter_map(|name| catalog.find(name));
             let added = added.filter(|id| self.scope.contains(*id));
             tools.extend(
-                added.filter_map(|id| {
-                    serde_json::from_str(&catalog.tool(id).shown_definition()).ok()
-                }),
+                added.filter_map(|id| listed_definition(&catalog.tool(id).shown_definition())),
             );
         }
         list
@@ -239,7 +238,7 @@ fn list_definitions(crib: &Crib, disclosure: &Disclosure, awaits_servers: bool) 
     let is_added = |tool: &&DisclosedTool| {
         kind == DisclosureKind::Append && tool.verdict == Verdict::Full(VerdictReason::Revealed)
     };
-    let value = |tool: &DisclosedTool| serde_json::from_str(tool.definition.as_deref()?).ok();
+    let value = |tool: &DisclosedTool| listed_definition(tool.definition.as_deref()?);
     let unadded = disclosure.tools.iter().filter(|tool| !is_added(tool)).filter_map(value);
     let added = disclosure.tools.iter().filter(is_added).filter_map(value);
     unadded

@@ -7,6 +7,7 @@
 mod client_view;
 mod entry_list;
 mod list_warnings;
+mod listed_definition;
 mod mcp_disclosure;
 mod name_prefixes;
 mod own_tool;

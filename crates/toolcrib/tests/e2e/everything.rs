@@ -49,13 +49,12 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
             "trigger-url-elicitation",
             json!({"url": "https://example.com/in", "message": "Sign in.", "elicitationId": "e-1"}),
         ),
-        // The server rejects this call, because the tool runs only as a task.
-        ("simulate-research-query", json!({"topic": "fruit"})),
     ]
 }
 
 /// Tools that are not in `calls`, each with the reason.
-const NOT_COMPARED: [(&str, &str); 3] = [
+const NOT_COMPARED: [(&str, &str); 4] = [
+    ("simulate-research-query", "runs only as a task, and has a test of its own, below"),
     ("get-env", "tells its environment, which the gateway clears"),
     ("toggle-simulated-logging", "logs at random"),
     ("toggle-subscriber-updates", "has a test of its own, below"),
@@ -197,5 +196,41 @@ fn an_update_of_a_resource_has_the_uri_of_the_subscription() {
         let notification = pair.through.wait_for_message("notifications/resources/updated");
         assert_eq!(notification["params"], json!({"uri": uri}), "{transport}");
         assert!(pair.through.finish(started).get("result").is_some(), "{transport}");
+    }
+}
+
+/// The server's tool runs only as a task, as in version 2025-11-25, and rejects calls without one. The gateway runs it
+/// as a task and waits. The task asks a question while it runs.
+#[test]
+fn the_gateway_waits_for_a_task_of_an_older_server() {
+    let tool = "everything__simulate-research-query";
+    let arguments = json!({"topic": "python", "ambiguous": true});
+    for (at, connection) in CONNECTIONS.into_iter().enumerate() {
+        let mut pair = Pair::new("everything", &everything(), connection, direct);
+        let rejected = pair.direct.call("simulate-research-query", &arguments).answer.to_string();
+        assert!(rejected.contains("requires task augmentation"), "{rejected}");
+        let by_its_name = at % 2 == 0;
+        let call = |client: &mut Client| match by_its_name {
+            true => client.call(tool, &arguments),
+            false => client.bridge(tool, &arguments),
+        };
+        let exchange = call(&mut pair.through);
+        let text = exchange.answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("python"), "{connection:?}: {}", exchange.value());
+        let meta = &exchange.answer["result"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/related-task"], Value::Null);
+        let heard = |method: &str| {
+            let heard = exchange.messages.iter().filter(|message| message["method"] == method);
+            heard.map(|message| &message["params"]["message"]).collect::<Vec<_>>()
+        };
+        let question = heard("elicitation/create")[0].as_str().unwrap();
+        assert!(question.starts_with("[server \"everything\"] The research query"), "{question}");
+        // Which stages of the work are seen depends on when the gateway polls.
+        let stages = heard("notifications/progress").into_iter().filter_map(Value::as_str);
+        assert!(
+            stages.clone().any(|stage| stage.ends_with("...")),
+            "{:?}",
+            stages.collect::<Vec<_>>()
+        );
     }
 }
