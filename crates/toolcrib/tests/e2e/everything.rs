@@ -210,9 +210,12 @@ fn the_gateway_waits_for_a_task_of_an_older_server() {
         let rejected = pair.direct.call("simulate-research-query", &arguments).answer.to_string();
         assert!(rejected.contains("requires task augmentation"), "{rejected}");
         let by_its_name = at % 2 == 0;
-        let call = |client: &mut Client| match by_its_name {
-            true => client.call(tool, &arguments),
-            false => client.bridge(tool, &arguments),
+        let call = |client: &mut Client| {
+            if by_its_name {
+                client.call(tool, &arguments)
+            } else {
+                client.bridge(tool, &arguments)
+            }
         };
         let exchange = call(&mut pair.through);
         let text = exchange.answer["result"]["content"][0]["text"].as_str().unwrap_or_default();

@@ -161,9 +161,12 @@ impl OpenTasks {
         drop(ended);
     }
 
-    /// Drops the tasks that have expired.
+    /// Drops the tasks that have expired. Tasks whose process has ended no longer keep their server running.
     pub(in crate::gateway) fn drop_expired(&self) {
         let now = Instant::now();
+        for task in self.lock().values_mut().filter(|task| !task.task.may_exist()) {
+            task.task.set_over();
+        }
         let expired: Vec<_> = self.lock().extract_if(|_, task| task.expires_at <= now).collect();
         for (_, mut expired) in expired {
             // The server has its own copy of the task, and drops that by the same rule.
