@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::environment::TestEnvironment;
+use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era};
 use crate::task_environment::{over_both, task_script, with_tasks};
 
@@ -98,18 +99,21 @@ fn a_client_without_tasks_cannot_use_the_methods() {
     }
 }
 
-/// A server that has a task is not stopped as idle.
+/// A server that has a task is not stopped as idle. Another server, which was used later, is.
 #[test]
 fn a_server_runs_until_its_tasks_are_over() {
-    let environment =
-        TestEnvironment::new("task-idle").fixture("fixture", "idle = 0.2").with(IN_FULL);
+    let environment = TestEnvironment::new("task-idle")
+        .scripted("digger", &task_script(json!({})), "idle = 0.2")
+        .faulty_with("other", &[], "idle = 0.2")
+        .with(IN_FULL);
     for connected in with_tasks(&environment) {
-        let id = connected.client.start("fixture__slow_compute", json!({"seconds": 2}));
-        let log = || environment.stderr();
-        crate::probe::until_true("the task ends", || {
-            let task = connected.client.about("tasks/get", &id);
-            assert!(task.get("error").is_none(), "{task} {}", log());
-            task["status"] == "completed"
-        });
+        let client = connected.client;
+        let id = client.start("digger__job", json!({}));
+        let exits = |server: &str| count(&environment.log(server), "exit");
+        let before = (exits("digger"), exits("other"));
+        client.call("other__echo", json!({}));
+        until_true("the other server is stopped", || exits("other") > before.1);
+        assert_eq!(exits("digger"), before.0);
+        assert_eq!(client.about("tasks/get", &id)["status"], "working");
     }
 }
