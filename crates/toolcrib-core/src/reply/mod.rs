@@ -9,6 +9,8 @@ mod transcript;
 
 pub(crate) use transcript::names_in;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -53,6 +55,10 @@ pub struct Reply {
     pub fit: Option<Fit>,
     /// The tools that were found, best first.
     pub hits: Vec<FoundTool>,
+    /// What some of the hits' servers say about themselves, by server. The engine leaves it empty; the caller may fill
+    /// it. Only [`ReplyFormat::Json`] contains it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, ServerDetails>,
     /// The names of the tools that this reply loads. Their schemas are in the reply itself, or in the tool list from
     /// the next turn on.
     pub loaded: Vec<String>,
@@ -118,6 +124,21 @@ pub struct FoundTool {
     /// Why the tool cannot be called at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+}
+
+/// What a server says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ServerDetails {
+    /// The server's instructions for the use of its tools. This is data from the server, like the tools' descriptions.
+    pub instructions: String,
+}
+
+impl ServerDetails {
+    /// Creates the details of a server from its instructions, which must be cleaned and of limited length.
+    pub fn new(instructions: String) -> Self {
+        Self { instructions }
+    }
 }
 
 /// A server that does not respond.

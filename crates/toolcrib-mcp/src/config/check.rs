@@ -23,6 +23,8 @@ const IDLE: RangeInclusive<f64> = 0.1..=604_800.0;
 pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// Range of the time, in seconds, that a search or a client's first tool list waits for servers.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
+/// Maximum length of a server's instructions, in characters. No more are stored.
+pub(crate) const INSTRUCTIONS_CHARS: usize = 10_000;
 /// Maximum length of a name or a prefix, in characters.
 const NAME_CHARS: usize = 128;
 /// Maximum length of a pattern for tool names, in characters. No tool name is longer.
@@ -67,6 +69,10 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
         within_range(&["gateway", "background_idle"], seconds, &IDLE)?;
     }
     positive(&["gateway", "description_chars"], gateway.description_chars as u64)?;
+    InvalidSetting::unless(gateway.server_instructions_chars <= INSTRUCTIONS_CHARS, || {
+        let path = ["gateway", "server_instructions_chars"];
+        InvalidSetting::new(&path, "is out of range", format!("0 to {INSTRUCTIONS_CHARS}"))
+    })?;
     limits(&gateway.limits)
 }
 

@@ -15,6 +15,7 @@ mod stateful_servers;
 mod tool_override;
 mod toolcrib_toml;
 
+pub(crate) use check::INSTRUCTIONS_CHARS;
 pub use import::{ClientKind, ImportedConfig};
 pub use mask::masked;
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
@@ -66,6 +67,9 @@ pub struct GatewaySettings {
     /// Maximum length of our own tools' descriptions, in characters. The default is 2,000, because some clients
     /// truncate longer descriptions.
     pub description_chars: usize,
+    /// Maximum length of a server's own instructions in a reply to a search, in characters. Longer instructions are
+    /// cut. With 0, they are not shown.
+    pub server_instructions_chars: usize,
     /// Whether tools that a search finds are also added to the client's tool list. This affects only clients of the
     /// older protocol that honour `list_changed`.
     pub add_found: bool,
@@ -93,6 +97,7 @@ impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
             description_chars: 2_000,
+            server_instructions_chars: 600,
             add_found: false,
             defer_to_clients: false,
             wait: 2.0,

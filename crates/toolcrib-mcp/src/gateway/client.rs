@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use toolcrib_server::BodyPermit;
 
 use super::message_size::{limit_log, limit_progress};
+use super::shown_instructions::ShownInstructions;
 use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
 use crate::upstream::{RawRequest, severity};
@@ -78,6 +79,8 @@ pub(crate) struct Client {
     /// The stream for log messages about this request. If `None`, these log messages are sent with the session's other
     /// messages.
     stream: Option<RequestStream>,
+    /// The instructions that the client's session has received, if it has a session.
+    pub(super) shown_instructions: Option<Arc<ShownInstructions>>,
     /// The memory reserved for the request's body, if the request came over HTTP.
     pub(crate) body: Option<BodyMemory>,
     peer: Peer<RoleServer>,
@@ -128,6 +131,7 @@ impl Client {
             log_level: if uses_newer_protocol { context.meta.log_level() } else { log_level },
             request: Some(context.id.clone()),
             stream: context.extensions.get::<RequestStream>().cloned(),
+            shown_instructions: None,
             body: parts.and_then(|parts| parts.extensions.get::<BodyMemory>()).cloned(),
             peer: context.peer.clone(),
         }
@@ -151,6 +155,7 @@ impl Client {
             log_level: None,
             request: None,
             stream: None,
+            shown_instructions: None,
             body: None,
             peer: peer.clone(),
         }

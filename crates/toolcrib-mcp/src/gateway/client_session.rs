@@ -19,6 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::client::{Client, ClientDisconnected};
 use super::protocol_result::{CachePolicy, adapt_result};
 use super::session_tool_list::SessionToolList;
+use super::shown_instructions::ShownInstructions;
 use super::subscriptions::ClientSubscriptions;
 use super::{Gateway, VisibleSnapshot, tasks};
 use crate::metrics;
@@ -45,6 +46,7 @@ pub(super) struct SessionState {
     pub(super) subscriptions: Arc<ClientSubscriptions>,
     pub(super) log_level: Mutex<Option<LoggingLevel>>,
     pub(super) tool_list: Arc<SessionToolList>,
+    shown_instructions: Arc<ShownInstructions>,
     /// The hashes of the lists when the client connected.
     pub(super) list_hashes: Option<ListHashes>,
     /// Counts the session in the metrics while it is open.
@@ -93,6 +95,7 @@ impl ClientSession {
             subscriptions,
             log_level: Mutex::default(),
             tool_list: Arc::default(),
+            shown_instructions: Arc::default(),
             session: OnceLock::new(),
             _closed: closed.clone().drop_guard(),
             closed,
@@ -104,9 +107,10 @@ impl ClientSession {
 
     pub(super) fn client(&self, context: &RequestContext<RoleServer>) -> Client {
         let level = *self.state.log_level.lock();
-        let SessionState { id, disconnected, connection, .. } = &*self.state;
+        let SessionState { id, disconnected, connection, shown_instructions, .. } = &*self.state;
         let mut client = Client::of_request(*id, context, level, disconnected, self.profile());
         client.has_session = *connection == ConnectionKind::Stream || !client.uses_newer_protocol;
+        client.shown_instructions = client.has_session.then(|| Arc::clone(shown_instructions));
         client
     }
 

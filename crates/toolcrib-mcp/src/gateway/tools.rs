@@ -70,7 +70,7 @@ impl Gateway {
                     self.run_tool(&visible, call.id, arguments, client, inputs, profile).await;
                 run.map(ToolCallResult::from)
             }
-            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
+            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, client, reply)),
             // If the client itself calls an unknown tool, that is a protocol error. If a model names an unknown tool in
             // a call of `tool_call`, the model gets a text to read.
             CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
@@ -230,7 +230,7 @@ impl Gateway {
             }
             self.hub().metrics().searched(reply.hits.len());
             tracing::info!(hits = reply.hits.len(), loaded = reply.loaded.len(), "search");
-            return Ok(self.reply_result(&visible, reply));
+            return Ok(self.reply_result(&visible, client, reply));
         }
     }
 
@@ -244,7 +244,7 @@ impl Gateway {
         let turn = visible.view.turn();
         self.hub().metrics().described();
         match visible.view.crib.handle(&turn, &mut Conversation::new(), DESCRIBE, input) {
-            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, reply)),
+            CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, client, reply)),
             CallOutcome::Refused(refusal) => Ok(self.refusal_result(&visible, refusal).into()),
             CallOutcome::Run(_) => {
                 Err(ErrorData::internal_error("unexpected tool call in a description", None))
@@ -252,8 +252,15 @@ impl Gateway {
         }
     }
 
-    /// Converts a reply to a tool result. The result also reports which servers are unavailable.
-    fn reply_result(&self, visible: &VisibleSnapshot, mut reply: Reply) -> ToolCallResult {
+    /// Converts a reply to a tool result. The result also contains the instructions of the hits' servers, and reports
+    /// which servers are unavailable.
+    fn reply_result(
+        &self,
+        visible: &VisibleSnapshot,
+        client: &Client,
+        mut reply: Reply,
+    ) -> ToolCallResult {
+        self.add_instructions(&mut reply, client);
         let UnavailableServers { connecting, unavailable, reasons } =
             self.unavailable_servers(visible);
         for hit in &mut reply.hits {

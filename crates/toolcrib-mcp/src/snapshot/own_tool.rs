@@ -31,8 +31,10 @@ fn output_schema(format: ReplyFormat, describes: bool) -> Option<Value> {
         ReplyFormat::Json => {
             let hits = tools(&["server", "input_schema", "annotations", "score", "confidence"]);
             let fit = json!({"enum": ["strong", "weak", "none"]});
+            let servers = json!({"type": "object", "additionalProperties": {"type": "object"}});
             let properties = json!({
-                "query": text(), "fit": fit, "hits": hits, "loaded": names(), "missing": objects()
+                "query": text(), "fit": fit, "hits": hits, "servers": servers, "loaded": names(),
+                "missing": objects()
             });
             (properties, vec!["query", "hits", "loaded", "missing"])
         }

@@ -17,7 +17,7 @@ use super::definitions::{Definitions, DefinitionsWriter};
 use super::entry_limits::{cut_description, withhold_reason};
 use super::message_budget::memory_of;
 use super::upstream_error::UpstreamError;
-use crate::config::GatewayLimits;
+use crate::config::{GatewayLimits, INSTRUCTIONS_CHARS};
 
 /// The lists of a server. They are saved between runs in this format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub(crate) struct ServerLists {
     /// Whether the server has ever sent a request to its client without saying which call the request belongs to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) has_asked: bool,
+    /// The server's instructions for the use of its tools, cleaned and cut. Empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) instructions: String,
 }
 
 /// Maximum size of all lists of one server together, in bytes of memory. The lists are kept as text, and a thousand
@@ -119,8 +122,20 @@ impl ServerLists {
             resources = fetcher.fetch_optional(ListKind::Resources).await?;
             templates = fetcher.fetch_optional(ListKind::Templates).await?;
         }
-        Ok(Self { tools, prompts, resources, templates, notes, has_asked: false })
+        let instructions = stored_instructions(connection.server_info.instructions.as_deref());
+        Ok(Self { tools, prompts, resources, templates, notes, has_asked: false, instructions })
     }
+
+    /// Returns the server's instructions, if it has any.
+    pub(crate) fn instructions(&self) -> Option<&str> {
+        Some(&*self.instructions).filter(|text| !text.is_empty())
+    }
+}
+
+/// Returns the instructions as they are stored: without hidden characters, on one line and cut. Line breaks are removed,
+/// because in JSON they are escapes that cost tokens.
+fn stored_instructions(sent: Option<&str>) -> String {
+    shorten(&one_line(sent.unwrap_or_default()), INSTRUCTIONS_CHARS).into_owned()
 }
 
 struct ListFetcher<'a> {
@@ -212,5 +227,21 @@ impl ListFetcher<'_> {
             entries.push(&text);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_instructions_are_clean_and_limited() {
+        assert_eq!(stored_instructions(None), "");
+        assert_eq!(stored_instructions(Some(" # Use\n\n- r\u{200b}ead\r\n")), "# Use - read");
+        let longest = "x".repeat(INSTRUCTIONS_CHARS);
+        assert_eq!(stored_instructions(Some(&longest)), longest);
+        let cut = stored_instructions(Some(&format!("{longest}x")));
+        assert_eq!(cut.chars().count(), INSTRUCTIONS_CHARS);
+        assert!(cut.ends_with("x…"));
     }
 }

@@ -54,6 +54,7 @@ deny = ["*write*"]
 
 [gateway]
 description_chars = 1000
+server_instructions_chars = 10000
 add_found = true
 defer_to_clients = true
 wait = 0
@@ -135,6 +136,7 @@ fn every_key_is_read() {
         profiles: [("work".to_owned(), profile)].into(),
         gateway: GatewaySettings {
             description_chars: 1_000,
+            server_instructions_chars: 10_000,
             add_found: true,
             defer_to_clients: true,
             wait: 0.0,
@@ -306,6 +308,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
     ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),
+    (
+        "[gateway]\nserver_instructions_chars = 10001",
+        "`gateway.server_instructions_chars` is out of range at line 2, column 1",
+    ),
     (
         "[gateway]\nfirst_list_wait = -1",
         "`gateway.first_list_wait` is out of range at line 2, column 1",

@@ -2,6 +2,8 @@
 //! needs to ask for approval.
 
 use serde_json::{Value, json};
+use toolcrib_core::TokenCounter as _;
+use toolcrib_tokens::{Vocabulary, VocabularyCounter};
 
 use crate::support::client::{Client, Era, Exchange};
 use crate::support::gateway::{CONNECTIONS, DEFERRED, Home, connect, server, wait_until_ready};
@@ -123,5 +125,46 @@ fn text_and_structured_content_agree_in_every_preset() {
                 assert!(!valid.is_valid(&json!({})), "{case}");
             }
         }
+    }
+}
+
+/// The instructions of real servers, of both protocol versions, come with their first hit. Prints what they cost.
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures are read by people")]
+fn instructions_of_real_servers_come_with_their_first_hit() {
+    let script = peer("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let everything = server("everything", &node(&script, &["stdio"]), "");
+    let fixture = server("fixture", &testkit_program("fixture-server", &[]), "");
+    let config = format!("{DEFERRED}{everything}{fixture}");
+    let counter = VocabularyCounter::exact(Vocabulary::O200k);
+    let tokens = |text: &Value| counter.count(&text.to_string());
+    for connection in CONNECTIONS {
+        let home = Home::new(&config);
+        let (mut client, _gateway) = connect(&home, connection);
+        wait_until_ready(&mut client);
+        let query = json!({"query": "select:everything__get-sum,fixture__test_simple_text"});
+        let first = structured(&client.call("tool_search", &query)).clone();
+        let second = structured(&client.call("tool_search", &query)).clone();
+        let about = &first["servers"];
+        let tools = client.tools();
+        let tool = tools.iter().find(|tool| tool["name"] == "tool_search").unwrap();
+        let schema = jsonschema::validator_for(&tool["outputSchema"]).unwrap();
+        assert!(schema.is_valid(&first) && !about.is_null(), "{first}");
+        let mut wrong = first.clone();
+        wrong["servers"] = json!({"fixture": "instructions"});
+        assert!(!schema.is_valid(&wrong), "the schema describes `servers`");
+        let fixture = "A server for tests. Every tool does what its description says.";
+        assert_eq!(about["fixture"]["instructions"], fixture, "{first}");
+        let text = about["everything"]["instructions"].as_str().unwrap();
+        assert!(text.starts_with("# Everything Server – Server Instructions Audience:"), "{text}");
+        assert!(text.ends_with('…') && text.chars().count() <= 600, "{text}");
+        let is_session = connection != CONNECTIONS[3];
+        assert_eq!(second.get("servers").is_none(), is_session, "{connection:?}: {second}");
+        println!(
+            "figure: {connection:?}: the first reply has {} tokens, {} of them instructions of two servers; the second has {}",
+            tokens(&first),
+            tokens(about),
+            tokens(&second),
+        );
     }
 }

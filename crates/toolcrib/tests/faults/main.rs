@@ -46,6 +46,7 @@ mod scope;
 mod server_exit;
 mod server_floods;
 mod server_floods_http;
+mod server_instructions;
 mod shutdown;
 mod slow_client;
 mod slow_readers;

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -91,6 +92,9 @@ fn a_server_that_rejects_streamable_http_is_reached_over_sse() {
         let rows = environment.doctor();
         assert_eq!(rows[0]["transport"], "sse", "{}", rows[0]);
         assert_eq!(rows[0]["era"], "handshake 2024-11-05", "{}", rows[0]);
+        let table = environment.toolcrib(&["doctor"]).stdout(Stdio::piped()).output().unwrap();
+        let table = String::from_utf8(table.stdout).unwrap();
+        assert!(table.contains("handshake 2024-11-05, sse"), "{table}");
     }
 }
 

@@ -178,6 +178,15 @@ fn start_all_eagerly(config: &mut GatewayConfig) -> BTreeMap<String, RunPolicy> 
     policies.collect()
 }
 
+/// Returns the protocol that a server uses. The transport is added only for HTTP+SSE, because the config shows whether a
+/// server has a command or a URL.
+fn protocol(row: &ServerReport) -> String {
+    match row.era.as_deref() {
+        Some(era) if row.transport == "sse" => format!("{era}, sse"),
+        era => era.unwrap_or_default().to_owned(),
+    }
+}
+
 fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -200,7 +209,7 @@ fn print(report: &DoctorReport, output: &mut Output) -> Result<(), Failure> {
         table.add_row([
             row.name.clone(),
             row.state.to_owned(),
-            row.era.clone().unwrap_or_default(),
+            protocol(row),
             row.tools.to_string(),
             row.tokens.to_string(),
             row.started_in_ms.map(|ms| format!("{ms} ms")).unwrap_or_default(),
