@@ -48,16 +48,18 @@ impl Server {
         if let Some(sharing) = self.share {
             return policy(sharing, "configured with `share`");
         }
-        if matches!(self.transport, Transport::Http { .. }) {
-            return policy(Sharing::All, "a remote server needs no process");
-        }
+        // A remote server keeps the state of each session, so each client needs a session of its own.
         if let Some(word) = stateful_word(name, &self.transport) {
             let reason = format!("`{word}` in its name: it keeps state between calls");
             return policy(Sharing::Session, &reason);
         }
         if has_asked {
-            // The older protocol over stdio does not say on whose behalf a server asks.
+            // With the older protocol, only Streamable HTTP says on whose behalf a server asks: the question arrives on
+            // the stream of a call. A question that arrives in another way counts here.
             return policy(Sharing::Session, "it asks its client questions");
+        }
+        if matches!(self.transport, Transport::Http { .. }) {
+            return policy(Sharing::All, "a remote server needs no process");
         }
         policy(Sharing::All, "default")
     }
@@ -93,8 +95,18 @@ mod tests {
             ),
             (
                 "url = 'https://a.example'",
-                true,
+                false,
                 "shared by all clients (a remote server needs no process)",
+            ),
+            (
+                "url = 'https://browser.example'",
+                false,
+                "one process for each client (`browser` in its name: it keeps state between calls)",
+            ),
+            (
+                "url = 'https://a.example'",
+                true,
+                "one process for each client (it asks its client questions)",
             ),
         ];
         for (lines, has_asked, expected) in cases {

@@ -53,7 +53,14 @@ const RUNNERS: [&str; 19] = [
 
 /// Returns the word by which a server is recognized as one that keeps state, or `None`.
 pub(super) fn stateful_word(name: &str, transport: &Transport) -> Option<&'static str> {
-    let Transport::Stdio { command, args, .. } = transport else { return None };
+    let (command, args) = match transport {
+        Transport::Stdio { command, args, .. } => (command, args),
+        Transport::Http { url, .. } => {
+            let url = url::Url::parse(url).ok();
+            let host = url.as_ref().and_then(|url| url.host_str());
+            return [name].into_iter().chain(host).find_map(word_in);
+        }
+    };
     let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let args: &[_] = if RUNNERS.contains(&program) { args } else { &[] };
     // A value such as a path or a variable's assignment describes the data that the server works on, not the server.
