@@ -57,7 +57,13 @@ impl SocketError {
     /// Whether no gateway listens on the socket.
     pub fn is_unused(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
-        matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+        // The last one is the error if the gateway ends at the same moment.
+        matches!(
+            source.kind(),
+            io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::ConnectionReset
+        )
     }
 }
 

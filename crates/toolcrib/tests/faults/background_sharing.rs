@@ -176,6 +176,9 @@ fn nothing_crosses_between_clients() {
                 let peer = RawClient::stdio(command, ERAS[number as usize % 2]);
                 let own = format!("word{number}x");
                 peer.ready("shared__echo");
+                if !is_narrow {
+                    peer.ready("local__echo");
+                }
                 // A different order for each client, without randomness.
                 for step in 0..40_u64 {
                     let value = json!({"word": own, "step": step});

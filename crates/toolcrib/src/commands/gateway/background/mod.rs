@@ -42,6 +42,10 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_CHECK: Duration = Duration::from_millis(250);
 /// How long clients may take to receive their last messages when the background gateway stops.
 const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often to try again to get the lock of the socket.
+const LOCK_ATTEMPTS: u32 = 20;
+/// How long to wait for the lock of the socket before the next attempt.
+const LOCK_RETRY: Duration = Duration::from_millis(20);
 /// How long to wait before the next connection is accepted, if accepting one failed.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &BackgroundArgs) -> Result<bool, Failure> {
     // The logger accepts only this kind of mutex.
     log::start_with(std::sync::Mutex::new(log), false);
     block_on(async {
-        let listening = match socket.listen() {
+        let listening = match listen(&socket).await {
             Ok(listening) => listening,
             // Another process was faster. Its clients find it.
             Err(SocketError::InUse(_)) => return Ok(true),
@@ -77,6 +81,18 @@ pub(crate) fn run(args: &BackgroundArgs) -> Result<bool, Failure> {
         tracing::info!("the background gateway has ended");
         Ok(true)
     })
+}
+
+/// Listens on the socket. A process that was killed may hold its lock for a moment longer than its socket, so this tries
+/// several times.
+async fn listen(socket: &BackgroundSocket) -> Result<ListeningSocket, SocketError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        match socket.listen() {
+            Err(SocketError::InUse(_)) => tokio::time::sleep(LOCK_RETRY).await,
+            result => return result,
+        }
+    }
+    socket.listen()
 }
 
 /// Tells the background gateways of other builds for the same config to end with their last client.
