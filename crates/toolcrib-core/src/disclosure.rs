@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::ToolId;
 use crate::listing::Listing;
-pub use crate::own_names::{CALL, DESCRIBE, OwnNames, OwnToolKind, SEARCH, SEARCH_REGEX};
+pub use crate::own_names::{
+    CALL, DESCRIBE, OwnNames, OwnToolKind, READ, SEARCH, SEARCH_REGEX, WRITE,
+};
 use crate::policy::{Decision, Deferral, Verdict, VerdictReason};
 use crate::tool::{DefinitionFormat, Tool};
 use toolcrib_text::json::quote;

@@ -12,6 +12,10 @@ pub const SEARCH_REGEX: &str = "tool_search_regex";
 pub const DESCRIBE: &str = "tool_describe";
 /// The name of the tool that runs another tool.
 pub const CALL: &str = "tool_call";
+/// The name of the tool that runs another tool, if that tool only reads.
+pub const READ: &str = "tool_read";
+/// The name of the tool that runs another tool, if that tool may write.
+pub const WRITE: &str = "tool_write";
 
 /// Names of the providers' own search tools. They are reserved, like the names of our own tools.
 pub const PROVIDER_SEARCH_NAMES: [&str; 2] = ["tool_search_tool_regex", "tool_search_tool_bm25"];
@@ -28,6 +32,17 @@ pub enum OwnToolKind {
     Describe,
     /// Runs another tool.
     Call,
+    /// Runs another tool that only reads.
+    Read,
+    /// Runs another tool that may write.
+    Write,
+}
+
+impl OwnToolKind {
+    /// Whether the tool runs other tools.
+    pub fn runs_tools(self) -> bool {
+        matches!(self, Self::Call | Self::Read | Self::Write)
+    }
 }
 
 /// A set of names for our own tools.
@@ -41,11 +56,22 @@ pub struct OwnNames {
     pub describe: &'static str,
     /// The name of the tool that runs another tool.
     pub call: &'static str,
+    /// The name of the tool that runs another tool, if that tool only reads.
+    pub read: &'static str,
+    /// The name of the tool that runs another tool, if that tool may write.
+    pub write: &'static str,
 }
 
 impl Default for OwnNames {
     fn default() -> Self {
-        Self { search: SEARCH, search_regex: SEARCH_REGEX, describe: DESCRIBE, call: CALL }
+        Self {
+            search: SEARCH,
+            search_regex: SEARCH_REGEX,
+            describe: DESCRIBE,
+            call: CALL,
+            read: READ,
+            write: WRITE,
+        }
     }
 }
 
@@ -57,12 +83,14 @@ impl OwnNames {
             search_regex: "crib_search_regex",
             describe: "crib_describe",
             call: "crib_call",
+            read: "crib_read",
+            write: "crib_write",
         }
     }
 
-    /// All four names.
-    pub fn all(&self) -> [&'static str; 4] {
-        [self.search, self.search_regex, self.describe, self.call]
+    /// All six names.
+    pub fn all(&self) -> [&'static str; 6] {
+        [self.search, self.search_regex, self.describe, self.call, self.read, self.write]
     }
 
     /// Which of our own tools has exactly this name, if any.
@@ -72,6 +100,8 @@ impl OwnNames {
             OwnToolKind::SearchRegex,
             OwnToolKind::Describe,
             OwnToolKind::Call,
+            OwnToolKind::Read,
+            OwnToolKind::Write,
         ];
         self.all().iter().position(|own| *own == name).map(|at| owns[at])
     }
@@ -102,7 +132,7 @@ mod tests {
             assert_eq!(first.kind_of(one), second.kind_of(other));
             assert_eq!((first.kind_of(other), second.kind_of(one)), (None, None));
         }
-        assert_eq!(wire_name::RESERVED[..4], first.all());
+        assert_eq!(wire_name::RESERVED[..6], first.all());
         assert!(
             PROVIDER_SEARCH_NAMES
                 .iter()

@@ -45,6 +45,9 @@ pub struct Settings {
     /// The kind to use if `disclosure` needs a provider's API and the provider does not support it. If not set, the
     /// kind is [`DisclosureSetting::kind`].
     pub fallback: Option<DisclosureKind>,
+    /// Whether the bridge has `tool_read` and `tool_write` in place of `tool_call`, so that a client can allow one of
+    /// them and ask its user about the other.
+    pub split_calls: bool,
     /// Whether a tool that was found is shown in full from the next turn on. If not, its schema is only in the reply.
     /// This applies only to the disclosures `reveal` and `append`.
     pub reveals: bool,
@@ -85,6 +88,7 @@ impl Default for Settings {
             keeps_hot_tools: true,
             disclosure: DisclosureSetting::default(),
             fallback: None,
+            split_calls: false,
             reveals: true,
             max_revealed: 0,
             max_revealed_bytes: 0,

@@ -115,6 +115,7 @@ struct SettingsFile {
     disclosure: DisclosureSetting,
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback: Option<DisclosureKind>,
+    split_calls: bool,
     reveals: bool,
     max_revealed: usize,
     max_revealed_bytes: usize,
@@ -162,6 +163,7 @@ impl SettingsFile {
             context_windows: windows.collect(),
             disclosure: settings.disclosure,
             fallback: settings.fallback,
+            split_calls: settings.split_calls,
             reveals: settings.reveals,
             max_revealed: settings.max_revealed,
             max_revealed_bytes: settings.max_revealed_bytes,
@@ -200,6 +202,7 @@ impl SettingsFile {
             context_windows: windows.collect(),
             disclosure: self.disclosure,
             fallback: self.fallback,
+            split_calls: self.split_calls,
             reveals: self.reveals,
             max_revealed: self.max_revealed,
             max_revealed_bytes: self.max_revealed_bytes,

@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::call::AccessPolicy;
 use serde::{Deserialize, Serialize};
 
 use toolcrib_text::json::{self, Fields};
@@ -154,6 +155,7 @@ pub struct Tool {
     pub(crate) description: Box<str>,
     pub(crate) keywords: Vec<Box<str>>,
     pub(crate) defer: DeferPolicy,
+    pub(crate) access: AccessPolicy,
     pub(crate) format: DefinitionFormat,
     /// The owner's JSON, from which hidden characters were removed.
     pub(crate) definition: Box<str>,

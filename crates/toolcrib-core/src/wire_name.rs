@@ -11,15 +11,23 @@
 use std::borrow::Cow;
 
 pub use crate::own_names::PROVIDER_SEARCH_NAMES;
-use crate::own_names::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use crate::own_names::{CALL, DESCRIBE, READ, SEARCH, SEARCH_REGEX, WRITE};
 
 /// Maximum length of a name that every provider accepts, in bytes.
 pub const MAX_WIRE_NAME: usize = 64;
 
 /// The default names of our own tools, and the names of providers' own search tools. No other tool may have one of
 /// these names.
-pub const RESERVED: [&str; 6] =
-    [SEARCH, SEARCH_REGEX, DESCRIBE, CALL, PROVIDER_SEARCH_NAMES[0], PROVIDER_SEARCH_NAMES[1]];
+pub const RESERVED: [&str; 8] = [
+    SEARCH,
+    SEARCH_REGEX,
+    DESCRIBE,
+    CALL,
+    READ,
+    WRITE,
+    PROVIDER_SEARCH_NAMES[0],
+    PROVIDER_SEARCH_NAMES[1],
+];
 
 /// Whether this name is in [`RESERVED`], compared case-insensitively. If our own tools do not have their default names,
 /// use [`OwnNames::is_reserved`](crate::disclosure::OwnNames::is_reserved) instead.

@@ -64,6 +64,8 @@ impl Toolset {
         let mut settings = Settings::clone(&plan.settings);
         settings.disclosure = plan.mode.kind().into();
         settings.own_names = OwnNames::default();
+        // The client of the proxy gets calls under the tools' own names, and can ask its user about each of them.
+        settings.split_calls = false;
         if plan.only_checks_calls {
             settings.activation.mode = policy::ActivationMode::Off;
         }

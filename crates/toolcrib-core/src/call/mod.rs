@@ -5,10 +5,13 @@
 //! (`argument_validation`). The result is a call to run under the tool's real name, or a refusal that contains what the
 //! model needs to correct the call. A deferred tool may be called directly if its arguments are valid.
 
+mod access;
 mod refusal;
+mod search_input;
 mod unwrap_arguments;
 
 pub use crate::argument_validation::ArgumentFault;
+pub use access::{AccessPolicy, MayWriteReason, ReadOnlyReason, ToolAccess};
 pub use refusal::{Refusal, RefusalCode};
 
 use std::borrow::Cow;
@@ -21,11 +24,11 @@ use crate::conversation::Conversation;
 use crate::crib::Crib;
 use crate::own_names::{OwnNames, OwnToolKind};
 use crate::reply::{Reply, ReplyFormat};
-use crate::search::SearchRequest;
 use crate::signature;
 use crate::spelling::{Resolution, SUGGESTION_SIMILARITY, bigram_similarity};
 use crate::text::words::fold_name;
 use crate::turn_context::TurnContext;
+use search_input::read_search_request;
 use toolcrib_text::json::{Fields, data};
 use toolcrib_text::shorten;
 
@@ -69,7 +72,11 @@ impl Crib {
         // A call to one of our own tools that is not offered in this turn is handled as if that tool did not exist.
         let offered = |own: &OwnToolKind| {
             turn.search_allowed
-                && (*own != OwnToolKind::SearchRegex || self.settings().search.regex)
+                && match own {
+                    OwnToolKind::SearchRegex => self.settings().search.regex,
+                    OwnToolKind::Read | OwnToolKind::Write => self.settings().split_calls,
+                    _ => true,
+                }
         };
         match names.kind_of(name).filter(offered) {
             Some(OwnToolKind::Search | OwnToolKind::SearchRegex) => {
@@ -79,10 +86,12 @@ impl Crib {
                 }
             }
             Some(OwnToolKind::Describe) => self.describe_call(turn, conversation, input),
-            Some(OwnToolKind::Call) => self.bridge_call(turn, conversation, input),
+            Some(OwnToolKind::Call | OwnToolKind::Read | OwnToolKind::Write) => {
+                self.bridge_call(turn, conversation, name, input)
+            }
             None => {
                 let candidates = unwrap_arguments::interpretations(input);
-                self.run(turn, conversation, name, input, &candidates)
+                self.run(turn, conversation, None, name, input, &candidates)
             }
         }
     }
@@ -111,10 +120,10 @@ impl Crib {
         &self,
         turn: &TurnContext<'_>,
         conversation: &mut Conversation,
+        call: &str,
         input: &str,
     ) -> CallOutcome {
         let names = self.settings().own_names;
-        let call = names.call;
         // The input should be an object. A JSON string that contains the object is accepted too.
         let interpretations = unwrap_arguments::interpretations(input);
         let Some(text) = interpretations.first() else {
@@ -140,17 +149,19 @@ impl Crib {
                         format!("call `{name}` directly"),
                     ));
                 }
-                self.run(turn, conversation, &name, input, &candidates)
+                self.run(turn, conversation, Some(call), &name, input, &candidates)
             }
             _ => CallOutcome::Refused(no_name(call, names)),
         }
     }
 
-    /// Resolves the name, checks the arguments, and returns a call or a refusal.
+    /// Resolves the name, checks the arguments, and returns a call or a refusal. `through` is our own tool through
+    /// which the tool is called, if it is not called directly.
     fn run(
         &self,
         turn: &TurnContext<'_>,
         conversation: &mut Conversation,
+        through: Option<&str>,
         name: &str,
         input: &str,
         candidates: &[Cow<'_, str>],
@@ -162,6 +173,12 @@ impl Crib {
                 return CallOutcome::Refused(*refusal);
             }
         };
+        if let Some(through) = through
+            && let Some(mut refusal) = self.wrong_call_tool(id, through)
+        {
+            self.count_failure(conversation, name, input, &mut refusal);
+            return CallOutcome::Refused(refusal);
+        }
         let validator = self.validator(id);
         let mut faults = Vec::new();
         for candidate in candidates {
@@ -329,64 +346,4 @@ fn no_name(tool: &str, names: OwnNames) -> Refusal {
         format!("{tool} needs the `name` of a tool"),
         format!("find the name with {}", names.search),
     )
-}
-
-/// Keys in the input of a search tool. If an input has none of these keys, the real input may be wrapped inside it.
-const SEARCH_INPUT_KEYS: [&str; 5] = ["query", "queries", "names", "name", "pattern"];
-
-/// Reads the input of a search tool. It accepts a string in place of a list, and a list in place of a string.
-fn read_search_request(
-    names: OwnNames,
-    tool: &str,
-    input: &str,
-) -> Result<SearchRequest, Box<Refusal>> {
-    let interpretations = unwrap_arguments::interpretations(input);
-    let knows = |fields: &Fields<'_>| SEARCH_INPUT_KEYS.iter().any(|key| fields.get(key).is_some());
-    let read: Vec<Fields<'_>> =
-        interpretations.iter().filter_map(|text| Fields::read(text)).collect();
-    let fields = read.iter().find(|fields| knows(fields)).or(read.first());
-    let Some(fields) = fields else {
-        // The input is a bare string, which is taken as the query.
-        if let Ok(query) = serde_json::from_str::<String>(input) {
-            return Ok(SearchRequest::query(&query));
-        }
-        let hint = format!("send {{\"query\": \"…\"}} to {tool}");
-        return Err(Box::new(Refusal::new(
-            RefusalCode::InvalidInput,
-            format!("{tool} takes an object"),
-            hint,
-        )));
-    };
-    let strings = |keys: [&str; 2]| -> Vec<String> {
-        let values = keys.iter().filter_map(|key| fields.get(key));
-        values.flat_map(strings_in).collect()
-    };
-    let number = ["limit", "max_results"].iter().find_map(|key| fields.get(key));
-    let limit = number.and_then(|raw| raw.trim_matches('"').parse::<f64>().ok());
-    let by_pattern = tool == names.search_regex;
-    let pattern = by_pattern.then(|| fields.string("pattern")).flatten();
-    if by_pattern && pattern.is_none() {
-        let hint = format!("send {{\"pattern\": \"…\"}}, or use {}", names.search);
-        return Err(Box::new(Refusal::new(
-            RefusalCode::InvalidInput,
-            format!("{tool} needs a `pattern`"),
-            hint,
-        )));
-    }
-    Ok(SearchRequest {
-        queries: strings(["query", "queries"]),
-        names: strings(["names", "name"]),
-        pattern,
-        limit: limit.map(|limit| limit.clamp(1.0, 1_000.0) as usize),
-    })
-}
-
-fn strings_in(raw: &str) -> Vec<String> {
-    match serde_json::from_str::<Value>(raw) {
-        Ok(Value::String(text)) => vec![text],
-        Ok(Value::Array(items)) => {
-            items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-        }
-        _ => Vec::new(),
-    }
 }

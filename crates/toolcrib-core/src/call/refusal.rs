@@ -23,6 +23,8 @@ pub enum RefusalCode {
     InvalidInput,
     /// One of our own tools was called through `tool_call`.
     Recursion,
+    /// A tool that may write was called through the tool that runs only tools that read, or the other way round.
+    WrongCallTool,
 }
 
 /// A reply to the model in place of a tool's result: what is wrong, where, and how to correct it.

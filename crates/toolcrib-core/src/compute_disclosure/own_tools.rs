@@ -62,7 +62,12 @@ pub(super) fn tools(settings: &Settings, listing: Option<&Listing>) -> Vec<OwnTo
             "Returns one deferred tool's full input schema.",
             DESCRIBE_SCHEMA,
         ));
-        tools.push(own(names.call, "Runs a deferred tool by name.", CALL_SCHEMA));
+        if settings.split_calls {
+            tools.push(own(names.read, "Runs a deferred tool that only reads.", CALL_SCHEMA));
+            tools.push(own(names.write, "Runs a deferred tool that may write.", CALL_SCHEMA));
+        } else {
+            tools.push(own(names.call, "Runs a deferred tool by name.", CALL_SCHEMA));
+        }
     }
     tools
 }
@@ -145,17 +150,22 @@ fn deferral_sentence(settings: &Settings, listed: Option<ListingForm>) -> String
 
 /// The part of the instruction that says how the model makes a tool callable.
 fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static, str> {
-    let OwnNames { call, describe, .. } = settings.own_names;
+    let OwnNames { call, describe, read, write, .. } = settings.own_names;
+    let runs = if settings.split_calls {
+        format!("`{read}` or `{write}` runs them, as a search says in `call`")
+    } else {
+        format!("`{call}` runs them")
+    };
     let way = match settings.disclosure_kind() {
         DisclosureKind::Bridge if settings.search.schemas => {
             return Cow::Owned(format!(
-                ", `{call}` runs them. Search for what you need, or load a listed name with \
+                ", {runs}. Search for what you need, or load a listed name with \
                  `select:NAME`, then call it with the arguments of its schema."
             ));
         }
         DisclosureKind::Bridge => {
             return Cow::Owned(format!(
-                ", `{call}` runs them. Search for what you need, get its schema with \
+                ", {runs}. Search for what you need, get its schema with \
                  `{describe}`, then call it."
             ));
         }
@@ -182,7 +192,9 @@ fn how_to_call(settings: &Settings, listed: Option<ListingForm>) -> Cow<'static,
 /// Returns the end of the instruction: what the model must never do with deferred tools, in most cases with an example.
 /// It is added only for models that were not trained on deferred tools.
 fn prohibition(settings: &Settings) -> String {
-    let OwnNames { search, describe, call, .. } = settings.own_names;
+    let OwnNames { search, describe, call, write, .. } = settings.own_names;
+    // The example files a bug, so it writes.
+    let call = if settings.split_calls { write } else { call };
     match settings.disclosure_kind() {
         DisclosureKind::Bridge if settings.search.schemas => format!(
             " Never invent arguments for a tool whose schema you have not seen. Example: to file \

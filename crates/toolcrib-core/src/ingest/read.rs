@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
 use super::{IngestedTools, ListSource, schema};
+use crate::call::AccessPolicy;
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
 use crate::tool::{DeferPolicy, DefinitionFormat, Tool};
@@ -163,6 +164,7 @@ impl<'a> Reader<'a> {
             description: description.into_boxed_str(),
             keywords: keywords(fields, meta.as_ref()),
             defer: defer(fields, meta.as_ref()),
+            access: AccessPolicy::default(),
             format,
             // The schema is a slice of the definition, so the difference between their addresses is the schema's
             // offset.

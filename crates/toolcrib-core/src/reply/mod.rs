@@ -121,6 +121,9 @@ pub struct FoundTool {
     /// The tool's MCP annotations, which help to decide whether to approve a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
+    /// Our own tool through which this tool is called, if calls are split by [`Settings::split_calls`](crate::Settings).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<&'static str>,
     /// Why the tool cannot be called at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,

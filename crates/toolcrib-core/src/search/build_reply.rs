@@ -194,6 +194,7 @@ impl Crib {
             input_schema: schema,
             signature,
             annotations: tool.annotations(),
+            call: self.call_tool(tool),
             unavailable: None,
         }
     }
@@ -254,6 +255,9 @@ fn add_loop_advice(
     reply.notes.push(format!("{times} searches without a call: {tried}. {advice}"));
     if matches!(circling, LoopWarning::Describe(_)) && !reply.hits.is_empty() {
         let how = match settings.disclosure_kind() {
+            DisclosureKind::Bridge if settings.split_calls => {
+                "call it through the tool that `call` names".to_owned()
+            }
             DisclosureKind::Bridge => {
                 format!("call it, directly or through {}", settings.own_names.call)
             }

@@ -22,6 +22,7 @@ impl Settings {
             keeps_hot_tools,
             disclosure,
             fallback,
+            split_calls,
             reveals,
             max_revealed,
             max_revealed_bytes,
@@ -40,7 +41,7 @@ impl Settings {
         hash_activation(activation, hasher);
         (context_window, context_windows, keeps_hot_tools).hash(hasher);
         hash_rules(rules, hasher);
-        (disclosure, fallback, reveals, max_revealed, max_revealed_bytes).hash(hasher);
+        (disclosure, fallback, split_calls, reveals, max_revealed, max_revealed_bytes).hash(hasher);
         (stub, mark, guidance).hash(hasher);
         hash_listing(listing, hasher);
         hash_rank(rank, hasher);
@@ -124,10 +125,11 @@ mod tests {
     fn every_kind_of_value_changes_the_hash() {
         let default = hash(|_| {});
         assert_eq!(default, hash(|settings| settings.vector_table = VectorTable::default()));
-        let changes: [fn(&mut Settings); 8] = [
+        let changes: [fn(&mut Settings); 9] = [
             |settings| settings.activation.context_percent = 10.5,
             |settings| settings.context_window = Some(1),
             |settings| settings.rules = Rules::default().keep_full(["a"]),
+            |settings| settings.split_calls = true,
             |settings| settings.mark = "x".into(),
             |settings| settings.listing.context_percent = 4.0,
             |settings| settings.rank.bm25.k1 = 1.0,

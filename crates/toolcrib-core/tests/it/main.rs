@@ -24,4 +24,5 @@ mod names;
 mod presets;
 mod purity;
 mod search;
+mod split_calls;
 mod support;

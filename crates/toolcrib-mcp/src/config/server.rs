@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use toolcrib_core::DeferPolicy;
+use toolcrib_core::call::AccessPolicy;
 use toolcrib_server::url;
 
 use super::{IdleTimeout, Sharing, StartPolicy, ToolDefault, ToolOverride};
@@ -41,6 +42,8 @@ pub struct Server {
     pub idle: Option<IdleTimeout>,
     /// Who uses one process of the server. If `None`, [`Server::share_policy`] decides.
     pub share: Option<Sharing>,
+    /// Whether the server's annotations decide which of its tools only read.
+    pub trust_annotations: bool,
     /// Changes to individual tools, by the tools' own names.
     pub tools: BTreeMap<String, ToolOverride>,
 }
@@ -152,7 +155,18 @@ impl Server {
             start: None,
             idle: None,
             share: None,
+            trust_annotations: true,
             tools: BTreeMap::new(),
+        }
+    }
+
+    /// Returns who decides whether a tool only reads. The tool is given by its own name.
+    pub(crate) fn access_policy(&self, own_name: &str) -> AccessPolicy {
+        match self.tools.get(own_name).and_then(|change| change.read_only) {
+            Some(true) => AccessPolicy::ReadOnly,
+            Some(false) => AccessPolicy::MayWrite,
+            None if self.trust_annotations => AccessPolicy::Annotations,
+            None => AccessPolicy::IgnoreAnnotations,
         }
     }
 

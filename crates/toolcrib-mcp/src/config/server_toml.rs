@@ -80,6 +80,9 @@ fn write_tool(out: &mut String, table: &str, change: &ToolOverride) {
         let hidden = list(change.hide_parameters.iter().map(String::as_str));
         let _ = writeln!(out, "hide_parameters = {hidden}");
     }
+    if let Some(read_only) = change.read_only {
+        let _ = writeln!(out, "read_only = {read_only}");
+    }
     if !change.defaults.is_empty() {
         let pair = |(name, default): &(String, ToolDefault)| {
             format!("{} = {}", key(name), toml_value(default.expose()))
@@ -147,6 +150,9 @@ fn write_options(server: &Server, line: &mut impl FnMut(&str, String)) {
     }
     if server.parallel != plain.parallel {
         line("parallel", server.parallel.to_string());
+    }
+    if server.trust_annotations != plain.trust_annotations {
+        line("trust_annotations", server.trust_annotations.to_string());
     }
     if let Some(start) = server.start {
         line("start", text(if start == StartPolicy::Eager { "eager" } else { "lazy" }));

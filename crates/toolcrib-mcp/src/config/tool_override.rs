@@ -24,6 +24,8 @@ pub struct ToolOverride {
     pub hide_parameters: Vec<String>,
     /// Values that are added to the arguments of a call if the client did not pass them, in the order of the file.
     pub defaults: Vec<(String, ToolDefault)>,
+    /// Whether the tool only reads. If `None`, the server's annotations decide, unless they are not trusted.
+    pub read_only: Option<bool>,
 }
 
 impl ToolOverride {
@@ -153,6 +155,7 @@ pub(super) struct RawToolOverride {
     description: Option<String>,
     hide_parameters: Vec<String>,
     defaults: BTreeMap<Spanned<String>, toml::Value>,
+    read_only: Option<bool>,
 }
 
 impl RawToolOverride {
@@ -174,6 +177,7 @@ impl RawToolOverride {
             description: self.description,
             hide_parameters: self.hide_parameters,
             defaults,
+            read_only: self.read_only,
         })
     }
 }

@@ -46,6 +46,7 @@ struct RawServer {
     start: Option<StartPolicy>,
     idle: Option<IdleTimeout>,
     share: Option<Sharing>,
+    trust_annotations: Option<bool>,
     tools: BTreeMap<String, RawToolOverride>,
 }
 
@@ -129,6 +130,7 @@ impl RawServer {
             start: self.start,
             idle: self.idle,
             share: self.share,
+            trust_annotations: self.trust_annotations.unwrap_or(defaults.trust_annotations),
             tools,
             ..defaults
         })

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use rmcp::model::{CallToolRequestParams, ErrorData};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolcrib_core::disclosure::{CALL, DESCRIBE, SEARCH, SEARCH_REGEX};
+use toolcrib_core::call::RefusalCode;
+use toolcrib_core::disclosure::{DESCRIBE, OwnToolKind, SEARCH, SEARCH_REGEX};
 use toolcrib_core::reply::{ReplyFormat, UnavailableServer};
 use toolcrib_core::{CallOutcome, Conversation, Refusal, Reply, Tool, ToolId};
 use toolcrib_text::json::Fields;
@@ -63,6 +64,10 @@ impl Gateway {
         }
         let turn = visible.view.turn();
         let input = input(arguments.as_ref());
+        let settings = visible.view.crib.settings();
+        let is_bridge = settings.own_names.kind_of(name).is_some_and(|kind| {
+            kind.runs_tools() && (settings.split_calls || kind == OwnToolKind::Call)
+        });
         match visible.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             CallOutcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
@@ -72,8 +77,8 @@ impl Gateway {
             }
             CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, client, reply)),
             // If the client itself calls an unknown tool, that is a protocol error. If a model names an unknown tool in
-            // a call of `tool_call`, the model gets a text to read.
-            CallOutcome::Refused(refusal) if name != CALL && refusal.tool.is_none() => {
+            // a call of `tool_call`, `tool_read` or `tool_write`, the model gets a text to read.
+            CallOutcome::Refused(refusal) if !is_bridge && refusal.tool.is_none() => {
                 let data = json!({"nearest": refusal.nearest, "hint": refusal.hint});
                 Err(ErrorData::invalid_params(refusal.message, Some(data)))
             }
@@ -88,7 +93,9 @@ impl Gateway {
                     self.hub().metrics().refused(server);
                 }
                 // Like a search, a refusal that contains a tool's schema reveals the tool.
-                let found_tools = refusal.tool.clone().into_iter().collect();
+                let shows_schema = refusal.code == RefusalCode::InvalidArguments;
+                let found_tools =
+                    refusal.tool.clone().filter(|_| shows_schema).into_iter().collect();
                 Ok(ToolCallResult { result: self.refusal_result(&visible, refusal), found_tools })
             }
         }

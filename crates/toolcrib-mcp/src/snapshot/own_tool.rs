@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 use toolcrib_core::DefinitionFormat;
-use toolcrib_core::disclosure::{DESCRIBE, OwnTool, SEARCH, SEARCH_REGEX};
+use toolcrib_core::disclosure::{DESCRIBE, OwnTool, READ, SEARCH, SEARCH_REGEX, WRITE};
 use toolcrib_core::reply::ReplyFormat;
 
 /// Returns the definition of one of our tools for `tools/list`.
@@ -17,6 +17,14 @@ pub(super) fn own_tool_definition(own: &OwnTool, format: ReplyFormat) -> Option<
             fields.insert("outputSchema".into(), schema);
         }
         fields.insert("annotations".into(), json!({"readOnlyHint": true, "openWorldHint": false}));
+    }
+    // Clients use these annotations to allow one of the two tools and to ask their users about the other. The arguments
+    // may leave the machine, so both keep the default of `openWorldHint`, which is true.
+    if own.name == READ {
+        fields.insert("annotations".into(), json!({"readOnlyHint": true}));
+    } else if own.name == WRITE {
+        let annotations = json!({"readOnlyHint": false, "destructiveHint": true});
+        fields.insert("annotations".into(), annotations);
     }
     // Without this field, Claude Code's own tool search would defer our tools. `_meta` is the last field, as in the
     // SDK's output.

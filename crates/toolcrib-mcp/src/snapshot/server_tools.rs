@@ -34,6 +34,8 @@ pub(super) fn ingest_tools(server: &SnapshotServer, config: &GatewayConfig) -> I
         .tools
         .into_iter()
         .map(|tool| {
+            let access = server.access_policy(tool.name());
+            let tool = tool.with_access(access);
             let always = always_load.iter().any(|glob| glob.matches(&tool));
             match if always { Some(DeferPolicy::Never) } else { server.defer } {
                 Some(defer) => tool.with_defer(defer),

@@ -96,13 +96,14 @@ prop_compose! {
         hide_parameters in prop::collection::vec(".{0,4}", 0..3),
         defaults in prop::collection::btree_map(".{0,4}", default_value(), 0..3),
         backwards in any::<bool>(),
+        read_only in any::<Option<bool>>(),
     ) -> ToolOverride {
         let mut defaults: Vec<_> =
             defaults.into_iter().map(|(name, value)| (name, ToolDefault::new(value))).collect();
         if backwards {
             defaults.reverse();
         }
-        ToolOverride { name: None, description, hide_parameters, defaults }
+        ToolOverride { name: None, description, hide_parameters, defaults, read_only }
     }
 }
 
@@ -120,7 +121,7 @@ fn tools() -> impl Strategy<Value = std::collections::BTreeMap<String, ToolOverr
 prop_compose! {
     fn server()(
         transport in transport(),
-        (enabled, parallel) in any::<(bool, bool)>(),
+        (enabled, parallel, trust_annotations) in any::<(bool, bool, bool)>(),
         prefix in prop::option::of("[a-z_\"]{0,5}"),
         (allow, deny, always_load) in (patterns(), patterns(), patterns()),
         defer in prop_oneof![
@@ -150,6 +151,7 @@ prop_compose! {
             start: run.0,
             idle: run.1,
             tools,
+            trust_annotations,
             ..Server::new(transport)
         }
     }

@@ -34,12 +34,14 @@ start_timeout = 5
 call_timeout = 2.5
 timeouts = { "slow_*" = 600, "a*" = 1 }
 parallel = false
+trust_annotations = false
 
 [servers.files.tools.read_file]
 name = "read"
 description = "Reads a file."
 hide_parameters = ["token"]
 defaults = { token = "${TOKEN}", limit = 5 }
+read_only = false
 
 [servers."my server"]
 url = "https://example.com/sse"
@@ -103,9 +105,11 @@ fn every_key_is_read() {
             ("token".into(), ToolDefault::new("${TOKEN}".into())),
             ("limit".into(), ToolDefault::new(5.into())),
         ],
+        read_only: Some(false),
     };
     let files = Server {
         tools: [("read_file".to_owned(), changed)].into(),
+        trust_annotations: false,
         enabled: false,
         prefix: Some(String::new()),
         allow: texts(&["read_*"]),
@@ -181,7 +185,7 @@ fn every_key_is_read() {
 const MISTAKES: &[(&str, &str)] = &[
     (
         "[servers.a]\n\ncomand = 'x'",
-        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `transport`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share`, `tools` at line 3, column 1",
+        "unknown field `comand`, expected one of `command`, `args`, `env`, `cwd`, `url`, `transport`, `headers`, `oauth`, `enabled`, `prefix`, `allow`, `deny`, `defer`, `always_load`, `start_timeout`, `call_timeout`, `timeouts`, `parallel`, `start`, `idle`, `share`, `trust_annotations`, `tools` at line 3, column 1",
     ),
     (
         "[servers.a]\nenabled = true",

@@ -50,6 +50,7 @@ mod server_instructions;
 mod shutdown;
 mod slow_client;
 mod slow_readers;
+mod split_calls;
 mod sse_server_faults;
 mod state;
 mod stdio_noise;
