@@ -121,6 +121,9 @@ pub struct FoundTool {
     /// The tool's MCP annotations, which help to decide whether to approve a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
+    /// What the tool's `_meta` says about its user interface, for hosts that show it.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<RawValue>>,
     /// Our own tool through which this tool is called, if calls are split by [`Settings::split_calls`](crate::Settings).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<&'static str>,

@@ -169,7 +169,9 @@ impl Crib {
     fn token_size(&self, found: &FoundTool) -> usize {
         let schema = found.input_schema.as_ref().map(|raw| raw.get());
         let body = schema.or(found.signature.as_deref()).unwrap_or_default();
-        let texts = [&found.name, found.server.as_deref().unwrap_or(""), &found.description, body];
+        let meta = found.meta.as_ref().map_or("", |meta| meta.get());
+        let server = found.server.as_deref().unwrap_or_default();
+        let texts = [&found.name, server, &found.description, body, meta];
         texts.iter().map(|text| self.counter().count(text)).sum()
     }
 
@@ -194,6 +196,7 @@ impl Crib {
             input_schema: schema,
             signature,
             annotations: tool.annotations(),
+            meta: tool.app_meta(),
             call: self.call_tool(tool),
             unavailable: None,
         }

@@ -22,7 +22,7 @@ use super::message_size::{limit_log, limit_progress};
 use super::shown_instructions::ShownInstructions;
 use crate::hidden_text::clean_value;
 use crate::snapshot::SessionKind;
-use crate::upstream::{RawRequest, severity};
+use crate::upstream::{APPS_EXTENSION, RawRequest, severity};
 
 /// Keys of `_meta` that concern only the connection between two peers, so they are not forwarded.
 const HOP_KEYS: [&str; 3] = [
@@ -159,6 +159,12 @@ impl Client {
             body: None,
             peer: peer.clone(),
         }
+    }
+
+    /// Whether the client shows the user interfaces of tools (MCP Apps).
+    pub(crate) fn shows_apps(&self) -> bool {
+        let extensions = self.capabilities.extensions.as_ref();
+        extensions.is_some_and(|extensions| extensions.contains_key(APPS_EXTENSION))
     }
 
     /// Whether the client's requests belong to a session.

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use toolcrib_core::Ledger;
 
 use super::client::{Client, ClientDisconnected};
 use super::protocol_result::{CachePolicy, adapt_result};
@@ -144,12 +145,12 @@ impl ClientSession {
         if client.uses_newer_protocol {
             let view = look()?.view;
             gateway.hub().metrics().saved(view.saved_tokens as u64);
-            return Ok(view.list.clone());
+            return Ok(view.list_with(&Ledger::new(0), client.shows_apps()));
         }
         let has_tool_search =
             context.client_info().is_some_and(|client| has_own_tool_search(&client));
         let (VisibleSnapshot { view, .. }, list) =
-            self.state.tool_list.send(has_tool_search, look)?;
+            self.state.tool_list.send(has_tool_search, client.shows_apps(), look)?;
         if !view.gets_full_list(has_tool_search) {
             gateway.hub().metrics().saved(view.saved_tokens as u64);
         }

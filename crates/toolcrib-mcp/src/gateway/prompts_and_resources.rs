@@ -14,7 +14,7 @@ use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
 use super::{Gateway, VisibleSnapshot};
 use crate::session_servers::TooManySessionServers;
-use crate::snapshot::{ResourceOwner, strip_uri_prefix};
+use crate::snapshot::{ResourceOwner, is_app_uri, strip_uri_prefix};
 use crate::upstream::Upstream;
 
 /// The server that has a resource, and the resource's URI on that server.
@@ -108,7 +108,10 @@ impl Gateway {
             let upstream = upstream.map_err(|full| session_servers_error(&full))?;
             Ok(ResourceLocation { upstream, uri: own_uri.to_owned() })
         };
-        if let Some(entry) = snapshot.resources.find_by_client_name(uri, can_see) {
+        // The address of a user interface names no server, so the claims decide, even if a server lists it.
+        if !is_app_uri(uri)
+            && let Some(entry) = snapshot.resources.find_by_client_name(uri, can_see)
+        {
             return location(&entry.server, &entry.own_name);
         }
         let own_uri = |upstream: &Upstream| {

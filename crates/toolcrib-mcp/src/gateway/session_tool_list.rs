@@ -21,6 +21,8 @@ struct ListState {
     found: Ledger,
     /// Whether the session's client has a tool search of its own.
     has_tool_search: bool,
+    /// Whether the session's client shows the user interfaces of tools.
+    shows_apps: bool,
     /// The hash of the list that the session was last sent, or `None` before its first list.
     sent_hash: Option<u64>,
     /// The hash of the list that the last notification announced. `None` if the session has fetched a list since that
@@ -34,6 +36,7 @@ impl Default for SessionToolList {
         Self(Mutex::new(ListState {
             found,
             has_tool_search: false,
+            shows_apps: false,
             sent_hash: None,
             notified_hash: None,
         }))
@@ -46,7 +49,7 @@ impl ListState {
         if view.gets_full_list(self.has_tool_search) {
             view.full_list_hash()
         } else {
-            view.list_hash_with(&self.found)
+            view.list_hash_with(&self.found, self.shows_apps)
         }
     }
 
@@ -78,18 +81,19 @@ impl SessionToolList {
     pub(super) fn send(
         &self,
         has_tool_search: bool,
+        shows_apps: bool,
         look: impl FnOnce() -> Result<VisibleSnapshot, ErrorData>,
     ) -> Result<(VisibleSnapshot, Value), ErrorData> {
         let mut state = self.lock();
         let visible = look()?;
         let view = &visible.view;
-        state.has_tool_search = has_tool_search;
+        (state.has_tool_search, state.shows_apps) = (has_tool_search, shows_apps);
         let full = view.gets_full_list(has_tool_search);
         if !full && view.keeps_deferring() {
             state.found.set_deferred();
         }
         (state.sent_hash, state.notified_hash) = (Some(state.list_hash(view)), None);
-        let list = if full { view.full_list() } else { view.list_with(&state.found) };
+        let list = if full { view.full_list() } else { view.list_with(&state.found, shows_apps) };
         Ok((visible, list))
     }
 

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use rmcp::model::{CallToolRequestParams, ErrorData};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use toolcrib_core::call::RefusalCode;
@@ -71,9 +72,13 @@ impl Gateway {
         match visible.view.crib.handle(&turn, &mut Conversation::new(), name, input) {
             CallOutcome::Run(call) => {
                 let arguments = Some(call.arguments.into());
-                let run =
-                    self.run_tool(&visible, call.id, arguments, client, inputs, profile).await;
-                run.map(ToolCallResult::from)
+                let mut result =
+                    self.run_tool(&visible, call.id, arguments, client, inputs, profile).await?;
+                if is_bridge && result.get("inputRequests").is_none() {
+                    let meta = visible.view.crib.catalog().tool(call.id).app_meta();
+                    add_app_meta(&mut result, meta.as_deref());
+                }
+                Ok(result.into())
             }
             CallOutcome::Answer(reply) => Ok(self.reply_result(&visible, client, reply)),
             // If the client itself calls an unknown tool, that is a protocol error. If a model names an unknown tool in
@@ -348,6 +353,20 @@ fn runs_only_as_task(tool: &Tool) -> bool {
     let definition = Fields::read(tool.definition());
     let execution = definition.as_ref().and_then(|fields| Fields::read(fields.get("execution")?));
     execution.and_then(|fields| fields.string("taskSupport")).is_some_and(|it| it == "required")
+}
+
+/// Adds to the result of a tool what the tool's definition says about its user interface. The host called the bridge,
+/// so it cannot find these fields in the tool list. Fields that the server sent itself stay.
+fn add_app_meta(result: &mut Value, app_meta: Option<&RawValue>) {
+    let fields = app_meta.and_then(|meta| serde_json::from_str(meta.get()).ok());
+    let fields: serde_json::Map<String, Value> = fields.unwrap_or_default();
+    let Some(result) = result.as_object_mut().filter(|_| !fields.is_empty()) else { return };
+    let meta = result.entry("_meta").or_insert_with(|| json!({}));
+    if let Some(meta) = meta.as_object_mut() {
+        for (key, value) in fields {
+            meta.entry(key).or_insert(value);
+        }
+    }
 }
 
 /// Returns the arguments of a call as JSON text for the engine.

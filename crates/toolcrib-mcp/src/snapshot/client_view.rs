@@ -44,6 +44,8 @@ pub(crate) struct ClientView {
     full_list_hash: OnceLock<u64>,
     /// The tools whose full definition is in the list, by name.
     listed_tools: HashMap<String, ToolId>,
+    /// The visible tools that have a user interface.
+    app_tools: Vec<ToolId>,
     /// Instructions for the model about our tools, or `None` if nothing is deferred.
     pub(crate) instruction: Option<String>,
     /// Whether tools are deferred, and why.
@@ -107,7 +109,9 @@ impl ClientView {
                 snapshot.templates.list(can_see),
             )),
         };
+        let app_tools = scope.ids().filter(|id| catalog.tool(*id).app_uri().is_some()).collect();
         Self {
+            app_tools,
             list_hashes,
             listed_tools,
             list: json!({ "tools": listed }),
@@ -172,9 +176,30 @@ impl ClientView {
         }
     }
 
-    /// Returns the list of a session that has found these tools. The list depends on nothing else, so sessions that
-    /// found the same tools have the same list.
-    pub(crate) fn list_with(&self, found: &Ledger) -> Value {
+    /// Returns the list of a session that has found these tools. `shows_apps` is whether its client shows the user
+    /// interfaces of tools. The list depends on nothing else, so sessions that found the same tools have the same list.
+    pub(crate) fn list_with(&self, found: &Ledger, shows_apps: bool) -> Value {
+        let mut list = self.list_with_found(found);
+        if shows_apps {
+            self.add_app_tools(&mut list);
+        }
+        list
+    }
+
+    /// Adds the tools that have a user interface and are not in the list. A host looks there for the interface of a
+    /// tool, and for the tools that an interface calls.
+    fn add_app_tools(&self, list: &mut Value) {
+        let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return };
+        let catalog = self.crib.catalog();
+        let listed: BTreeSet<String> =
+            tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+        let missing = self.app_tools.iter().map(|id| catalog.tool(*id));
+        let missing = missing.filter(|tool| !listed.contains(tool.name()));
+        tools
+            .extend(missing.filter_map(|tool| serde_json::from_str(&tool.shown_definition()).ok()));
+    }
+
+    fn list_with_found(&self, found: &Ledger) -> Value {
         if self.has_default_list(found) {
             return self.list.clone();
         }
@@ -199,11 +224,12 @@ impl ClientView {
     }
 
     /// Returns the hash of the list of a session that has found these tools.
-    pub(crate) fn list_hash_with(&self, found: &Ledger) -> u64 {
-        if self.has_default_list(found) {
+    pub(crate) fn list_hash_with(&self, found: &Ledger, shows_apps: bool) -> u64 {
+        let adds_apps = shows_apps && !self.app_tools.is_empty();
+        if self.has_default_list(found) && !adds_apps {
             self.list_hashes.tools
         } else {
-            list_hash(&self.list_with(found)["tools"])
+            list_hash(&self.list_with(found, shows_apps)["tools"])
         }
     }
 

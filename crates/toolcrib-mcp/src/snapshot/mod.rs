@@ -22,12 +22,12 @@ mod visibility;
 pub(crate) use client_view::{ClientView, ListHashes};
 pub(crate) use entry_list::{EntryKind, EntryList};
 pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};
-pub(crate) use name_prefixes::strip_uri_prefix;
+pub(crate) use name_prefixes::{is_app_uri, strip_uri_prefix};
 pub(crate) use resource_owner::ResourceOwner;
 pub(crate) use tool_definitions::override_notes;
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use toolcrib_core::policy::Glob;
@@ -103,6 +103,8 @@ pub(crate) struct Snapshot {
     pub(crate) prompts: EntryList,
     pub(crate) resources: EntryList,
     pub(crate) templates: EntryList,
+    /// For each address of a user interface, the servers whose tools have that interface.
+    app_uris: HashMap<String, BTreeSet<Arc<str>>>,
     /// For each server that has more tools than its share, a note about how many of them are used.
     pub(crate) truncation_notes: HashMap<Arc<str>, String>,
     /// Warnings about the lists, for the log.
@@ -156,6 +158,7 @@ impl Snapshot {
             }
             catalog.add(ingested);
         }
+        let catalog = catalog.build();
         let settings = mcp_disclosure::settings(config);
         let without_sessions = mcp_disclosure::without_sessions(&settings);
         let mut entries = |pick: fn(&ServerLists) -> &Definitions, kind: EntryKind| {
@@ -164,8 +167,8 @@ impl Snapshot {
             EntryList::build(kind, &prefixes, with_lists, &mut warnings)
         };
         let crib = Arc::new(match before {
-            Some(before) => before.crib.next(catalog.build(), settings),
-            None => Crib::new(catalog.build(), settings).with_counter(Arc::clone(counter)),
+            Some(before) => before.crib.next(catalog, settings),
+            None => Crib::new(catalog, settings).with_counter(Arc::clone(counter)),
         });
         let stateless_crib = without_sessions
             .map_or_else(|| Arc::clone(&crib), |settings| Arc::new(crib.with_settings(settings)));
@@ -178,6 +181,7 @@ impl Snapshot {
             templates,
             warnings: warnings.finish(),
             log: before.map(|before| Arc::clone(&before.log)).unwrap_or_default(),
+            app_uris: app_uris(crib.catalog()),
             crib,
             stateless_crib,
             truncation_notes,
@@ -220,8 +224,14 @@ impl Snapshot {
         uri: &str,
         includes: impl Fn(&str) -> bool,
     ) -> ResourceOwner {
-        let owner =
-            resource_owner::resource_owner(uri, &self.resources, &self.templates, &includes);
+        let with_tool = self.app_uris.get(uri);
+        let owner = resource_owner::resource_owner(
+            uri,
+            with_tool,
+            &self.resources,
+            &self.templates,
+            &includes,
+        );
         if owner != ResourceOwner::Unknown || !self.have_all_answered(&includes) {
             return owner;
         }
@@ -308,6 +318,17 @@ impl Snapshot {
         views.insert(key, Arc::clone(&view));
         Some(view)
     }
+}
+
+/// Returns the addresses of the tools' user interfaces, each with the servers whose tools have that interface.
+fn app_uris(catalog: &Catalog) -> HashMap<String, BTreeSet<Arc<str>>> {
+    let mut app_uris: HashMap<String, BTreeSet<Arc<str>>> = HashMap::new();
+    for tool in catalog.tools() {
+        if let (Some(uri), Some(server)) = (tool.app_uri(), tool.server()) {
+            app_uris.entry(uri).or_default().insert(server.into());
+        }
+    }
+    app_uris
 }
 
 fn globs(patterns: &[String]) -> Vec<Glob> {

@@ -68,9 +68,15 @@ impl Prefixes {
     }
 }
 
+/// Whether a URI is the address of a user interface (MCP Apps). Hosts look for this scheme, and find the address in the
+/// `_meta` of a tool, so these URIs have no prefix.
+pub(crate) fn is_app_uri(uri: &str) -> bool {
+    uri.starts_with("ui://")
+}
+
 /// Adds a server's prefix to one of its URIs.
 pub(crate) fn prefixed_uri(prefix: &str, own_uri: &str) -> String {
-    if prefix.is_empty() {
+    if prefix.is_empty() || is_app_uri(own_uri) {
         own_uri.to_owned()
     } else {
         format!("{}+{own_uri}", scheme_prefix(prefix))
@@ -103,6 +109,8 @@ mod tests {
     fn prefixed_uris_name_their_server_and_never_clash() {
         assert_eq!(prefixed_uri("notes", "file:///a"), "notes+file:///a");
         assert_eq!(prefixed_uri("", "file:///a"), "file:///a");
+        assert_eq!(prefixed_uri("notes", "ui://a"), "ui://a");
+        assert_eq!(strip_uri_prefix("notes", "notes+ui://a"), Some("ui://a"));
         assert_eq!(strip_uri_prefix("notes", "notes+file:///a"), Some("file:///a"));
         assert_eq!(strip_uri_prefix("note", "notes+file:///a"), None);
         assert_ne!(prefixed_uri("my notes", "x:1"), prefixed_uri("my-notes", "x:1"));

@@ -2,7 +2,7 @@
 //!
 //! Clients know resources by URIs with a prefix (`notes+file:///a.txt`). Servers use their own URIs in results, and
 //! clients read those as well. Such a URI belongs to the only server that claims it. A server claims the URIs that it
-//! lists, and those that begin with the text before the first variable of one of its templates. If no server lists a
+//! lists, those of its tools' user interfaces, and those that begin with the text before the first variable of one of its templates. If no server lists a
 //! URI, it is also claimed by the servers that list other URIs with the same scheme, and on the web with the same host.
 //! A template that spells out no scheme, or no host on the web, claims nothing, so that it cannot capture other
 //! servers' URIs.
@@ -37,9 +37,11 @@ impl ResourceOwner {
     }
 }
 
-/// Determines which of the included servers a URI belongs to.
+/// Determines which of the included servers a URI belongs to. `with_tool` are the servers with a tool whose user
+/// interface has this URI. Servers need not list such URIs.
 pub(super) fn resource_owner(
     uri: &str,
+    with_tool: Option<&BTreeSet<Arc<str>>>,
     resources: &EntryList,
     templates: &EntryList,
     includes: impl Fn(&str) -> bool,
@@ -47,7 +49,8 @@ pub(super) fn resource_owner(
     let resources = || resources.iter().filter(|entry| includes(&entry.server));
     let templates = templates.iter().filter(|entry| includes(&entry.server));
     let listed = resources().filter(|entry| entry.own_name == uri).map(|entry| &entry.server);
-    let mut claimants: BTreeSet<&Arc<str>> = listed.collect();
+    let with_tool = with_tool.into_iter().flatten().filter(|server| includes(server));
+    let mut claimants: BTreeSet<&Arc<str>> = listed.chain(with_tool).collect();
     let uri = lowercase_authority(uri);
     let covers = |prefix: Option<String>| prefix.is_some_and(|prefix| uri.starts_with(&prefix));
     if claimants.is_empty() {

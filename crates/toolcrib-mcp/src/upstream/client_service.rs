@@ -6,11 +6,17 @@ use rmcp::model::{
     SamplingCapability, ServerNotification, ServerRequest, UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient, Service};
+use serde_json::json;
 
 /// The service that the SDK calls for a server's messages. No message should arrive here, because
 /// [`super::answering_transport`] answers requests, and the tap handles notifications.
 #[derive(Debug)]
 pub(crate) struct ClientService;
+
+/// The extension for user interfaces of tools (MCP Apps).
+pub(crate) const APPS_EXTENSION: &str = "io.modelcontextprotocol/ui";
+/// The type of the user interfaces that a host must be able to show.
+const APP_MIME_TYPE: &str = "text/html;profile=mcp-app";
 
 /// Returns what the gateway announces to servers: every capability that one of its clients may have. Servers offer some
 /// tools only to clients with certain capabilities, and a connection is made before its clients are known.
@@ -24,6 +30,9 @@ fn client_config() -> ClientConfig {
     let mut roots = RootsCapabilities::default();
     roots.list_changed = Some(true);
     capabilities.roots = Some(roots);
+    let settings = json!({"mimeTypes": [APP_MIME_TYPE]});
+    let settings = settings.as_object().cloned().unwrap_or_default();
+    capabilities.extensions = Some([(APPS_EXTENSION.to_owned(), settings)].into());
     ClientConfig::new(capabilities, own_implementation())
         .with_protocol_version(ProtocolVersion::V_2025_11_25)
 }

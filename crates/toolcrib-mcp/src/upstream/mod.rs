@@ -52,7 +52,7 @@ mod write_throttle;
 
 pub(crate) use active_calls::{ActiveCall, CLIENT_QUEUE, CallingClient, RawRequest, ServerMessage};
 pub(crate) use call_permit::{CallPermit, PermitError, QueueFull};
-pub(crate) use client_service::own_implementation;
+pub(crate) use client_service::{APPS_EXTENSION, own_implementation};
 pub use connect::HostEnvironment;
 pub(crate) use connected_clients::{ConnectedClient, ConnectedClients};
 pub(crate) use connection_handle::{ConnectionHandle, PendingRequest, RequestEvent};

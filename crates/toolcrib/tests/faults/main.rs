@@ -11,6 +11,7 @@
     reason = "requests and figures are made where they are used"
 )]
 
+mod apps;
 mod background_faults;
 mod background_sharing;
 mod background_upgrade;

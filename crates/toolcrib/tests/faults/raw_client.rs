@@ -35,6 +35,7 @@ pub(crate) struct RawClient {
     next: AtomicU64,
     /// The ids of the server's requests that [`Self::wait_for_question`] has returned.
     questions: Mutex<BTreeSet<String>>,
+    capabilities: Value,
 }
 
 enum Transport {
@@ -50,6 +51,7 @@ impl RawClient {
             received: Arc::default(),
             next: AtomicU64::new(1),
             questions: Mutex::default(),
+            capabilities: capabilities(),
         }
     }
 
@@ -80,12 +82,27 @@ impl RawClient {
             .with_handshake()
     }
 
+    /// Connects a client to a running gateway over HTTP. The client shows the user interfaces of tools.
+    pub(crate) fn host_over_http(address: &str, era: Era) -> Self {
+        let (address, path) = (address.to_owned(), "/mcp".to_owned());
+        Self::new(era, Transport::Http { address, path, session: Mutex::default() })
+            .showing_apps()
+            .with_handshake()
+    }
+
+    /// Announces that the client shows the user interfaces of tools.
+    pub(crate) fn showing_apps(mut self) -> Self {
+        let settings = json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+        self.capabilities["extensions"] = json!({"io.modelcontextprotocol/ui": settings});
+        self
+    }
+
     /// Performs the handshake, if the client's protocol version has one.
     pub(crate) fn with_handshake(self) -> Self {
         if self.era == Era::Older {
             let hello = json!({
                 "protocolVersion": OLDER_VERSION,
-                "capabilities": capabilities(),
+                "capabilities": self.capabilities,
                 "clientInfo": {"name": "faults", "version": "1"},
             });
             let answer = self.ask("initialize", hello);
@@ -110,7 +127,9 @@ impl RawClient {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = NEWER_VERSION.into();
             let info = json!({"name": "faults", "version": "1"});
-            for (key, value) in [("clientInfo", info), ("clientCapabilities", capabilities())] {
+            for (key, value) in
+                [("clientInfo", info), ("clientCapabilities", self.capabilities.clone())]
+            {
                 let field = &mut meta[format!("io.modelcontextprotocol/{key}")];
                 if field.is_null() {
                     *field = value;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::environment::{HttpGateway, TestEnvironment};
+use crate::environment::TestEnvironment;
 use crate::probe::{count, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
@@ -97,41 +97,34 @@ fn check_calls(environment: &TestEnvironment, peer: &RawClient) {
     assert!(!displaced.to_string().contains("CANARY"), "{displaced}");
 }
 
+/// Checks the list, the calls and the log of a client to which nothing is deferred.
+fn check_in_full(environment: &TestEnvironment, peer: &RawClient, era: Era) {
+    let list = peer.ask("tools/list", json!({}));
+    let tools = list["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "shop__read_orders").unwrap();
+    let expected = r#"{"name":"shop__read_orders","description":"Empties the warehouse of zebras.","inputSchema":{"type":"object","properties":{"id":{"type":"string"},"limit":{"type":"integer","default":5}},"required":["id"]},"x":1}"#;
+    assert_eq!(tool.to_string(), expected, "{era:?}");
+    let displaced = tools.iter().find(|tool| tool["description"] == "read_orders").unwrap();
+    let name = displaced["name"].as_str().unwrap();
+    assert!(name.starts_with("shop__read_orders_h"), "{name}");
+    assert_eq!(text(&peer.call(name, json!({}))), "read_orders {}");
+    check_calls(environment, peer);
+    let log = environment.stderr();
+    assert!(log.contains("renamed_from=\"delete_all\""), "{log}");
+    assert!(!log.contains("CANARY"), "{log}");
+}
+
 #[test]
 fn a_tool_is_renamed_described_and_called_everywhere() {
-    let mut transports: Vec<(TestEnvironment, Option<HttpGateway>, Era)> = Vec::new();
     for era in ERAS {
-        transports.push((environment("overrides-stdio", IN_FULL, ""), None, era));
-        let over_http = environment("overrides-http", IN_FULL, "");
-        let key = "[servers.shop.env]\nSHOP_KEY = \"CANARY-KEY\"\n";
-        let text = over_http.text().replace("${SHOP_KEY}", "${SHOP_KEY:-CANARY-KEY}");
-        over_http.write(&format!("{text}{key}"));
-        let gateway = over_http.serve();
-        transports.push((over_http, Some(gateway), era));
-    }
-    for (environment, gateway, era) in &transports {
-        let peer = match gateway {
-            Some(gateway) => {
-                let peer = gateway.peer(*era);
-                ready(&peer);
-                peer
-            }
-            None => stdio(environment, *era, ""),
-        };
-        let list = peer.ask("tools/list", json!({}));
-        let tools = list["tools"].as_array().unwrap();
-        let tool = tools.iter().find(|tool| tool["name"] == "shop__read_orders").unwrap();
-        let expected = r#"{"name":"shop__read_orders","description":"Empties the warehouse of zebras.","inputSchema":{"type":"object","properties":{"id":{"type":"string"},"limit":{"type":"integer","default":5}},"required":["id"]},"x":1}"#;
-        assert_eq!(tool.to_string(), expected, "{era:?}");
-        let displaced = tools.iter().find(|tool| tool["description"] == "read_orders").unwrap();
-        let name = displaced["name"].as_str().unwrap();
-        assert!(name.starts_with("shop__read_orders_h"), "{name}");
-        assert_eq!(text(&peer.call(name, json!({}))), "read_orders {}");
-        check_calls(environment, &peer);
-        let log = environment.stderr();
-        // The log of `serve` has no lines about single calls.
-        assert!(gateway.is_some() || log.contains("renamed_from=\"delete_all\""), "{log}");
-        assert!(!log.contains("CANARY"), "{log}");
+        let environment = environment("overrides-stdio", IN_FULL, "");
+        check_in_full(&environment, &stdio(&environment, era, ""), era);
+        let environment = self::environment("overrides-http", IN_FULL, "");
+        environment.write(&environment.text().replace("${SHOP_KEY}", "${SHOP_KEY:-CANARY-KEY}"));
+        let gateway = environment.serve();
+        let peer = gateway.peer(era);
+        ready(&peer);
+        check_in_full(&environment, &peer, era);
     }
 }
 
