@@ -158,7 +158,7 @@ fn instructions_of_real_servers_come_with_their_first_hit() {
         let text = about["everything"]["instructions"].as_str().unwrap();
         assert!(text.starts_with("# Everything Server – Server Instructions Audience:"), "{text}");
         assert!(text.ends_with('…') && text.chars().count() <= 600, "{text}");
-        let is_session = connection != CONNECTIONS[3];
+        let is_session = connection != ("http", Era::Newer);
         assert_eq!(second.get("servers").is_none(), is_session, "{connection:?}: {second}");
         println!(
             "figure: {connection:?}: the first reply has {} tokens, {} of them instructions of two servers; the second has {}",

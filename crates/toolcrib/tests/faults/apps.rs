@@ -100,7 +100,7 @@ fn a_host_finds_the_interface_of_a_deferred_tool() {
         check(&environment, &plain);
         assert_eq!(app_tools(&plain), [""; 0]);
         drop(plain);
-        let host = RawClient::before_handshake(environment.toolcrib(&["mcp"]), era);
+        let host = RawClient::before_handshake(environment.toolcrib(&["mcp", "--own"]), era);
         let host = host.showing_apps().with_handshake();
         check(&environment, &host);
         let gateway = environment.serve();

@@ -43,7 +43,7 @@ fn environment(name: &str, activation: &str, more: &str) -> TestEnvironment {
 }
 
 fn stdio(environment: &TestEnvironment, era: Era, profile: &str) -> RawClient {
-    let mut arguments = vec!["mcp"];
+    let mut arguments = vec!["mcp", "--own"];
     if !profile.is_empty() {
         arguments.extend(["--profile", profile]);
     }
