@@ -16,6 +16,7 @@
 
 pub mod background;
 mod client_environment;
+mod client_tool_search;
 pub mod config;
 mod doctor;
 mod gateway;

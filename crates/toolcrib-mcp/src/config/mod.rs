@@ -4,6 +4,7 @@
 //! file. It is checked completely before any of it is used.
 
 mod check;
+mod defer_to_clients;
 mod expand;
 pub mod import;
 mod mask;
@@ -16,6 +17,7 @@ mod tool_override;
 mod toolcrib_toml;
 
 pub(crate) use check::INSTRUCTIONS_CHARS;
+pub use defer_to_clients::DeferToClients;
 pub use import::{ClientKind, ImportedConfig};
 pub use mask::masked;
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
@@ -73,8 +75,8 @@ pub struct GatewaySettings {
     /// Whether tools that a search finds are also added to the client's tool list. This affects only clients of the
     /// older protocol that honour `list_changed`.
     pub add_found: bool,
-    /// Whether clients that have their own tool search get the full tool list.
-    pub defer_to_clients: bool,
+    /// Which clients that have their own tool search get the full tool list.
+    pub defer_to_clients: DeferToClients,
     /// Seconds that a search without a strong hit waits for servers that are still connecting.
     pub wait: f64,
     /// Seconds that a client's first list of tools waits for servers whose lists are not known yet.
@@ -99,7 +101,7 @@ impl Default for GatewaySettings {
             description_chars: 2_000,
             server_instructions_chars: 600,
             add_found: false,
-            defer_to_clients: false,
+            defer_to_clients: DeferToClients::Auto,
             wait: 2.0,
             first_list_wait: 2.0,
             clean_results: false,

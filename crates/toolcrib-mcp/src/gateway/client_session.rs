@@ -5,11 +5,9 @@
 //! [`super::unknown_fields`] restores the fields that the types drop.
 
 use parking_lot::Mutex;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
-use rmcp::model::{
-    ClientRequest, ErrorData, Implementation, InputRequiredResult, LoggingLevel, ProtocolVersion,
-};
+use rmcp::model::{ClientRequest, ErrorData, InputRequiredResult, LoggingLevel, ProtocolVersion};
 use rmcp::service::{RequestContext, RoleServer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,16 +21,11 @@ use super::session_tool_list::SessionToolList;
 use super::shown_instructions::ShownInstructions;
 use super::subscriptions::ClientSubscriptions;
 use super::{Gateway, VisibleSnapshot, tasks};
+use crate::client_tool_search::{ClientToolSearch, ListDecision};
+use crate::hidden_text::loggable_name;
 use crate::metrics;
 use crate::raw_arguments::RawArguments;
 use crate::snapshot::{ListHashes, SessionKind};
-
-/// Clients that have their own tool search. If they also used ours, their models would have to search twice.
-const CLIENTS_WITH_TOOL_SEARCH: [&str; 2] = ["claude-code", "codex-mcp-client"];
-
-pub(super) fn has_own_tool_search(client: &Implementation) -> bool {
-    CLIENTS_WITH_TOOL_SEARCH.contains(&&*client.name)
-}
 
 /// The session of one client. Clones share the session.
 #[derive(Clone)]
@@ -52,6 +45,8 @@ pub(super) struct SessionState {
     pub(super) list_hashes: Option<ListHashes>,
     /// Counts the session in the metrics while it is open.
     pub(super) session: OnceLock<metrics::OpenSession>,
+    /// Whether it was logged which tool list the client gets.
+    logged_list: Once,
     pub(super) closed: CancellationToken,
     _closed: DropGuard,
     pub(super) disconnected: ClientDisconnected,
@@ -98,6 +93,7 @@ impl ClientSession {
             tool_list: Arc::default(),
             shown_instructions: Arc::default(),
             session: OnceLock::new(),
+            logged_list: Once::new(),
             _closed: closed.clone().drop_guard(),
             closed,
             disconnected,
@@ -140,21 +136,48 @@ impl ClientSession {
         if client.uses_newer_protocol || !self.state.tool_list.has_sent_list() {
             gateway.wait_for_startup(client, self.profile()).await;
         }
+        let search = context
+            .client_info()
+            .map_or_else(ClientToolSearch::default, |client| ClientToolSearch::of(&client));
         let look = || gateway.visible_to(self.profile(), client.session_kind());
         // In the newer protocol, a list must not depend on the connection, so found tools are not added to it.
         if client.uses_newer_protocol {
             let view = look()?.view;
+            let decision = view.list_decision(search, SessionKind::Stateless);
+            self.log_list_decision(client, context, decision);
             gateway.hub().metrics().saved(view.saved_tokens as u64);
             return Ok(view.list_with(&Ledger::new(0), client.shows_apps()));
         }
-        let has_tool_search =
-            context.client_info().is_some_and(|client| has_own_tool_search(&client));
-        let (VisibleSnapshot { view, .. }, list) =
-            self.state.tool_list.send(has_tool_search, client.shows_apps(), look)?;
-        if !view.gets_full_list(has_tool_search) {
+        let (VisibleSnapshot { view, .. }, list, decision) =
+            self.state.tool_list.send(search, client.shows_apps(), look)?;
+        self.log_list_decision(client, context, decision);
+        if !decision.is_full {
             gateway.hub().metrics().saved(view.saved_tokens as u64);
         }
         Ok(list)
+    }
+
+    /// Logs once in each session which tool list the client gets, and why. A request of the newer protocol over HTTP
+    /// belongs to no session, so nothing is logged for it.
+    fn log_list_decision(
+        &self,
+        client: &Client,
+        context: &RequestContext<RoleServer>,
+        decision: ListDecision,
+    ) {
+        if !client.has_session {
+            return;
+        }
+        self.state.logged_list.call_once(|| {
+            let info = context.client_info();
+            tracing::info!(
+                client = info.as_ref().map(|info| loggable_name(&info.name)),
+                version = info.as_ref().map(|info| loggable_name(&info.version)),
+                full_list = decision.is_full,
+                "{}",
+                decision.reason
+            );
+        });
     }
 
     /// Records the tools that the client's search found, and notifies the client if its tool list changed as a result.

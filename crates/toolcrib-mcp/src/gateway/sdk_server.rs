@@ -21,10 +21,11 @@ use rmcp::service::{
 };
 
 use super::client::Client;
-use super::client_session::{ClientSession, has_own_tool_search};
+use super::client_session::ClientSession;
 use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
 use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods, tasks};
+use crate::client_tool_search::ClientToolSearch;
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 
@@ -120,8 +121,11 @@ impl ServerHandler for ClientSession {
         // In the older protocol, the gateway itself waits for tasks.
         result.capabilities.extensions = None;
         let visible = self.state.gateway.visible_in_session(self.profile()).ok();
-        let has_tool_search = has_own_tool_search(&request.client_info);
-        if visible.is_some_and(|visible| visible.view.gets_full_list(has_tool_search)) {
+        let search = ClientToolSearch::of(&request.client_info);
+        let gets_full_list = |visible: VisibleSnapshot| {
+            visible.view.list_decision(search, SessionKind::Stateful).is_full
+        };
+        if visible.is_some_and(gets_full_list) {
             result.instructions = None;
         }
         context.peer.set_peer_info(request);

@@ -7,7 +7,8 @@ use serde_json::Value;
 use toolcrib_core::Ledger;
 
 use super::VisibleSnapshot;
-use crate::snapshot::ClientView;
+use crate::client_tool_search::{ClientToolSearch, ListDecision};
+use crate::snapshot::{ClientView, SessionKind};
 
 /// Maximum number of found tools in one session's list. At the maximum, a new one replaces the oldest.
 const MAX_FOUND_TOOLS: usize = toolcrib_core::conversation::DEFAULT_MAX_REVEALS;
@@ -19,8 +20,8 @@ pub(super) struct SessionToolList(Mutex<ListState>);
 struct ListState {
     /// The tools that the session has found, and whether it keeps deferring tools even if there are fewer tools later.
     found: Ledger,
-    /// Whether the session's client has a tool search of its own.
-    has_tool_search: bool,
+    /// What is known about the tool search of the session's client.
+    client_search: ClientToolSearch,
     /// Whether the session's client shows the user interfaces of tools.
     shows_apps: bool,
     /// The hash of the list that the session was last sent, or `None` before its first list.
@@ -35,7 +36,7 @@ impl Default for SessionToolList {
         let found = Ledger::new(MAX_FOUND_TOOLS);
         Self(Mutex::new(ListState {
             found,
-            has_tool_search: false,
+            client_search: ClientToolSearch::default(),
             shows_apps: false,
             sent_hash: None,
             notified_hash: None,
@@ -46,7 +47,7 @@ impl Default for SessionToolList {
 impl ListState {
     /// Returns the hash of the list that the session would be sent now.
     fn list_hash(&self, view: &ClientView) -> u64 {
-        if view.gets_full_list(self.has_tool_search) {
+        if view.list_decision(self.client_search, SessionKind::Stateful).is_full {
             view.full_list_hash()
         } else {
             view.list_hash_with(&self.found, self.shows_apps)
@@ -76,25 +77,29 @@ impl SessionToolList {
         self.lock().sent_hash.is_some()
     }
 
-    /// Returns the list to send. `look` is called while the lock is held, so that the list cannot change before its
-    /// hash is recorded.
+    /// Returns the list to send, and whether it is the full list. `look` is called while the lock is held, so that the
+    /// list cannot change before its hash is recorded.
     pub(super) fn send(
         &self,
-        has_tool_search: bool,
+        client_search: ClientToolSearch,
         shows_apps: bool,
         look: impl FnOnce() -> Result<VisibleSnapshot, ErrorData>,
-    ) -> Result<(VisibleSnapshot, Value), ErrorData> {
+    ) -> Result<(VisibleSnapshot, Value, ListDecision), ErrorData> {
         let mut state = self.lock();
         let visible = look()?;
         let view = &visible.view;
-        (state.has_tool_search, state.shows_apps) = (has_tool_search, shows_apps);
-        let full = view.gets_full_list(has_tool_search);
-        if !full && view.keeps_deferring() {
+        (state.client_search, state.shows_apps) = (client_search, shows_apps);
+        let decision = view.list_decision(client_search, SessionKind::Stateful);
+        if !decision.is_full && view.keeps_deferring() {
             state.found.set_deferred();
         }
         (state.sent_hash, state.notified_hash) = (Some(state.list_hash(view)), None);
-        let list = if full { view.full_list() } else { view.list_with(&state.found, shows_apps) };
-        Ok((visible, list))
+        let list = if decision.is_full {
+            view.full_list()
+        } else {
+            view.list_with(&state.found, shows_apps)
+        };
+        Ok((visible, list, decision))
     }
 
     /// Records tools that the session has found. Returns whether to notify the client, which is not needed if the tools

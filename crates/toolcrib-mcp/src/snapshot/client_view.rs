@@ -15,12 +15,13 @@ use toolcrib_core::policy::{
 };
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
-use super::Snapshot;
 use super::listed_definition::listed_definition;
 use super::mcp_disclosure::instruction;
 use super::own_tool::own_tool_definition;
 use super::visibility::Visibility;
-use crate::config::Profile;
+use super::{SessionKind, Snapshot};
+use crate::client_tool_search::{ClientToolSearch, ListDecision};
+use crate::config::{DeferToClients, Profile};
 use crate::json_hash::json_hash;
 
 /// A snapshot as the clients of one profile see it.
@@ -38,8 +39,8 @@ pub(crate) struct ClientView {
     is_incomplete: bool,
     /// The names and prefixes of the visible servers that have never answered.
     pub(crate) unlisted: Vec<String>,
-    /// Whether clients that have their own tool search get all definitions in full.
-    defers_to_clients: bool,
+    /// Which clients that have their own tool search get all definitions in full.
+    defer_to_clients: DeferToClients,
     /// The hash of the list with all definitions in full, computed on first use.
     full_list_hash: OnceLock<u64>,
     /// The tools whose full definition is in the list, by name.
@@ -120,7 +121,7 @@ impl ClientView {
             decision: disclosure.decision,
             is_incomplete: !is_complete,
             unlisted: snapshot.unlisted(|name| servers.contains(name)),
-            defers_to_clients: snapshot.config.gateway.defer_to_clients,
+            defer_to_clients: snapshot.config.gateway.defer_to_clients,
             full_list_hash: OnceLock::new(),
             crib: Arc::clone(crib),
             saved_tokens: disclosure.tokens_before.saturating_sub(disclosure.tokens_after),
@@ -134,9 +135,13 @@ impl ClientView {
         TurnContext::new(&self.scope).with_unlisted(&self.unlisted)
     }
 
-    /// Whether a session gets all definitions in full. `has_tool_search` is whether its client has its own tool search.
-    pub(crate) fn gets_full_list(&self, has_tool_search: bool) -> bool {
-        has_tool_search && self.defers_to_clients
+    /// Decides whether a client gets all definitions in full.
+    pub(crate) fn list_decision(
+        &self,
+        search: ClientToolSearch,
+        session: SessionKind,
+    ) -> ListDecision {
+        ListDecision::of(self.defer_to_clients, search, session)
     }
 
     /// Builds the list with all definitions in full. The list is not stored, because few clients request it and it is

@@ -3,8 +3,8 @@
 use toolcrib_core::{DeferPolicy, Preset, SettingsReader};
 use toolcrib_mcp::GatewayConfig;
 use toolcrib_mcp::config::{
-    GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile, Server, ToolDefault,
-    ToolOverride, Transport, UnsupportedTasks,
+    DeferToClients, GatewayLimits, GatewaySettings, HttpVariant, IdleTimeout, OAuth, Profile,
+    Server, ToolDefault, ToolOverride, Transport, UnsupportedTasks,
 };
 use toolcrib_server::HttpSettings;
 use toolcrib_server::config::TlsFiles;
@@ -142,7 +142,7 @@ fn every_key_is_read() {
             description_chars: 1_000,
             server_instructions_chars: 10_000,
             add_found: true,
-            defer_to_clients: true,
+            defer_to_clients: DeferToClients::All,
             wait: 0.0,
             first_list_wait: 3.0,
             clean_results: true,

@@ -141,7 +141,7 @@ fn a_client_with_its_own_tool_search_is_notified_of_changes_to_the_full_list() {
     let program = testkit_program("faulty-server", &["--define", file.to_str().unwrap()]);
     let option = "[gateway]\ndefer_to_clients = true\nadd_found = true\n";
     home.configure(&format!("{DEFERRED}{option}{}", server("plant", &program, "")));
-    let mut client = home.stdio("claude-code", Era::Older);
+    let mut client = home.stdio("claude-code@2.1.327", Era::Older);
     wait_until_ready(&mut client);
     assert_eq!(names(&list(&mut client)), ["plant__gauge", "plant__meter"]);
     find(&mut client, "plant__gauge");

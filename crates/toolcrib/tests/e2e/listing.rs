@@ -8,6 +8,7 @@ use crate::support::client::{Client, Era};
 use crate::support::gateway::{
     CONNECTIONS, DEFERRED, Home, connect, late_server, server, wait_until_ready,
 };
+use crate::support::wire::Wire;
 use crate::support::{Program, assert_same, eventually, testkit_program};
 
 const BRIDGE: [&str; 3] = ["tool_search", "tool_describe", "tool_call"];
@@ -181,31 +182,95 @@ fn found_tools_are_added_for_session_clients_if_configured() {
     }
 }
 
+/// The log says once for each session which list the client gets, and why.
 #[test]
-fn clients_with_their_own_tool_search_get_the_full_list_if_configured() {
+fn clients_with_their_own_tool_search_get_the_full_list_if_it_is_better_or_configured() {
     let program = faulty("30");
     let full = Value::from(server_tools("many", &program));
     let many = server("many", &program, "");
-    for (option, name, era, in_full) in [
-        ("true", "claude-code", Era::Older, true),
-        ("true", "somebody", Era::Older, false),
-        // In the newer protocol, the list must not depend on the client's name.
-        ("true", "claude-code", Era::Newer, false),
-        ("false", "claude-code", Era::Older, false),
+    let hidden = Some("the client searches tools itself, and would hide `tool_search`");
+    let on = Some("`defer_to_clients = true`, and the client searches tools itself");
+    for (option, client, in_full) in [
+        ("", "codex-mcp-client@0.169.0", hidden),
+        ("", "codex-mcp-client@0.142.0", None),
+        ("", "claude-code@2.1.119", None),
+        ("", "somebody", None),
+        ("defer_to_clients = \"auto\"", "codex-mcp-client@0.143.0", hidden),
+        ("defer_to_clients = \"auto\"", "Visual Studio Code@1.140.0", None),
+        ("defer_to_clients = true", "codex-mcp-client@0.169.0", on),
+        ("defer_to_clients = true", "claude-code@2.1.119", on),
+        ("defer_to_clients = true", "Visual Studio Code@1.140.0", on),
+        ("defer_to_clients = true", "codex-mcp-client@0.100.0", None),
+        ("defer_to_clients = true", "somebody", None),
+        ("defer_to_clients = false", "codex-mcp-client@0.169.0", None),
+        ("defer_to_clients = false", "claude-code@2.1.119", None),
     ] {
-        let home = Home::new(&format!("{DEFERRED}[gateway]\ndefer_to_clients = {option}\n{many}"));
-        let mut client = home.stdio(name, era);
+        let home = Home::new(&format!("{DEFERRED}[gateway]\n{option}\n{many}"));
+        let mut connected = home.stdio(client, Era::Older);
+        wait_until_ready(&mut connected);
+        let listed = connected.tools();
+        let has_instructions =
+            connected.initialize_result.get("instructions").is_some_and(Value::is_string);
+        assert_eq!(has_instructions, in_full.is_none(), "{option} {client}");
+        let (is_full, reason) = (in_full.is_some(), in_full.unwrap_or("full_list=false"));
+        if is_full {
+            assert_same(&Value::from(listed), &full, client);
+        } else {
+            assert_eq!(names(&listed), BRIDGE, "{option} {client}");
+        }
+        assert_eq!(list_decisions(&home), 1, "{option} {client}: {}", home.log());
+        assert!(home.log().contains(reason), "{option} {client}: {}", home.log());
+    }
+}
+
+/// Returns how often the log says which list a client gets.
+fn list_decisions(home: &Home) -> usize {
+    home.log().matches("full_list=").count()
+}
+
+/// In the newer protocol, the list must not depend on the client's name.
+#[test]
+fn clients_of_the_newer_protocol_get_the_same_list_under_every_name() {
+    let many = server("many", &faulty("30"), "");
+    for option in ["", "defer_to_clients = true"] {
+        let home = Home::new(&format!("{DEFERRED}[gateway]\n{option}\n{many}"));
+        for name in ["codex-mcp-client@0.169.0", "claude-code@2.1.327", "somebody"] {
+            let mut client = home.stdio(name, Era::Newer);
+            wait_until_ready(&mut client);
+            assert_eq!(names(&client.tools()), BRIDGE, "{option} {name}");
+        }
+        assert_eq!(list_decisions(&home), 3, "{option}: {}", home.log());
+        let reason = "the list must not depend on the client in the newer protocol";
+        assert!(home.log().contains(reason), "{option}: {}", home.log());
+        // Over HTTP, no request of this protocol belongs to a session.
+        let server = home.serve();
+        let mut client =
+            Client::named("codex-mcp-client@0.169.0", Wire::http(&server.url), Era::Newer);
+        wait_until_ready(&mut client);
+        assert_eq!(names(&client.tools()), BRIDGE, "{option}");
+        assert!(!server.log().contains("full_list="), "{option}: {}", server.log());
+    }
+}
+
+/// Over HTTP, each session of the older protocol gets the list for its own client.
+#[test]
+fn sessions_over_http_get_the_list_that_is_better_for_their_client() {
+    let program = faulty("30");
+    let full = Value::from(server_tools("many", &program));
+    let home = Home::new(&format!("{DEFERRED}{}", server("many", &program, "")));
+    let server = home.serve();
+    for (name, is_full) in [("codex-mcp-client@0.169.0", true), ("claude-code@2.1.119", false)] {
+        let mut client = Client::named(name, Wire::http(&server.url), Era::Older);
         wait_until_ready(&mut client);
         let listed = client.tools();
-        let has_instructions =
-            client.initialize_result.get("instructions").is_some_and(Value::is_string);
-        assert_eq!(has_instructions, !in_full && era == Era::Older, "{option} {name} {era:?}");
-        if in_full {
+        if is_full {
             assert_same(&Value::from(listed), &full, name);
         } else {
-            assert_eq!(names(&listed), BRIDGE, "{option} {name} {era:?}");
+            assert_eq!(names(&listed), BRIDGE, "{name}");
         }
     }
+    assert_eq!(server.log().matches("full_list=true").count(), 1, "{}", server.log());
+    assert_eq!(server.log().matches("full_list=false").count(), 1, "{}", server.log());
 }
 
 /// Later sessions start when the servers' tools are already known, and must get the same instructions as the first one.

@@ -36,6 +36,7 @@ pub(crate) struct Client {
     wire: Wire,
     era: Era,
     name: String,
+    version: String,
     next: u64,
     messages: Vec<Value>,
     early: Vec<Value>,
@@ -84,7 +85,7 @@ impl Client {
         Self::named("test", Wire::http(url), era)
     }
 
-    /// Connects a client with this name. Some servers behave differently depending on the name.
+    /// Connects a client with this name, or this `name@version`. Some servers behave differently depending on them.
     pub(crate) fn named(name: &str, wire: Wire, era: Era) -> Self {
         let mut client = Self::unconnected(name, wire, era);
         if era == Era::Older {
@@ -95,10 +96,12 @@ impl Client {
     }
 
     fn unconnected(name: &str, wire: Wire, era: Era) -> Self {
+        let (name, version) = name.split_once('@').unwrap_or((name, "1"));
         Self {
             wire,
             era,
             name: name.to_owned(),
+            version: version.to_owned(),
             next: 1,
             messages: Vec::new(),
             early: Vec::new(),
@@ -118,7 +121,7 @@ impl Client {
         let hello = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": capabilities(),
-            "clientInfo": {"name": self.name, "version": "1"},
+            "clientInfo": {"name": self.name, "version": self.version},
         });
         self.initialize_result = self.result("initialize", &hello);
     }
@@ -132,7 +135,7 @@ impl Client {
     fn meta(&self) -> Value {
         json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": "1"},
+            "io.modelcontextprotocol/clientInfo": {"name": self.name, "version": self.version},
             "io.modelcontextprotocol/clientCapabilities": capabilities(),
         })
     }
