@@ -218,6 +218,7 @@ fn clients_with_their_own_tool_search_get_the_full_list_if_it_is_better_or_confi
         } else {
             assert_eq!(names(&listed), BRIDGE, "{option} {client}");
         }
+        connected.tools();
         assert_eq!(list_decisions(&home), 1, "{option} {client}: {}", home.log());
         assert!(home.log().contains(reason), "{option} {client}: {}", home.log());
     }
@@ -238,6 +239,7 @@ fn clients_of_the_newer_protocol_get_the_same_list_under_every_name() {
             let mut client = home.stdio(name, Era::Newer);
             wait_until_ready(&mut client);
             assert_eq!(names(&client.tools()), BRIDGE, "{option} {name}");
+            client.tools();
         }
         assert_eq!(list_decisions(&home), 3, "{option}: {}", home.log());
         let reason = "the list must not depend on the client in the newer protocol";
