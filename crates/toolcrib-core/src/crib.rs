@@ -10,9 +10,11 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHasher;
 
+use crate::access::ToolAccess;
 use crate::argument_validation::Validator;
 use crate::catalog::{Catalog, ToolId};
 use crate::conversation::{Conversation, Ledger};
+use crate::disclosure::DisclosureKind;
 use crate::query::Query;
 use crate::query::WordQuery;
 use crate::rank::{
@@ -176,6 +178,17 @@ impl Crib {
     /// The catalog.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// The name of our own tool through which a tool is called, if the calls are split into those that read and those
+    /// that may write.
+    pub fn call_tool(&self, tool: &Tool) -> Option<&'static str> {
+        let settings = &self.settings;
+        let is_split = settings.split_calls && settings.disclosure_kind() == DisclosureKind::Bridge;
+        is_split.then(|| match tool.access() {
+            ToolAccess::ReadOnly(_) => settings.own_names.read,
+            ToolAccess::MayWrite(_) => settings.own_names.write,
+        })
     }
 
     /// The settings.

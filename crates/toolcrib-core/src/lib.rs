@@ -26,6 +26,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod access;
 mod app_meta;
 mod argument_validation;
 pub mod call;

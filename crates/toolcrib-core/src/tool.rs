@@ -8,9 +8,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::call::AccessPolicy;
 use serde::{Deserialize, Serialize};
 
+pub use crate::access::ToolAnnotations;
+use crate::access::{AccessPolicy, ToolAccess};
 use toolcrib_text::json::{self, Fields};
 
 /// The input schema of a tool without parameters.
@@ -127,25 +128,6 @@ impl DefinitionFormat {
     }
 }
 
-/// MCP's four behaviour hints. They come from the tool's owner and are not verified.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolAnnotations {
-    /// Whether the tool changes nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_only_hint: Option<bool>,
-    /// Whether the tool may destroy something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destructive_hint: Option<bool>,
-    /// Whether a second call with the same arguments has no further effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idempotent_hint: Option<bool>,
-    /// Whether the tool interacts with external systems.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_world_hint: Option<bool>,
-}
-
 /// One tool of a [`Catalog`](crate::Catalog).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
@@ -252,6 +234,17 @@ impl Tool {
             open_world_hint: flag("openWorldHint"),
         };
         (hints != ToolAnnotations::default()).then_some(hints)
+    }
+
+    /// This tool, but with another policy on who decides whether it only reads.
+    #[must_use]
+    pub fn with_access(self, access: AccessPolicy) -> Self {
+        Self { access, ..self }
+    }
+
+    /// Whether the tool only reads, and why.
+    pub fn access(&self) -> ToolAccess {
+        self.access.decide(self.annotations().unwrap_or_default())
     }
 
     /// The parsed input schema. `ingest` has checked that it is valid JSON.

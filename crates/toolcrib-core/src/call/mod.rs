@@ -5,13 +5,12 @@
 //! (`argument_validation`). The result is a call to run under the tool's real name, or a refusal that contains what the
 //! model needs to correct the call. A deferred tool may be called directly if its arguments are valid.
 
-mod access;
 mod refusal;
 mod search_input;
 mod unwrap_arguments;
 
+pub use crate::access::{AccessPolicy, MayWriteReason, ReadOnlyReason, ToolAccess};
 pub use crate::argument_validation::ArgumentFault;
-pub use access::{AccessPolicy, MayWriteReason, ReadOnlyReason, ToolAccess};
 pub use refusal::{Refusal, RefusalCode};
 
 use std::borrow::Cow;
@@ -299,6 +298,17 @@ impl Crib {
         let mut refusal = self.invalid(conversation, id, vec![fault], None);
         refusal.hint = format!("leave out {shown}");
         refusal
+    }
+
+    /// Refuses a call of a tool through the wrong one of our own tools. Returns `None` if it is the right one.
+    fn wrong_call_tool(&self, id: ToolId, through: &str) -> Option<Refusal> {
+        let tool = self.catalog().tool(id);
+        let right = self.call_tool(tool).filter(|right| *right != through)?;
+        let message = format!("`{}` is not called through {through}", tool.name());
+        let hint = format!("send the same input to {right}");
+        let mut refusal = Refusal::new(RefusalCode::WrongCallTool, message, hint);
+        refusal.tool = Some(tool.name().to_owned());
+        Some(refusal)
     }
 
     fn count_failure(

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::finding::{Finding, Problem};
 use super::{IngestedTools, ListSource, schema};
-use crate::call::AccessPolicy;
+use crate::access::AccessPolicy;
 use crate::limits::Limits;
 use crate::own_names::OwnNames;
 use crate::tool::{DeferPolicy, DefinitionFormat, Tool};
