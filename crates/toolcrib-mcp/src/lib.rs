@@ -16,7 +16,6 @@
 
 pub mod background;
 mod client_environment;
-mod client_tool_search;
 pub mod config;
 mod doctor;
 mod gateway;

@@ -21,10 +21,10 @@ use super::session_tool_list::SessionToolList;
 use super::shown_instructions::ShownInstructions;
 use super::subscriptions::ClientSubscriptions;
 use super::{Gateway, VisibleSnapshot, tasks};
-use crate::client_tool_search::{ClientToolSearch, ListDecision};
 use crate::hidden_text::loggable_name;
 use crate::metrics;
 use crate::raw_arguments::RawArguments;
+use crate::snapshot::{ClientToolSearch, ListDecision};
 use crate::snapshot::{ListHashes, SessionKind};
 
 /// The session of one client. Clones share the session.

@@ -25,7 +25,7 @@ use super::client_session::ClientSession;
 use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
 use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods, tasks};
-use crate::client_tool_search::ClientToolSearch;
+use crate::snapshot::ClientToolSearch;
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolcrib_core::Ledger;
 
 use super::VisibleSnapshot;
-use crate::client_tool_search::{ClientToolSearch, ListDecision};
+use crate::snapshot::{ClientToolSearch, ListDecision};
 use crate::snapshot::{ClientView, SessionKind};
 
 /// Maximum number of found tools in one session's list. At the maximum, a new one replaces the oldest.

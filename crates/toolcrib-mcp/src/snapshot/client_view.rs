@@ -15,12 +15,12 @@ use toolcrib_core::policy::{
 };
 use toolcrib_core::{Conversation, Crib, Ledger, Scope, ToolId, TurnContext};
 
+use super::client_tool_search::{ClientToolSearch, ListDecision};
 use super::listed_definition::listed_definition;
 use super::mcp_disclosure::instruction;
 use super::own_tool::own_tool_definition;
 use super::visibility::Visibility;
 use super::{SessionKind, Snapshot};
-use crate::client_tool_search::{ClientToolSearch, ListDecision};
 use crate::config::{DeferToClients, Profile};
 use crate::json_hash::json_hash;
 

@@ -4,6 +4,7 @@
 //! snapshot. A [`ClientView`] is computed once for each profile and session kind. So a list has the same bytes for all
 //! clients that share a view and have found the same tools, however often they request it.
 
+mod client_tool_search;
 mod client_view;
 mod entry_list;
 mod list_warnings;
@@ -19,6 +20,7 @@ mod tool_definitions;
 mod tool_names;
 mod visibility;
 
+pub(crate) use client_tool_search::{ClientToolSearch, ListDecision};
 pub(crate) use client_view::{ClientView, ListHashes};
 pub(crate) use entry_list::{EntryKind, EntryList};
 pub(crate) use mcp_disclosure::{added_tools_hint, disclosure_warnings};

@@ -7,8 +7,8 @@ use std::fmt;
 
 use rmcp::model::Implementation;
 
+use super::SessionKind;
 use crate::config::DeferToClients;
-use crate::snapshot::SessionKind;
 
 /// The first three numbers of a client's version.
 type Version = [u64; 3];
