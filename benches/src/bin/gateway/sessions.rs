@@ -113,7 +113,7 @@ fn row(setup: Setup, servers: &[RealServer]) -> Result<String, BenchError> {
     let called = usage(&mark)?;
     drop(sessions);
     if setup == Setup::Shared {
-        gateway.toolcrib(&["stop"])?.output()?;
+        gateway.toolcrib(&["stop"])?.env("HOME", gateway.folder()).output()?;
     }
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -132,6 +132,8 @@ fn row(setup: Setup, servers: &[RealServer]) -> Result<String, BenchError> {
 }
 
 impl Session {
+    /// Starts a session. Its home folder is the temporary one: below another home folder, Toolcrib would not trust a state
+    /// folder in `/tmp`, and would save nothing there.
     fn start(
         setup: Setup,
         servers: &[RealServer],
@@ -141,7 +143,7 @@ impl Session {
         if setup != Setup::Direct {
             let args: &[&str] = if setup == Setup::Own { &["mcp", "--own"] } else { &["mcp"] };
             let mut command = gateway.toolcrib(args)?;
-            command.env(MARK, mark);
+            command.env(MARK, mark).env("HOME", gateway.folder());
             return Ok(Self::Gateway(StdioClient::start(command)?));
         }
         // A client starts its servers at the same time.
