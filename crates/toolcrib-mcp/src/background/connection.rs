@@ -26,7 +26,7 @@ const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// A connection to a gateway.
 pub type GatewayStream = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-/// Serves the client on standard input and output through a gateway, see [`relay_client`].
+/// Serves the client on standard input and output through a gateway.
 pub async fn relay_stdio(
     line_bytes: usize,
     connect: impl AsyncFnMut() -> Option<GatewayStream>,

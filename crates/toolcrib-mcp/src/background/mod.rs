@@ -6,9 +6,9 @@
 //! client ◄─stdio─► toolcrib mcp ◄─┘
 //! ```
 //!
-//! `toolcrib mcp` connects to the socket ([`socket`]), sends a [`Hello`] on the first line, and then passes messages on
-//! between its client and the background gateway. [`relay`] decides what happens to the messages if the background
-//! gateway ends, and [`connection`] does the I/O.
+//! `toolcrib mcp` connects to the socket (`socket`), sends a [`Hello`] on the first line, and then passes messages on
+//! between its client and the background gateway. `relay` decides what happens to the messages if the background
+//! gateway ends, and `connection` does the I/O.
 
 mod build;
 mod connection;

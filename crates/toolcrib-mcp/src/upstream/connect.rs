@@ -31,7 +31,7 @@ use crate::process::{GracePeriods, Launch};
 /// What the program that embeds the gateway provides for its servers.
 #[derive(Debug, Clone)]
 pub struct HostEnvironment {
-    /// The command that calls [`process::warden::run`].
+    /// The command that calls [`crate::process::warden::run`].
     pub warden_command: Vec<OsString>,
     /// Where logins and the servers' lists are stored. If `None`, neither is stored.
     pub state_folder: Option<PrivateFolder>,
