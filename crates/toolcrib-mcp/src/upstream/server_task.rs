@@ -1,6 +1,6 @@
 //! A task that a server created for a call, instead of answering the call with its result.
 //!
-//! Whoever drops a task that is not over no longer needs it, so the task is cancelled at its server. Until a task is
+//! A task that is dropped before it is over is no longer needed, so it is cancelled at its server. Until a task is
 //! over, its server is not stopped as idle.
 
 use std::sync::Arc;
