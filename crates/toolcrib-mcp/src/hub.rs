@@ -19,7 +19,7 @@ use crate::ClientEnvironment;
 use crate::config::{GatewayConfig, StartPolicy};
 use crate::metrics::GatewayMetrics;
 use crate::server_pool::{PoolKey, ServerPool};
-use crate::session_servers::{SessionServers, TooManySessionServers};
+use crate::session_servers::{SessionClient, SessionServers, TooManySessionServers};
 use crate::snapshot::{SessionKind, Snapshot, SnapshotServer, disclosure_warnings};
 use crate::upstream::{
     ConnectedClients, ResourceKey, SharedState, SubscriptionRegistry, Upstream, severity,
@@ -110,17 +110,17 @@ impl Hub {
         self.upstreams().into_iter().chain(self.session_servers.all()).collect()
     }
 
-    /// Returns the server that a client uses: the one that all clients share, or the client's own. `session` is the id
-    /// of the client, or `None` if the client has no session.
+    /// Returns the server that a client uses: the one that clients share, or the client's own. `session` is `None` if
+    /// the client has no session.
     pub(crate) fn upstream_for(
         &self,
         name: &str,
-        session: Option<u64>,
+        session: Option<SessionClient>,
     ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
         let common = self.upstream(name)?;
-        let client = session.filter(|_| common.is_replaced_by_own_processes());
-        Some(match client {
-            Some(client) => self.session_servers.get_or_start(client, &common, self.shared()),
+        let owner = session.filter(|session| common.is_replaced_for(session.has_roots));
+        Some(match owner {
+            Some(owner) => self.session_servers.get_or_start(owner.id, &common, self.shared()),
             None => Ok(common),
         })
     }
@@ -148,12 +148,17 @@ impl Hub {
     }
 
     /// Starts the servers that always run and of which each client gets its own process.
-    pub(crate) fn start_session_servers(&self, client: u64, can_see: impl Fn(&str) -> bool) {
+    pub(crate) fn start_session_servers(
+        &self,
+        client: SessionClient,
+        can_see: impl Fn(&str) -> bool,
+    ) {
         for common in self.upstreams() {
             let is_eager = common.config().run_policy(&common.name).start == StartPolicy::Eager;
-            if is_eager && can_see(&common.name) && common.is_replaced_by_own_processes() {
+            let is_separate = common.is_replaced_for(client.has_roots);
+            if is_eager && is_separate && can_see(&common.name) {
                 // If too many run, the client's first call gets the error.
-                let _ = self.session_servers.get_or_start(client, &common, self.shared());
+                let _ = self.session_servers.get_or_start(client.id, &common, self.shared());
             }
         }
     }
@@ -290,7 +295,7 @@ impl Hub {
             }
         }
         for upstream in self.upstreams() {
-            upstream.save_has_asked();
+            upstream.save_asked_questions();
         }
         let servers: Vec<SnapshotServer> = self
             .upstreams()

@@ -12,6 +12,15 @@ use crate::config::GatewayConfig;
 use crate::server_pool::ServerPool;
 use crate::upstream::{SharedState, Upstream, UpstreamContext};
 
+/// A client whose requests all belong to one session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionClient {
+    /// The id of the client.
+    pub(crate) id: u64,
+    /// Whether the client can tell servers its roots.
+    pub(crate) has_roots: bool,
+}
+
 /// The servers of each client, by the id of the client and the name of the server.
 type ServersByClient = BTreeMap<(u64, Arc<str>), Arc<Upstream>>;
 

@@ -19,6 +19,7 @@ use super::Gateway;
 use super::client::Client;
 use super::session_tool_list::SessionToolList;
 use super::subscriptions::ClientSubscriptions;
+use crate::session_servers::SessionClient;
 use crate::snapshot::{ListHashes, SessionKind};
 use crate::upstream::{ConnectedClient, ResourceKey, ServerMessage, Upstream};
 
@@ -45,12 +46,14 @@ pub(super) async fn forward_server_messages(
 }
 
 /// Tells servers of the older protocol that the roots of their client changed, so that they request the roots again. A
-/// server that several clients use is not told.
+/// server that several clients use is not told, and neither is one that is known to be used only by clients without
+/// roots.
 pub(super) async fn notify_roots_changed(gateway: &Gateway, client: u64, profile: Option<&str>) {
     let Ok(visible) = gateway.visible_in_session(profile) else { return };
     let hub = gateway.hub();
     let is_notified = |upstream: &Arc<Upstream>| {
         hub.connected_clients().only_client_of(upstream.id, &upstream.name).is_some()
+            && !upstream.is_replaced_for(true)
             && visible.view.can_see_server(&upstream.name)
     };
     let mut upstreams: Vec<_> = hub.upstreams().into_iter().filter(is_notified).collect();
@@ -195,7 +198,7 @@ pub(super) async fn notify_session(
 pub(super) async fn notify_subscription(
     gateway: &Arc<Gateway>,
     profile: Option<&str>,
-    session: Option<u64>,
+    session: Option<SessionClient>,
     context: &SubscriptionContext,
 ) {
     let filter: SubscriptionFilter = context.accepted().clone();

@@ -21,6 +21,7 @@ use toolcrib_server::BodyPermit;
 use super::message_size::{limit_log, limit_progress};
 use super::shown_instructions::ShownInstructions;
 use crate::hidden_text::clean_value;
+use crate::session_servers::SessionClient;
 use crate::snapshot::SessionKind;
 use crate::upstream::{APPS_EXTENSION, RawRequest, severity};
 
@@ -172,11 +173,13 @@ impl Client {
         if self.uses_newer_protocol { SessionKind::Stateless } else { SessionKind::Stateful }
     }
 
-    /// Returns the id of the client's session, if it has one.
-    pub(crate) fn session(&self) -> Option<u64> {
-        self.has_session.then_some(self.id)
+    /// Returns the client's session, if it has one.
+    pub(crate) fn session(&self) -> Option<SessionClient> {
+        let session = SessionClient { id: self.id, has_roots: self.has_roots() };
+        self.has_session.then_some(session)
     }
 
+    /// Whether the client can tell servers its roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.capabilities.roots.is_some()
     }

@@ -116,11 +116,6 @@ impl ClientSession {
         self.state.id
     }
 
-    /// Returns the id of the session, if all requests of one client arrive here.
-    pub(super) fn session_of_stream(&self) -> Option<u64> {
-        (self.state.connection == ConnectionKind::Stream).then_some(self.state.id)
-    }
-
     pub(super) fn profile(&self) -> Option<&str> {
         self.state.profile.as_deref()
     }

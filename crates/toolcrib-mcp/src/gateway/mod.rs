@@ -50,7 +50,7 @@ use toolcrib_server::metrics::Registry;
 use crate::config::{GatewayConfig, UnsupportedTasks};
 use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, loggable_name};
 use crate::hub::Hub;
-use crate::session_servers::TooManySessionServers;
+use crate::session_servers::{SessionClient, TooManySessionServers};
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
 use crate::upstream::{HostEnvironment, Upstream};
 use crate::{ClientEnvironment, PoolClients, ServerPool};
@@ -201,7 +201,7 @@ impl Gateway {
         &self,
         visible: &VisibleSnapshot,
         name: &str,
-        session: Option<u64>,
+        session: Option<SessionClient>,
     ) -> Option<Result<Arc<Upstream>, TooManySessionServers>> {
         let can_see = visible.view.can_see_server(name);
         can_see.then(|| self.hub.upstream_for(name, session)).flatten()

@@ -13,7 +13,7 @@ use super::forward_error::adapt_error;
 use super::operation::{Operation, RetryInputs};
 use super::protocol_result;
 use super::{Gateway, VisibleSnapshot};
-use crate::session_servers::TooManySessionServers;
+use crate::session_servers::{SessionClient, TooManySessionServers};
 use crate::snapshot::{ResourceOwner, is_app_uri, strip_uri_prefix};
 use crate::upstream::Upstream;
 
@@ -97,7 +97,7 @@ impl Gateway {
         &self,
         visible: &VisibleSnapshot,
         uri: &str,
-        session: Option<u64>,
+        session: Option<SessionClient>,
     ) -> Result<ResourceLocation, ErrorData> {
         let snapshot = &visible.snapshot;
         let can_see = |server: &str| visible.view.can_see_server(server);

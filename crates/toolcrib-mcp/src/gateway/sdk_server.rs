@@ -25,6 +25,7 @@ use super::client_session::ClientSession;
 use super::prompts_and_resources::ResourceLocation;
 use super::subscriptions::{check_uri, check_uris};
 use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_methods, tasks};
+use crate::session_servers::SessionClient;
 use crate::snapshot::ClientToolSearch;
 use crate::snapshot::SessionKind;
 use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
@@ -174,7 +175,8 @@ impl ServerHandler for ClientSession {
         ));
         if let Ok(VisibleSnapshot { view, .. }) = gateway.visible_in_session(self.profile()) {
             let can_see = |server: &str| view.can_see_server(server);
-            gateway.hub().start_session_servers(self.state.id, can_see);
+            let client = SessionClient { id: self.state.id, has_roots };
+            gateway.hub().start_session_servers(client, can_see);
         }
         if has_roots {
             // Servers that started before a client connected were told that there are no roots, so they must request
@@ -377,7 +379,7 @@ impl ServerHandler for ClientSession {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         client_info_limit::check(&context.request_context().meta)?;
         check_uris(context.requested().resource_subscriptions.as_deref().unwrap_or_default())?;
-        let session = self.session_of_stream();
+        let session = self.client(context.request_context()).session();
         change_notifications::notify_subscription(
             &self.state.gateway,
             self.profile(),

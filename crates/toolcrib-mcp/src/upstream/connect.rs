@@ -148,12 +148,14 @@ pub(super) async fn start_service<T>(
 where
     T: SdkTransport<RoleClient> + 'static,
 {
+    let knows_roots = Arc::default();
     let router = QuestionRouter {
         server: Arc::clone(&upstream.name),
         active_calls: Arc::clone(&upstream.active_calls),
         id: upstream.id,
         owner: upstream.owner,
-        has_asked: Arc::clone(&upstream.has_asked),
+        asked: Arc::clone(&upstream.asked),
+        knows_roots: Arc::clone(&knows_roots),
         shared: Arc::clone(&upstream.shared),
     };
     let transport = AnsweringTransport::new(transport, Arc::clone(&tap), router, accepted);
@@ -166,7 +168,7 @@ where
         ))
     };
     let server_info = service.peer().peer_info().unwrap_or_else(unknown);
-    let handle = ConnectionHandle { peer: service.peer().clone(), tap, server_info };
+    let handle = ConnectionHandle { peer: service.peer().clone(), tap, server_info, knows_roots };
     Ok((service, handle))
 }
 

@@ -1,6 +1,7 @@
 //! A handle to a live connection, and the requests in progress on it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -21,6 +22,8 @@ pub(crate) struct ConnectionHandle {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) tap: Arc<Tap>,
     pub(crate) server_info: Arc<ServerPeerInfo>,
+    /// Whether the server has learned the roots of a client.
+    pub(crate) knows_roots: Arc<AtomicBool>,
 }
 
 /// A request in progress. Dropping it before the answer arrives cancels the request.
@@ -45,6 +48,11 @@ impl ConnectionHandle {
     /// Whether the server uses the newer protocol, which has no handshake.
     pub(crate) fn uses_newer_protocol(&self) -> bool {
         !self.server_info.protocol_version.has_initialize()
+    }
+
+    /// Whether the server has learned the roots of a client.
+    pub(crate) fn knows_roots(&self) -> bool {
+        self.knows_roots.load(Ordering::Relaxed)
     }
 
     /// Whether the connection is over.

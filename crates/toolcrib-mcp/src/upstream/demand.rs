@@ -155,7 +155,7 @@ impl Upstream {
     /// to fetch its lists, or by a request of a client without a session.
     fn run_policy(&self) -> RunPolicy {
         let policy = self.config().run_policy(&self.name);
-        if self.is_replaced_by_own_processes() {
+        if self.is_replaced_for_all() {
             RunPolicy { start: StartPolicy::Lazy, ..policy }
         } else {
             policy

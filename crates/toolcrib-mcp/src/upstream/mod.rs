@@ -85,7 +85,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::ClientEnvironment;
-use crate::config::{GatewayLimits, Server, SharePolicy, Sharing};
+use crate::config::{AskedQuestions, GatewayLimits, Server, SharePolicy, SharedBy};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
@@ -108,8 +108,8 @@ pub(crate) struct Upstream {
     lists: ArcSwapOption<ServerLists>,
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
-    /// Whether the server has ever sent a request to its client without saying which call the request belongs to.
-    has_asked: Arc<AtomicBool>,
+    /// What the server has ever asked its client without saying which call the question belongs to.
+    asked: Arc<Mutex<AskedQuestions>>,
     /// Decides when `lists` is written to the state folder.
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
@@ -175,11 +175,11 @@ impl Upstream {
     ) -> Arc<Self> {
         let UpstreamContext { id, owner, client_environment, lists, lists_confirmed } = context;
         let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
-        let has_asked = lists.as_ref().is_some_and(|lists| lists.has_asked);
+        let asked = lists.as_ref().map_or(AskedQuestions::None, |lists| lists.asked);
         let upstream = Self {
             active_calls: Arc::default(),
             status: watch::Sender::new(ServerStatus::new(ServerPhase::Off)),
-            has_asked: Arc::new(AtomicBool::new(has_asked)),
+            asked: Arc::new(Mutex::new(asked)),
             lists: ArcSwapOption::from(lists),
             lists_confirmed: AtomicBool::new(lists_confirmed),
             write_throttle: WriteThrottle::default(),
@@ -241,29 +241,41 @@ impl Upstream {
 
     /// Decides who uses one process of the server.
     pub(crate) fn share_policy(&self) -> SharePolicy {
-        self.config().share_policy(&self.name, self.has_asked.load(Ordering::Relaxed))
+        self.config().share_policy(&self.name, *self.asked.lock())
     }
 
-    /// Whether clients use processes of their own instead of this one.
-    pub(crate) fn is_replaced_by_own_processes(&self) -> bool {
-        self.owner.is_none()
-            && self.shared.has_many_clients
-            && self.share_policy().sharing == Sharing::Session
+    /// Whether a client uses its own process instead of this one.
+    pub(crate) fn is_replaced_for(&self, client_has_roots: bool) -> bool {
+        if self.owner.is_some() || !self.shared.has_many_clients {
+            return false;
+        }
+        // A process that was told the roots of a client is not used for others, which have different roots or none.
+        let knows_roots = || self.connection().is_some_and(|connection| connection.knows_roots());
+        let policy = self.share_policy();
+        policy.separates(client_has_roots)
+            || policy.shared_by == SharedBy::ClientsWithoutRoots && knows_roots()
     }
 
-    /// Adds to the lists, which are saved, that the server has asked its client. Its next run then knows it from the
+    /// Whether every client uses its own process instead of this one.
+    pub(crate) fn is_replaced_for_all(&self) -> bool {
+        self.is_replaced_for(false)
+    }
+
+    /// Adds to the lists, which are saved, what the server has asked its client. Its next run then knows it from the
     /// start.
-    pub(crate) fn save_has_asked(&self) {
-        let lists = self.lists().filter(|lists| !lists.has_asked);
-        if let Some(lists) = lists.filter(|_| self.has_asked.load(Ordering::Relaxed)) {
-            self.replace_lists(ServerLists { has_asked: true, ..(*lists).clone() });
+    pub(crate) fn save_asked_questions(&self) {
+        let asked = *self.asked.lock();
+        if let Some(lists) = self.lists().filter(|lists| lists.asked < asked) {
+            self.replace_lists(ServerLists { asked, ..(*lists).clone() });
         }
     }
 
     /// Replaces the lists with those of a client's own process of the same server.
     pub(crate) fn take_lists(&self, own: &Self) {
-        if own.has_asked.load(Ordering::Relaxed) {
-            self.has_asked.store(true, Ordering::Relaxed);
+        let asked = *own.asked.lock();
+        {
+            let mut known = self.asked.lock();
+            *known = asked.max(*known);
         }
         if let Some(lists) = own.lists().filter(|lists| self.lists().as_ref() != Some(lists)) {
             self.replace_lists((*lists).clone());

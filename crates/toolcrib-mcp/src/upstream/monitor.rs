@@ -47,7 +47,7 @@ impl Upstream {
     ) -> Result<(), UpstreamError> {
         let timeout = seconds(self.config().call_timeout);
         let mut lists = ServerLists::fetch(connection, &self.shared.limits, timeout).await?;
-        lists.has_asked = self.has_asked.load(Ordering::Relaxed);
+        lists.asked = *self.asked.lock();
         let before = self.status().notes;
         for note in lists.notes.iter().filter(|note| !before.contains(note)) {
             self.warn(note);

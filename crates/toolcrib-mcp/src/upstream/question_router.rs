@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::SharedState;
-use super::active_calls::{ActiveCalls, CallingClient, ServerMessage};
+use super::active_calls::{ActiveCalls, CallingClient, RawRequest, ServerMessage};
 use super::server_requests::PendingQuestion;
+use crate::config::AskedQuestions;
 
 #[derive(Debug)]
 pub(crate) struct QuestionRouter {
@@ -17,8 +19,10 @@ pub(crate) struct QuestionRouter {
     pub(crate) id: u64,
     /// The client whose own process the server is, if clients do not share it.
     pub(crate) owner: Option<u64>,
-    /// Set when the server asks without saying which call the question belongs to.
-    pub(crate) has_asked: Arc<AtomicBool>,
+    /// What the server has ever asked without saying which call the question belongs to.
+    pub(crate) asked: Arc<Mutex<AskedQuestions>>,
+    /// Set when the server learns the roots of a client on this connection.
+    pub(crate) knows_roots: Arc<AtomicBool>,
     pub(crate) shared: Arc<SharedState>,
     pub(crate) active_calls: Arc<ActiveCalls>,
 }
@@ -42,10 +46,14 @@ impl QuestionRouter {
         }
     }
 
-    /// Records that the server asks without saying which call the question belongs to. Such a server cannot be shared,
-    /// see [`crate::config::SharePolicy`].
-    fn record_question(&self) {
-        if !self.has_asked.swap(true, Ordering::Relaxed) {
+    /// Records that the server asks without saying which call the question belongs to, because not all clients can
+    /// share such a server, see [`crate::config::SharePolicy`].
+    fn record_question(&self, asks_for_roots: bool) {
+        let question = if asks_for_roots { AskedQuestions::Roots } else { AskedQuestions::Any };
+        let mut asked = self.asked.lock();
+        if *asked < question {
+            *asked = question;
+            drop(asked);
             self.shared.notify_view_changed();
         }
     }
@@ -54,25 +62,38 @@ impl QuestionRouter {
         let PendingQuestion { request, origin, charge, .. } = question;
         let error =
             |reason: &str| ErrorData::new(ErrorCode::INVALID_REQUEST, reason.to_owned(), None);
+        let asks_for_roots = request.method == "roots/list";
         if origin.is_none() {
-            self.record_question();
+            self.record_question(asks_for_roots);
         }
-        let client = match self.active_calls.find(origin.as_ref()).await {
-            Ok(client) => client,
-            // Servers also request roots outside of calls. Such a request goes to the only client that uses the
-            // server.
-            Err(reason) => {
-                let outside_of_calls = request.method == "roots/list" && origin.is_none();
-                let only = self.only_client().filter(|_| outside_of_calls);
-                only.ok_or_else(|| error(reason))?
+        // Servers also request roots outside of calls. Such a request goes to the only client that uses the server. If it
+        // was sent through a call, but the call has ended, it did not belong to the call.
+        let may_be_outside_calls = asks_for_roots && origin.is_none();
+        let only_client = || self.only_client().filter(|_| may_be_outside_calls);
+        let answer = match self.active_calls.find(origin.as_ref()).await {
+            Ok(client) => {
+                let again = may_be_outside_calls.then(|| request.clone());
+                match (send(client, request).await, again.zip(only_client())) {
+                    (None, Some((request, client))) => send(client, request).await,
+                    (answer, _) => answer,
+                }
             }
+            Err(reason) => send(only_client().ok_or_else(|| error(reason))?, request).await,
         };
-        let (answer, answered) = oneshot::channel();
-        let sent = client.messages.send(ServerMessage::Question(request, answer)).await;
-        sent.map_err(|_| error("the client has disconnected"))?;
-        let answer = answered.await.map_err(|_| error("the client has disconnected"))?;
         // The question stays in memory until the client has answered it, so its memory is released only here.
         drop(charge);
+        let answer = answer.unwrap_or_else(|| Err(error("the client has disconnected")));
+        if asks_for_roots && answer.is_ok() {
+            self.knows_roots.store(true, Ordering::Relaxed);
+        }
         answer
     }
+}
+
+/// Sends a question to a client and returns its answer. Returns `None` if the call through which the question was sent
+/// ends first, or if the client disconnects.
+async fn send(client: CallingClient, request: RawRequest) -> Option<Result<Value, ErrorData>> {
+    let (answer, answered) = oneshot::channel();
+    client.messages.send(ServerMessage::Question(request, answer)).await.ok()?;
+    answered.await.ok()
 }

@@ -117,7 +117,7 @@ impl Upstream {
         self.connection.store(Some(Arc::new(handle.clone())));
         self.set_status(|status| status.set_connected(era, began.elapsed(), &handle.server_info));
         // A process that was started only for its lists is not kept for the idle time.
-        if !self.is_replaced_by_own_processes() {
+        if !self.is_replaced_for_all() {
             self.demand.touch();
         }
         let failure = match self.monitor_until_closed(&mut connection).await {

@@ -17,7 +17,7 @@ use super::definitions::{Definitions, DefinitionsWriter};
 use super::entry_limits::{cut_description, withhold_reason};
 use super::message_budget::memory_of;
 use super::upstream_error::UpstreamError;
-use crate::config::{GatewayLimits, INSTRUCTIONS_CHARS};
+use crate::config::{AskedQuestions, GatewayLimits, INSTRUCTIONS_CHARS};
 
 /// The lists of a server. They are saved between runs in this format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -29,9 +29,9 @@ pub(crate) struct ServerLists {
     /// Notes about what was left out of the lists, and why.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
-    /// Whether the server has ever sent a request to its client without saying which call the request belongs to.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) has_asked: bool,
+    /// What the server has ever asked its client without saying which call the question belongs to.
+    #[serde(default)]
+    pub(crate) asked: AskedQuestions,
     /// The server's instructions for the use of its tools, cleaned and cut. Empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) instructions: String,
@@ -123,7 +123,8 @@ impl ServerLists {
             templates = fetcher.fetch_optional(ListKind::Templates).await?;
         }
         let instructions = stored_instructions(connection.server_info.instructions.as_deref());
-        Ok(Self { tools, prompts, resources, templates, notes, has_asked: false, instructions })
+        let asked = AskedQuestions::None;
+        Ok(Self { tools, prompts, resources, templates, notes, asked, instructions })
     }
 
     /// Returns the server's instructions, if it has any.

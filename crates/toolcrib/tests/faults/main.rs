@@ -13,6 +13,7 @@
 
 mod apps;
 mod background_faults;
+mod background_roots;
 mod background_sharing;
 mod background_upgrade;
 mod bodies;

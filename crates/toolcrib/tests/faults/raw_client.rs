@@ -97,6 +97,12 @@ impl RawClient {
         self
     }
 
+    /// Announces that the client has no roots.
+    pub(crate) fn without_roots(mut self) -> Self {
+        self.capabilities.as_object_mut().unwrap().remove("roots");
+        self
+    }
+
     /// Performs the handshake, if the client's protocol version has one.
     pub(crate) fn with_handshake(self) -> Self {
         if self.era == Era::Older {
@@ -289,6 +295,16 @@ impl RawClient {
         let (question, _) = self.received.wait(DEADLINE, is_new)?;
         returned.insert(question["id"].to_string());
         Some(question)
+    }
+
+    /// Answers all requests of the server with this method that arrived and were not answered before.
+    pub(crate) fn reply_to_all(&self, method: &str, result: &Value) {
+        let mut returned = self.questions.lock().unwrap();
+        for question in self.messages_so_far() {
+            if question["method"] == method && returned.insert(question["id"].to_string()) {
+                self.reply(&question["id"], result);
+            }
+        }
     }
 
     /// Returns all messages received so far.

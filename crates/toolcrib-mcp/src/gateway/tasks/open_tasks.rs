@@ -37,7 +37,8 @@ enum OwnerId {
 
 impl TaskOwner {
     pub(in crate::gateway) fn new(client: &Client, profile: Option<&str>) -> Self {
-        let id = client.session().map_or(OwnerId::Group(client.group), OwnerId::Session);
+        let id = client.session().map(|session| OwnerId::Session(session.id));
+        let id = id.unwrap_or(OwnerId::Group(client.group));
         Self { id, profile: profile.map(str::to_owned) }
     }
 }

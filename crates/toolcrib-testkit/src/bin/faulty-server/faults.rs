@@ -69,6 +69,10 @@ pub(crate) struct Faults {
     /// Append one line per event to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+    /// Ask for the client's roots when the session starts and whenever they change. List the tool `known_roots`, which
+    /// returns the last answer
+    #[arg(long)]
+    pub(crate) asks_for_roots: bool,
     /// List the tool `progress`, which reports progress this many times
     #[arg(long, value_name = "N")]
     pub(crate) progress: Option<u64>,

@@ -38,6 +38,8 @@ pub(crate) struct Server {
     next: AtomicU64,
     /// Number of responses to the requests of a flood so far.
     flood_answers: AtomicU64,
+    /// The client's last answer to `roots/list`.
+    known_roots: Mutex<Value>,
 }
 
 impl Server {
@@ -55,6 +57,7 @@ impl Server {
             pending_requests: Mutex::default(),
             next: AtomicU64::new(1),
             flood_answers: AtomicU64::new(0),
+            known_roots: Mutex::default(),
             journal,
             faults,
         })
@@ -102,6 +105,16 @@ impl Server {
                 let id = &params["requestId"];
                 self.journal.note(&format!("cancelled {id}"));
                 eprintln!("cancelled {id}");
+            }
+            (Some("notifications/initialized" | "notifications/roots/list_changed"), None)
+                if self.faults.asks_for_roots =>
+            {
+                let server = Arc::clone(self);
+                thread::spawn(move || {
+                    let answer = server.ask("roots/list", &json!({})).unwrap_or_default();
+                    *server.known_roots.lock() = answer;
+                    server.journal.note("roots");
+                });
             }
             (_, None) => {}
             (None, Some(id)) => self.handle_response(id, &message),
@@ -227,6 +240,9 @@ impl Server {
                     thread::sleep(Duration::from_millis(5));
                 }
                 self.output.result(id, &results::text("It is over."));
+            }
+            "known_roots" => {
+                self.output.result(id, &results::structured(&self.known_roots.lock()));
             }
             "progress" => {
                 self.report(&params["_meta"]["progressToken"]);

@@ -53,6 +53,7 @@ pub(crate) fn list(faults: &Faults, cursor: Option<&str>) -> String {
     offer(faults.storm.is_some(), "lists", "Counts how often the list of tools was fetched.");
     offer(faults.grandchild, "pids", "Names the processes of the server.");
     offer(faults.progress.is_some(), "progress", "Reports progress.");
+    offer(faults.asks_for_roots, "known_roots", "Returns the roots that the client last sent.");
     offer(faults.flood.is_some(), "flood", "Sends many messages at once.");
     tools.extend((0..faults.tools).map(|number| numbered(number).to_string()));
     for (name, about) in [(&faults.hang, "Never comes back."), (&faults.die_on, "Ends the server.")]
@@ -88,6 +89,7 @@ pub(crate) fn is_known(faults: &Faults, name: &str) -> bool {
         "pids" => faults.grandchild,
         "progress" => faults.progress.is_some(),
         "flood" => faults.flood.is_some(),
+        "known_roots" => faults.asks_for_roots,
         _ => ALWAYS.iter().any(|(known, _)| *known == name),
     }
 }
