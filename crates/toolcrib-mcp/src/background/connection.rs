@@ -12,6 +12,7 @@ use tokio::io::{
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::liveness::until_unresponsive;
 use super::relay::{ClientMessage, GatewayMessage, Relay};
 use crate::upstream::sleep_until;
 
@@ -26,32 +27,48 @@ const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
 /// A connection to a gateway.
 pub type GatewayStream = (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>);
 
-/// Serves the client on standard input and output through a gateway.
-pub async fn relay_stdio(
-    line_bytes: usize,
-    connect: impl AsyncFnMut() -> Option<GatewayStream>,
-) -> io::Result<()> {
-    let (input, output) = rmcp::transport::stdio_pipes();
-    relay_client(input, output, line_bytes, connect).await
+/// Connects a relay to gateways.
+pub trait GatewayConnector {
+    /// Returns a connection to a gateway, or `None` if there will be no other gateway. Called again whenever a gateway
+    /// has ended or does not respond.
+    fn connect(&mut self) -> impl Future<Output = Option<GatewayStream>>;
+
+    /// Returns whether the gateway of the last connection responds.
+    fn responds(&self) -> impl Future<Output = bool>;
 }
 
-/// Serves a client through a gateway until the client closes its side. `connect` returns a connection to a gateway, or
-/// `None` if there will be no other gateway. It is called again whenever a gateway has ended.
-///
-/// `line_bytes` is the maximum size of one message of the client. The gateway has a lower limit, and answers a larger
-/// message with an error.
+/// What the config says about a relay.
+#[derive(Debug, Clone, Copy)]
+pub struct RelaySettings {
+    /// Maximum size of one message of the client, in bytes. The gateway has a lower limit, and answers a larger message
+    /// with an error.
+    pub line_bytes: usize,
+    /// How often to check whether the gateway responds, and how long to wait for its response.
+    pub check_interval: Duration,
+}
+
+/// Serves the client on standard input and output through a gateway.
+pub async fn relay_stdio(
+    settings: RelaySettings,
+    connector: impl GatewayConnector,
+) -> io::Result<()> {
+    let (input, output) = rmcp::transport::stdio_pipes();
+    relay_client(input, output, settings, connector).await
+}
+
+/// Serves a client through a gateway until the client closes its side.
 async fn relay_client<R, W>(
     input: R,
     output: W,
-    line_bytes: usize,
-    mut connect: impl AsyncFnMut() -> Option<GatewayStream>,
+    settings: RelaySettings,
+    mut connector: impl GatewayConnector,
 ) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let (sender, mut from_client) = mpsc::channel(MAX_WAITING);
-    let reader = tokio::spawn(read_lines(input, line_bytes, sender));
+    let reader = tokio::spawn(read_lines(input, settings.line_bytes, sender));
     let (to_client, receiver) = mpsc::channel(MAX_UNWRITTEN);
     let writer = tokio::spawn(write_lines(output, receiver));
     let relay = Mutex::new(Relay::default());
@@ -60,7 +77,7 @@ where
     let mut is_first = true;
     let mut ended = Ok(());
     loop {
-        let Some((reads, writes)) = connect().await else { break };
+        let Some((reads, writes)) = connector.connect().await else { break };
         let mut setup = Vec::new();
         if !std::mem::take(&mut is_first) {
             setup = relay.lock().lines_for_next_gateway();
@@ -73,6 +90,8 @@ where
             let mut to_gateway =
                 pin!(forward_client(&relay, setup, &mut unsent, &mut from_client, writes));
             let mut to_client = pin!(forward_gateway(&relay, reads, &to_client));
+            let mut unresponsive =
+                pin!(until_unresponsive(&relay, &connector, settings.check_interval));
             let mut client_is_done = false;
             let mut deadline = None;
             loop {
@@ -84,6 +103,7 @@ where
                         deadline = Some(Instant::now() + LAST_ANSWERS_TIMEOUT);
                     }
                     end = &mut to_client => break (client_is_done, end),
+                    () = &mut unresponsive => break (client_is_done, OutputEnd::Gateway),
                     () = sleep_until(deadline) => break (true, OutputEnd::Gateway),
                 }
             }
@@ -302,6 +322,24 @@ mod tests {
         stream.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
+    /// Connects to one gateway after another.
+    struct Gateways(VecDeque<DuplexStream>);
+
+    impl GatewayConnector for Gateways {
+        async fn connect(&mut self) -> Option<GatewayStream> {
+            let (reads, writes) = split(self.0.pop_front()?);
+            Some((Box::new(reads) as _, Box::new(writes) as _))
+        }
+
+        /// Only the last gateway responds.
+        async fn responds(&self) -> bool {
+            if !self.0.is_empty() {
+                std::future::pending::<()>().await;
+            }
+            true
+        }
+    }
+
     /// Starts a relay. Returns its client and its gateways, in the order in which it connects to them.
     fn relay<const GATEWAYS: usize>()
     -> (BufReader<DuplexStream>, [BufReader<DuplexStream>; GATEWAYS], tokio::task::JoinHandle<()>)
@@ -315,11 +353,9 @@ mod tests {
         });
         let (input, output) = split(client_end);
         let task = tokio::task::spawn_local(async move {
-            let connect = async || {
-                let (reads, writes) = split(ends.pop_front()?);
-                Some((Box::new(reads) as _, Box::new(writes) as _))
-            };
-            relay_client(input, output, 1 << 16, connect).await.unwrap();
+            let settings =
+                RelaySettings { line_bytes: 1 << 16, check_interval: Duration::from_secs(30) };
+            relay_client(input, output, settings, Gateways(ends)).await.unwrap();
         });
         (BufReader::new(client), gateways, task)
     }
@@ -333,6 +369,24 @@ mod tests {
             send(&mut first, &format!(r#"{{"jsonrpc":"2.0","method":"{STOPPING}"}}"#)).await;
             drop(first);
             assert_eq!(line(&mut second).await, INITIALIZE);
+            send(&mut second, ANSWER).await;
+            assert_eq!(line(&mut client).await, ANSWER);
+        };
+        LocalSet::new().run_until(test).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_gateway_that_hangs_is_replaced_if_a_request_is_open() {
+        let test = async {
+            let (mut client, [mut first, mut second], _task) = relay();
+            tokio::time::sleep(Duration::from_hours(1)).await;
+            send(&mut client, INITIALIZE).await;
+            assert_eq!(line(&mut first).await, INITIALIZE);
+            let began = Instant::now();
+            assert_eq!(line(&mut second).await, INITIALIZE);
+            let waited = began.elapsed();
+            assert!((30..=61).contains(&waited.as_secs()), "{waited:?}");
+            tokio::time::sleep(Duration::from_hours(1)).await;
             send(&mut second, ANSWER).await;
             assert_eq!(line(&mut client).await, ANSWER);
         };

@@ -24,6 +24,8 @@ const MAX_LINE_BYTES: u64 = 4 << 20;
 pub enum Hello {
     /// Serve a client. After [`HelloReply::Serving`], both sides exchange MCP messages.
     Serve(Box<ClientHello>),
+    /// Answer with [`HelloReply::Done`], to show that the gateway responds.
+    Ping,
     /// Return the status of the gateway, as a [`HelloReply::Status`].
     Status,
     /// Stop the gateway and its servers.

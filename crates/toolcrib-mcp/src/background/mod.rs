@@ -14,6 +14,7 @@ mod build;
 mod connection;
 mod daemon;
 mod hello;
+mod liveness;
 mod open_request;
 mod relay;
 mod shared_output;
@@ -21,7 +22,7 @@ mod socket;
 mod status;
 
 pub use build::build_id;
-pub use connection::{GatewayStream, relay_stdio};
+pub use connection::{GatewayConnector, GatewayStream, RelaySettings, relay_stdio};
 pub use daemon::{leave_session, run_starter, start_detached};
 pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
 pub use shared_output::SharedOutput;

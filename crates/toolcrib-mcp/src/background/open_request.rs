@@ -19,7 +19,7 @@ const REPEATABLE_METHODS: [&str; 19] = [
     "resources/unsubscribe",
     "logging/setLevel",
     "completion/complete",
-    "subscriptions/listen",
+    SUBSCRIBE,
     "tasks/get",
     "tasks/list",
     "tasks/result",
@@ -27,7 +27,11 @@ const REPEATABLE_METHODS: [&str; 19] = [
     "tasks/update",
 ];
 
-/// How often a request is sent again. A request that makes the gateway crash must not do so forever.
+/// The request of the newer protocol that stays open and brings notifications of changes.
+const SUBSCRIBE: &str = "subscriptions/listen";
+
+/// How often a request is sent again. A request that makes the gateway crash must not do so forever. This does not apply
+/// to [`SUBSCRIBE`], which is open whenever a gateway ends.
 const MAX_REPEATS: u8 = 1;
 
 /// A client's request that the background gateway has not answered yet.
@@ -36,6 +40,8 @@ pub(super) struct OpenRequest {
     /// The id, as the client wrote it.
     id: String,
     is_tool_call: bool,
+    /// Whether the request stays open for as long as the client wants.
+    is_subscription: bool,
     /// The request, if it can be sent again.
     line: Option<String>,
     repeats: u8,
@@ -54,6 +60,7 @@ impl OpenRequest {
         Self {
             id: id.to_owned(),
             is_tool_call,
+            is_subscription: method == SUBSCRIBE,
             line: is_repeatable.then(|| line.to_owned()),
             repeats: 0,
         }
@@ -72,7 +79,7 @@ impl OpenRequest {
     /// Prepares the request to be sent to the next gateway. Returns false if it must not be sent again.
     pub(super) fn prepare_repeat(&mut self) -> bool {
         self.repeats += 1;
-        self.line.is_some() && self.repeats <= MAX_REPEATS
+        self.line.is_some() && (self.is_subscription || self.repeats <= MAX_REPEATS)
     }
 
     /// Returns the answer to a request that cannot be sent again.

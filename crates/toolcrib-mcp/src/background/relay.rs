@@ -39,10 +39,11 @@ pub(super) struct Relay {
     end_reason: Option<String>,
 }
 
-/// What the client has set up, to be set up again in the next gateway.
+/// What the client has set up, to be set up again in the next gateway. Only requests that succeeded are kept, so the
+/// limits of the gateway apply here as well.
 #[derive(Debug, Default)]
 struct ClientSetup {
-    /// The `initialize` request, once it is answered.
+    /// The `initialize` request.
     initialize: Option<String>,
     is_initialized: bool,
     log_level: Option<String>,
@@ -86,7 +87,6 @@ impl Relay {
                 let written = fields.get("id").unwrap_or_default();
                 let request = OpenRequest::new(&line, written, &method, fields.get("params"));
                 self.open.push((id.clone(), request));
-                self.remember_setup(&method, &line, fields.get("params"));
                 ClientMessage::Forward(line.into_bytes(), Some(id))
             }
             (Some(method), _) => {
@@ -240,20 +240,6 @@ impl Relay {
         lines_of(lists.into_iter().map(line))
     }
 
-    fn remember_setup(&mut self, method: &str, line: &str, params: Option<&str>) {
-        let uri = || params.and_then(Fields::read).and_then(|params| params.string("uri"));
-        match method {
-            "logging/setLevel" => self.setup.log_level = Some(line.to_owned()),
-            "resources/subscribe" => {
-                self.setup.subscriptions.extend(uri().map(|uri| (uri, line.to_owned())));
-            }
-            "resources/unsubscribe" => {
-                uri().map(|uri| self.setup.subscriptions.remove(&uri));
-            }
-            _ => {}
-        }
-    }
-
     fn remove_open(&mut self, id: &str) -> Option<OpenRequest> {
         let at = self.open.iter().position(|(open, _)| open == id)?;
         Some(self.open.remove(at).1)
@@ -263,9 +249,20 @@ impl Relay {
         let request = self.remove_open(id);
         let line = request.and_then(OpenRequest::into_line);
         let Some(line) = line.filter(|_| !is_error) else { return };
-        let method = Fields::read(&line).and_then(|fields| fields.string("method"));
-        if method.is_some_and(|method| method == "initialize") {
-            self.setup.initialize = Some(line);
+        let Some(fields) = Fields::read(&line) else { return };
+        let params = || fields.get("params").and_then(Fields::read);
+        let uri = || params().and_then(|params| params.string("uri"));
+        match fields.string("method").as_deref() {
+            Some("initialize") => self.setup.initialize = Some(line),
+            Some("logging/setLevel") => self.setup.log_level = Some(line),
+            Some("resources/subscribe") => {
+                let uri = uri();
+                self.setup.subscriptions.extend(uri.map(|uri| (uri, line)));
+            }
+            Some("resources/unsubscribe") => {
+                uri().map(|uri| self.setup.subscriptions.remove(&uri));
+            }
+            _ => {}
         }
     }
 

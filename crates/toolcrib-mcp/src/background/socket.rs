@@ -10,6 +10,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::{UnixListener, UnixStream};
 use toolcrib_server::private_file::{PrivateFileError, PrivateFolder};
 
@@ -164,6 +165,16 @@ impl BackgroundSocket {
         }
         let address = self.address()?;
         UnixStream::connect(&address.path).await.map_err(|source| SocketError::Io { path, source })
+    }
+
+    /// Kills the gateway that listens on the socket, and returns its process id. Its wardens end its servers.
+    pub async fn kill_gateway(&self) -> Result<u32, SocketError> {
+        let stream = self.connect().await?;
+        let failed = |source| SocketError::Io { path: self.path(), source };
+        let process = stream.peer_cred().map_err(failed)?.pid().and_then(Pid::from_raw);
+        let process = process.ok_or_else(|| failed(io::ErrorKind::Unsupported.into()))?;
+        kill_process(process, Signal::KILL).map_err(|error| failed(error.into()))?;
+        Ok(process.as_raw_nonzero().get().unsigned_abs())
     }
 
     /// Returns a path of the socket that is short enough for the system.

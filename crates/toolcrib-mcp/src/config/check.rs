@@ -23,6 +23,8 @@ const IDLE: RangeInclusive<f64> = 0.1..=604_800.0;
 pub(super) const CALL_TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// Range of the time, in seconds, that a search or a client's first tool list waits for servers.
 const WAIT: RangeInclusive<f64> = 0.0..=600.0;
+/// Range of the interval in which the background gateway is checked, in seconds.
+const BACKGROUND_CHECK: RangeInclusive<f64> = 1.0..=3_600.0;
 /// Maximum length of a server's instructions, in characters. No more are stored.
 pub(crate) const INSTRUCTIONS_CHARS: usize = 10_000;
 /// Maximum length of a name or a prefix, in characters.
@@ -65,6 +67,7 @@ pub(super) fn config(config: &GatewayConfig) -> CheckResult {
     within_range(&["gateway", "wait"], gateway.wait, &WAIT)?;
     within_range(&["gateway", "first_list_wait"], gateway.first_list_wait, &WAIT)?;
     within_range(&["gateway", "background_wait"], gateway.background_wait, &WAIT)?;
+    within_range(&["gateway", "background_check"], gateway.background_check, &BACKGROUND_CHECK)?;
     if let IdleTimeout::After(seconds) = gateway.background_idle {
         within_range(&["gateway", "background_idle"], seconds, &IDLE)?;
     }

@@ -91,6 +91,9 @@ pub struct GatewaySettings {
     pub background_wait: f64,
     /// How long the background gateway keeps running without clients.
     pub background_idle: IdleTimeout,
+    /// While a request is open, `toolcrib mcp` checks in this interval whether the background gateway still responds, and
+    /// waits at most this long for its response. In seconds.
+    pub background_check: f64,
     /// Limits on what servers and clients send.
     pub limits: GatewayLimits,
 }
@@ -109,6 +112,7 @@ impl Default for GatewaySettings {
             profile: None,
             background_wait: 2.0,
             background_idle: IdleTimeout::After(60.0),
+            background_check: 30.0,
             limits: GatewayLimits::default(),
         }
     }

@@ -63,6 +63,7 @@ wait = 0
 first_list_wait = 3
 background_wait = 1.5
 background_idle = "10m"
+background_check = 5
 clean_results = true
 unsupported_tasks = "reject"
 profile = "work"
@@ -150,6 +151,7 @@ fn every_key_is_read() {
             profile: Some("work".into()),
             background_wait: 1.5,
             background_idle: IdleTimeout::After(600.0),
+            background_check: 5.0,
             limits: GatewayLimits { pages: 3, ..GatewayLimits::default() },
         },
     };
@@ -312,6 +314,10 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     ("[gateway]\nprofile = 'p'", "`gateway.profile` names no profile at line 2, column 1"),
     ("[gateway]\nwait = -1", "`gateway.wait` is out of range at line 2, column 1"),
+    (
+        "[gateway]\nbackground_check = 0.5",
+        "`gateway.background_check` is out of range at line 2, column 1",
+    ),
     (
         "[gateway]\nserver_instructions_chars = 10001",
         "`gateway.server_instructions_chars` is out of range at line 2, column 1",

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -140,6 +140,41 @@ fn a_background_gateway_ends_when_it_is_idle() {
     until_true("its server ends", || !is_alive(server));
     assert!(!socket_exists(&environment));
     assert!(environment.background_status().is_none());
+}
+
+/// A background gateway that neither ends nor answers, here because it is suspended.
+#[test]
+fn a_background_gateway_that_hangs_is_noticed_during_a_call_and_can_be_stopped() {
+    let environment =
+        TestEnvironment::new("hung").faulty("shop", &["--hang", "hang"]).background("1m");
+    let first = environment.shared(Era::Older);
+    first.ready("shop__echo");
+    let config = environment.text();
+    environment.write(&config.replace("= 600", "= 5\nbackground_check = 1"));
+    let peer = environment.shared(Era::Older);
+    peer.ready("shop__echo");
+    let calls = [(); 3].map(|()| peer.begin("shop__hang", json!({})));
+    until_true("the calls arrive", || count(&environment.log("shop"), "call hang") == 3);
+    let gateway = environment.background_pid();
+    signal(gateway, "-STOP");
+    for call in &calls {
+        let answer = call.end().to_string();
+        assert!(answer.contains("may or may not have been executed"), "{answer}");
+    }
+    assert_eq!(echo(&peer, &json!({"n": 1})), json!({"n": 1}));
+    let log = environment.stderr();
+    assert!(log.contains("the background gateway does not respond; `toolcrib stop` ends it"));
+    assert!(log.contains("servers of its own"), "{log}");
+
+    let stopped =
+        environment.toolcrib(&["stop", "--json"]).stdout(Stdio::piped()).output().unwrap();
+    assert!(stopped.status.success());
+    let outcomes: Value = serde_json::from_slice(&stopped.stdout).unwrap();
+    let expected = json!([{"pid": gateway, "done": "did not respond, and was killed"}]);
+    assert_eq!(outcomes, expected);
+    until_true("it is gone", || !is_alive(gateway));
+    // The other client had no open request, so it did not notice anything.
+    assert_eq!(echo(&first, &json!({"n": 2})), json!({"n": 2}));
 }
 
 fn socket_exists(environment: &TestEnvironment) -> bool {

@@ -112,6 +112,10 @@ fn the_setup_of_the_client_is_repeated() {
         from_client(&mut relay, line.clone());
         from_gateway(&mut relay, result(&parse(&line)["id"], &json!({})));
     }
+    // What the gateway has rejected is not set up again.
+    from_client(&mut relay, request(6, "resources/subscribe", &json!({"uri": "a:3"})));
+    let rejection = json!({"jsonrpc": "2.0", "id": 6, "error": {"code": -32_602, "message": ""}});
+    from_gateway(&mut relay, rejection.to_string());
     assert_eq!(relay.gateway_lost(), [""; 0]);
     let next: Vec<Value> = relay.lines_for_next_gateway().iter().map(|line| parse(line)).collect();
     let setup: Vec<_> =
@@ -125,6 +129,18 @@ fn the_setup_of_the_client_is_repeated() {
     );
     let changed = relay.change_notifications();
     assert!(changed.iter().all(|line| line.contains("list_changed")), "{changed:?}");
+}
+
+/// A subscription of the newer protocol is a request without an answer.
+#[test]
+fn a_subscription_is_repeated_for_every_gateway() {
+    let mut relay = Relay::default();
+    let listen = request(1, "subscriptions/listen", &json!({"notifications": {}}));
+    from_client(&mut relay, listen.clone());
+    for _ in 0..5 {
+        assert_eq!(relay.gateway_lost(), [""; 0]);
+        assert_eq!(relay.lines_for_next_gateway(), std::slice::from_ref(&listen));
+    }
 }
 
 #[test]

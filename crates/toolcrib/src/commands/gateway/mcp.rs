@@ -2,31 +2,25 @@
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolcrib_mcp::background::{GatewayStream, relay_stdio};
+use toolcrib_mcp::background::{GatewayStream, RelaySettings, relay_stdio};
 use toolcrib_mcp::{Gateway, PoolClients, serve};
 
 use super::background::{BackgroundGateway, JoinError};
+use super::relay_connector::RelayConnector;
 use super::{
     SHUTDOWN_TIMEOUT, block_on, find_config_and_log, gateway_failure, load_config_with_servers,
     log, start_gateway, state_folder, stop_on_signals, watch,
 };
 use crate::args::McpArgs;
-use crate::config::location::Location;
-use crate::config::network::{LoadedConfig, load};
+use crate::config::network::LoadedConfig;
 use crate::output::{Failure, Output, print_stderr};
 
-/// A background gateway that ends this many times in a row, each time soon after it was joined, is not joined again.
-const MAX_QUICK_ENDS: u32 = 3;
-/// How soon is soon.
-const QUICK_END: Duration = Duration::from_secs(5);
 /// Bytes by which a line of the client may exceed the maximum size of a request. The gateway then still sees that the
 /// request is too large, and answers it with an error.
 const LINE_MARGIN: usize = 64 << 10;
-/// Size of the buffer between the relay and a gateway in the same process, in bytes.
-const DUPLEX_BYTES: usize = 64 << 10;
 
 pub(crate) fn run(args: &McpArgs, _output: &mut Output) -> Result<bool, Failure> {
     log::start();
@@ -65,14 +59,14 @@ fn background_gateway(args: &McpArgs, config: &LoadedConfig) -> Option<Backgroun
     Some(BackgroundGateway::new(&state, location, args, wait))
 }
 
-fn log_private(error: &JoinError) {
+pub(super) fn log_private(error: &JoinError) {
     tracing::warn!(
         "this client gets servers of its own, because the background gateway cannot be used: {error}"
     );
 }
 
 /// Starts a gateway in this process that reloads its config.
-fn start_private(args: &McpArgs, config: LoadedConfig) -> Result<Arc<Gateway>, Failure> {
+pub(super) fn start_private(args: &McpArgs, config: LoadedConfig) -> Result<Arc<Gateway>, Failure> {
     let named = args.vectors.embedding_model.as_deref();
     let config = config.with_vectors(named, None)?;
     let file = config.location.clone().map(watch::WatchedFile::new);
@@ -107,73 +101,22 @@ async fn relay(
     first: GatewayStream,
     stop: CancellationToken,
 ) -> Result<bool, Failure> {
-    let (mut first, mut joined, mut quick_ends) = (Some(first), Instant::now(), 0);
-    let mut private = None;
-    let connect = async || {
-        if let Some(stream) = first.take() {
-            return Some(stream);
-        }
-        if private.is_some() {
-            return None;
-        }
-        quick_ends = if joined.elapsed() < QUICK_END { quick_ends + 1 } else { 0 };
-        if quick_ends < MAX_QUICK_ENDS {
-            match background.join().await {
-                Ok(stream) => {
-                    joined = Instant::now();
-                    tracing::info!("joined the background gateway again");
-                    return Some(stream);
-                }
-                Err(error) => log_private(&error),
-            }
-        } else {
-            tracing::warn!(
-                "this client gets servers of its own, because the background gateway has ended {quick_ends} times in a row"
-            );
-        }
-        let gateway = start_private_again(args, config.location.as_ref())?;
-        let (stream, task) = serve_in_process(&gateway, args.profile.clone(), stop.clone());
-        private = Some((gateway, task));
-        Some(stream)
+    let gateway = &config.sections.gateway.gateway;
+    let settings = RelaySettings {
+        line_bytes: gateway.limits.request_bytes + LINE_MARGIN,
+        check_interval: Duration::from_secs_f64(gateway.background_check),
     };
-    let line_bytes = config.sections.gateway.gateway.limits.request_bytes + LINE_MARGIN;
+    let location = config.location.as_ref();
+    let mut connector = RelayConnector::new(args, location, background, first, stop.clone());
     let relayed = tokio::select! {
-        relayed = relay_stdio(line_bytes, connect) => relayed,
+        relayed = relay_stdio(settings, &mut connector) => relayed,
         () = stop.cancelled() => Ok(()),
     };
-    if let Some((gateway, task)) = private {
-        task.abort();
-        gateway.stop(SHUTDOWN_TIMEOUT).await;
-    }
+    connector.end().await;
     relayed.map(|()| true).map_err(|error| {
         gateway_failure(
             &error,
             "`toolcrib mcp` is meant to be started by an MCP client; the README shows how",
         )
     })
-}
-
-/// Starts a gateway in this process, with the config as it is now. Errors are only logged, because the client is already
-/// being served.
-fn start_private_again(args: &McpArgs, location: Option<&Location>) -> Option<Arc<Gateway>> {
-    let started = load(location, &args.overrides).and_then(|config| start_private(args, config));
-    started.inspect_err(|failure| tracing::error!(hint = failure.hint(), "{failure}")).ok()
-}
-
-/// Serves a client with a gateway in this process, on a stream in memory.
-fn serve_in_process(
-    gateway: &Arc<Gateway>,
-    profile: Option<String>,
-    stop: CancellationToken,
-) -> (GatewayStream, tokio::task::JoinHandle<()>) {
-    let (ours, theirs) = tokio::io::duplex(DUPLEX_BYTES);
-    let (input, output) = tokio::io::split(ours);
-    let gateway = Arc::clone(gateway);
-    let task = tokio::spawn(async move {
-        let streams = tokio::io::split(theirs);
-        if let Err(error) = serve::stream(&gateway, profile, streams, stop, Arc::default()).await {
-            tracing::error!(hint = error.hint(), "{error}");
-        }
-    });
-    ((Box::new(input), Box::new(output)), task)
 }

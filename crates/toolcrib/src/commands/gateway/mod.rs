@@ -8,6 +8,7 @@ mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod ps;
+mod relay_connector;
 pub(crate) mod serve;
 mod watch;
 

@@ -20,21 +20,32 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What happened in one background gateway.
 #[derive(Serialize)]
 struct Outcome {
-    /// The process id of the background gateway.
-    pid: u32,
+    /// The process id of the background gateway. It is missing if the background gateway does not respond and cannot be
+    /// killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
+/// The background gateways of the user.
+#[derive(Default)]
+struct Found {
+    running: Vec<(BackgroundSocket, BackgroundStatus)>,
+    /// Those that accept a connection but do not answer.
+    unresponsive: Vec<BackgroundSocket>,
+}
+
 /// `toolcrib ps`. Returns false if no background gateway is running.
 pub(crate) fn list(args: &PsArgs, output: &mut Output) -> Result<bool, Failure> {
-    let running = block_on(running(args.config.as_deref()))?;
+    let Found { running, unresponsive } = block_on(find(args.config.as_deref()))?;
+    warn_unresponsive(&unresponsive);
     let statuses: Vec<BackgroundStatus> = running.into_iter().map(|(_, status)| status).collect();
     if output.is_json() {
         output.document(&statuses)?;
-    } else if statuses.is_empty() {
+    } else if statuses.is_empty() && unresponsive.is_empty() {
         print_nothing_runs();
     } else {
         for (index, status) in statuses.iter().enumerate() {
@@ -47,16 +58,27 @@ pub(crate) fn list(args: &PsArgs, output: &mut Output) -> Result<bool, Failure> 
     Ok(!statuses.is_empty())
 }
 
-/// `toolcrib stop`. Returns false if no background gateway was running.
+/// `toolcrib stop`. Kills background gateways that do not respond. Returns false if no background gateway was running.
 pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure> {
     let outcomes = block_on(async {
         let mut outcomes = Vec::new();
-        for (socket, status) in running(args.config.as_deref()).await? {
+        let Found { running, unresponsive } = find(args.config.as_deref()).await?;
+        for (socket, status) in running {
             let mut outcome = outcome(status.pid, ask(&socket, &Hello::Stop, ANSWER_TIMEOUT).await);
             if outcome.done.is_some() {
                 outcome.done = Some(wait_for_end(&socket).await);
             }
             outcomes.push(outcome);
+        }
+        for socket in unresponsive {
+            outcomes.push(match socket.kill_gateway().await {
+                Ok(pid) => {
+                    wait_for_end(&socket).await;
+                    let done = "did not respond, and was killed".to_owned();
+                    Outcome { pid: Some(pid), done: Some(done), problem: None }
+                }
+                Err(error) => Outcome { pid: None, done: None, problem: Some(error.to_string()) },
+            });
         }
         Ok(outcomes)
     })?;
@@ -68,7 +90,9 @@ pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, F
     let hello = Hello::Restart(args.server.clone());
     let outcomes = block_on(async {
         let mut outcomes = Vec::new();
-        for (socket, status) in running(args.config.as_deref()).await? {
+        let Found { running, unresponsive } = find(args.config.as_deref()).await?;
+        warn_unresponsive(&unresponsive);
+        for (socket, status) in running {
             let mut outcome = outcome(status.pid, ask(&socket, &hello, ANSWER_TIMEOUT).await);
             if let Some(problem) = &mut outcome.problem {
                 let mut names: Vec<_> = status.servers.iter().map(|it| it.name.as_str()).collect();
@@ -82,11 +106,9 @@ pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, F
     report(&outcomes, "background gateway", output)
 }
 
-/// Returns the background gateways that are running, and their status. `config` restricts them to one config file.
-async fn running(
-    config: Option<&Path>,
-) -> Result<Vec<(BackgroundSocket, BackgroundStatus)>, Failure> {
-    let Some(state) = state_folder() else { return Ok(Vec::new()) };
+/// Finds the background gateways of the user. `config` restricts them to one config file.
+async fn find(config: Option<&Path>) -> Result<Found, Failure> {
+    let Some(state) = state_folder() else { return Ok(Found::default()) };
     let failed = |error: SocketError| {
         gateway_failure(
             &error,
@@ -94,25 +116,39 @@ async fn running(
         )
     };
     let canonical = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut running = Vec::new();
+    let mut found = Found::default();
     for socket in BackgroundSocket::all(&state).map_err(failed)? {
         match ask(&socket, &Hello::Status, ANSWER_TIMEOUT).await {
             Ok(HelloReply::Status(status)) => match serde_json::from_value(status) {
-                Ok(status) => running.push((socket, status)),
+                Ok(status) => found.running.push((socket, status)),
                 Err(error) => print_stderr(&format!(
                     "warning: the status of a background gateway of another version cannot be read: {error}"
                 )),
             },
             // The socket was left behind by a process that was killed.
             Err(JoinError::Socket(error)) if error.is_unused() => {}
+            Err(JoinError::TimedOut { .. }) => found.unresponsive.push(socket),
             Err(error) => print_stderr(&format!("warning: {error}")),
             Ok(_) => {}
         }
     }
-    running.retain(|(_, status): &(_, BackgroundStatus)| {
-        config.is_none_or(|config| canonical(config) == canonical(&status.config))
-    });
-    Ok(running)
+    if let Some(config) = config {
+        found.running.retain(|(_, status)| canonical(config) == canonical(&status.config));
+        let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
+        let of_config = BackgroundSocket::new(&state, &absolute, "");
+        found.unresponsive.retain(|socket| socket.has_same_config(&of_config));
+    }
+    Ok(found)
+}
+
+fn warn_unresponsive(sockets: &[BackgroundSocket]) {
+    for socket in sockets {
+        print_stderr(&format!(
+            "warning: a background gateway did not answer within {} s; its log is `{}`\nhint: `toolcrib stop` ends it",
+            ANSWER_TIMEOUT.as_secs(),
+            socket.log_path().display()
+        ));
+    }
 }
 
 fn outcome(pid: u32, reply: Result<HelloReply, JoinError>) -> Outcome {
@@ -122,7 +158,7 @@ fn outcome(pid: u32, reply: Result<HelloReply, JoinError>) -> Outcome {
         Ok(_) => (None, Some("it sent an unexpected answer".to_owned())),
         Err(error) => (None, Some(error.to_string())),
     };
-    Outcome { pid, done, problem }
+    Outcome { pid: Some(pid), done, problem }
 }
 
 /// Waits until nothing listens on the socket. Returns what to print.
@@ -146,11 +182,12 @@ fn report(outcomes: &[Outcome], what: &str, output: &mut Output) -> Result<bool,
         print_nothing_runs();
     } else {
         for Outcome { pid, done, problem } in outcomes {
+            let pid = pid.map(|pid| format!(" {pid}")).unwrap_or_default();
             match (done, problem) {
-                (Some(done), _) => output.line(&format!("{what} {pid}: {done}"))?,
+                (Some(done), _) => output.line(&format!("{what}{pid}: {done}"))?,
                 (None, problem) => {
                     let problem = problem.as_deref().unwrap_or_default();
-                    print_stderr(&format!("error: {what} {pid}: {problem}"));
+                    print_stderr(&format!("error: {what}{pid}: {problem}"));
                 }
             }
         }

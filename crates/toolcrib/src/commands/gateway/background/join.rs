@@ -90,6 +90,15 @@ impl BackgroundGateway {
         self.socket.log_path()
     }
 
+    /// Whether the background gateway answers. Waits for as long as it takes.
+    pub(in super::super) async fn responds(&self) -> bool {
+        let asked = async {
+            let stream = self.socket.connect().await.ok()?;
+            exchange(stream, &Hello::Ping).await.ok()
+        };
+        asked.await.is_some()
+    }
+
     /// Connects to the background gateway, and starts it if it is not running.
     pub(in super::super) async fn join(&self) -> Result<GatewayStream, JoinError> {
         let deadline = Instant::now() + self.wait;

@@ -207,6 +207,7 @@ impl Background {
         };
         let reply = match hello {
             Ok(Hello::Serve(hello)) => return self.serve(*hello, input, output).await,
+            Ok(Hello::Ping) => HelloReply::Done("running".into()),
             Ok(Hello::Status) => HelloReply::Status(serde_json::to_value(self.status())?),
             Ok(Hello::Stop) => {
                 tracing::info!("stopping, as the user requested");
