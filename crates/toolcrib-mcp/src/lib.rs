@@ -40,7 +40,8 @@ mod upstream;
 /// Entry points for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing {
-    pub use crate::upstream::messages_in;
+    pub use crate::background::FuzzedRelay;
+    pub use crate::upstream::{events_in, messages_in};
 }
 
 pub use client_environment::ClientEnvironment;

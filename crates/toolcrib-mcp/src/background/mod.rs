@@ -25,6 +25,8 @@ pub use build::build_id;
 pub use connection::{GatewayConnector, GatewayStream, RelaySettings, relay_stdio};
 pub use daemon::{leave_session, run_starter, start_detached};
 pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
+#[cfg(feature = "fuzzing")]
+pub use relay::FuzzedRelay;
 pub use shared_output::SharedOutput;
 pub use socket::{BackgroundSocket, ListeningSocket, SocketError};
 pub use status::{

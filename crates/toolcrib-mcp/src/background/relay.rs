@@ -305,5 +305,10 @@ fn normalized(id: &str) -> String {
     serde_json::from_str::<Value>(id).map_or_else(|_| id.to_owned(), |id| id.to_string())
 }
 
+#[cfg(feature = "fuzzing")]
+mod fuzzed_relay;
+#[cfg(feature = "fuzzing")]
+pub use fuzzed_relay::FuzzedRelay;
+
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,26 @@ use crate::lines::START_BYTES;
 const MAX_RETAINED_BYTES: usize = 64 << 10;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
+/// Returns the name and the data of each event in these chunks, or `None` for an event that is too large. This is used by
+/// the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub fn events_in<'a>(
+    chunks: impl Iterator<Item = &'a [u8]>,
+    limit: usize,
+) -> Vec<Option<(String, Vec<u8>)>> {
+    let mut splitter = EventSplitter::new(limit);
+    let mut events = Vec::new();
+    for mut chunk in chunks {
+        while let Some(event) = splitter.next_event(&mut chunk) {
+            events.push(match event {
+                StreamEvent::Event { name, data } => Some((name, data)),
+                StreamEvent::TooLarge { .. } => None,
+            });
+        }
+    }
+    events
+}
+
 /// An event of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamEvent {

@@ -69,10 +69,10 @@ pub(crate) use server_task::ServerTask;
 pub(crate) use shared_state::SharedState;
 pub(crate) use status::CONNECTING;
 pub use status::{ProtocolEra, ServerPhase, ServerStatus};
-#[cfg(feature = "fuzzing")]
-pub use stdio::messages_in;
 pub(crate) use subscription_registry::{ResourceKey, SubscriptionRegistry};
 pub(crate) use upstream_error::UpstreamError;
+#[cfg(feature = "fuzzing")]
+pub use {event_splitter::events_in, stdio::messages_in};
 
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
