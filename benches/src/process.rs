@@ -87,11 +87,13 @@ impl GatewaySetup {
         self.folder.path()
     }
 
-    /// Writes the config file and returns a `toolcrib` command that uses the file. The caller sets up the standard
-    /// streams of the command.
+    /// Writes the config file, unless it is up to date, and returns a `toolcrib` command that uses the file. The caller
+    /// sets up the standard streams of the command.
     pub fn toolcrib(&self, args: &[&str]) -> Result<Command, BenchError> {
         let file = self.folder.path().join("toolcrib.toml");
-        std::fs::write(&file, &self.config)?;
+        if std::fs::read_to_string(&file).ok().as_ref() != Some(&self.config) {
+            std::fs::write(&file, &self.config)?;
+        }
         let mut command = Command::new(program("toolcrib")?);
         command.args(args).arg("--config").arg(file);
         command.env("XDG_STATE_HOME", self.folder.path());

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcrib_bench::process::GatewaySetup;
@@ -17,6 +17,9 @@ use crate::client::{Call, Client as _, since};
 use crate::stdio::StdioClient;
 
 const SESSIONS: usize = 15;
+
+/// How long the servers of the first session may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The variable that marks the processes of one measurement. All of them inherit it.
 const MARK: &str = "TOOLCRIB_BENCH_SESSIONS";
@@ -39,13 +42,16 @@ enum Setup {
     Own,
     /// All clients share the servers of the background gateway.
     Shared,
+    /// Like `Shared`, with clients that have roots.
+    SharedWithRoots,
 }
 
 impl Setup {
-    const ALL: [(Self, &str); 3] = [
+    const ALL: [(Self, &str); 4] = [
         (Self::Direct, "each client starts its servers"),
         (Self::Own, "`toolcrib mcp --own`"),
         (Self::Shared, "`toolcrib mcp`"),
+        (Self::SharedWithRoots, "`toolcrib mcp`, clients with roots"),
     ];
 }
 
@@ -91,6 +97,8 @@ fn row(setup: Setup, servers: &[RealServer]) -> Result<String, BenchError> {
     if setup != Setup::Direct {
         let first = Session::start(Setup::Own, servers, &gateway, &mark)?;
         first.call_all(servers, true)?;
+        drop(first);
+        wait_until_ended(&mark)?;
     }
     let (mut sessions, mut lists, mut cold, mut warm) = (vec![], vec![], vec![], vec![]);
     for _ in 0..SESSIONS {
@@ -112,7 +120,7 @@ fn row(setup: Setup, servers: &[RealServer]) -> Result<String, BenchError> {
     }
     let called = usage(&mark)?;
     drop(sessions);
-    if setup == Setup::Shared {
+    if matches!(setup, Setup::Shared | Setup::SharedWithRoots) {
         gateway.toolcrib(&["stop"])?.env("HOME", gateway.folder()).output()?;
     }
     let median = |mut times: Vec<f64>| {
@@ -144,7 +152,10 @@ impl Session {
             let args: &[&str] = if setup == Setup::Own { &["mcp", "--own"] } else { &["mcp"] };
             let mut command = gateway.toolcrib(args)?;
             command.env(MARK, mark).env("HOME", gateway.folder());
-            return Ok(Self::Gateway(StdioClient::start(command)?));
+            return Ok(Self::Gateway(match setup {
+                Setup::SharedWithRoots => StdioClient::start_with_root(command)?,
+                _ => StdioClient::start(command)?,
+            }));
         }
         // A client starts its servers at the same time.
         let started = std::thread::scope(|threads| {
@@ -201,6 +212,18 @@ impl Session {
         }
         Ok(times)
     }
+}
+
+/// Waits until no process has the mark. Some servers need a moment to end.
+fn wait_until_ended(mark: &str) -> Result<(), BenchError> {
+    let deadline = Instant::now() + END_TIMEOUT;
+    while usage(mark)?.processes > 0 {
+        if Instant::now() > deadline {
+            return Err("the servers of the first session do not end".into());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 /// Returns the processes that have the mark, and their memory.

@@ -53,7 +53,16 @@ fn request(id: u64, method: &str, params: &Value) -> String {
 
 impl StdioClient {
     /// Starts a server and performs the handshake.
-    pub(crate) fn start(mut command: Command) -> Result<Self, BenchError> {
+    pub(crate) fn start(command: Command) -> Result<Self, BenchError> {
+        Self::start_with(command, &json!({}))
+    }
+
+    /// Like [`Self::start`], for a client that has a root.
+    pub(crate) fn start_with_root(command: Command) -> Result<Self, BenchError> {
+        Self::start_with(command, &json!({"roots": {}}))
+    }
+
+    fn start_with(mut command: Command, capabilities: &Value) -> Result<Self, BenchError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = Process(command.spawn()?);
         let input = process.0.stdin.take().ok_or("no standard input")?;
@@ -61,7 +70,7 @@ impl StdioClient {
         let pipe = Self { process, wire: Mutex::new(Wire { input, output, next: 1 }) };
         let hello = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": capabilities,
             "clientInfo": {"name": "bench", "version": "1"},
         });
         pipe.ask("initialize", &hello)?;
@@ -87,7 +96,11 @@ impl Client for StdioClient {
                 return Err("the server went away".into());
             }
             let mut answer: Value = serde_json::from_str(&line)?;
-            if answer["id"] == id {
+            if answer["method"] == "roots/list" {
+                let result = json!({"roots": [{"uri": "file:///"}]});
+                let reply = json!({"jsonrpc": "2.0", "id": answer["id"], "result": result});
+                writeln!(wire.input, "{reply}")?;
+            } else if answer["id"] == id {
                 return match answer["result"].take() {
                     Value::Null => Err(line.into()),
                     result => Ok(result),

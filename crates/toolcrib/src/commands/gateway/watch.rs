@@ -21,29 +21,64 @@ use crate::output::Failure;
 /// Interval at which the file is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Time between two reads of a changed file. Many editors empty a file and then write it. If the file is the same after
+/// this time, it is complete.
+const SETTLE_TIME: Duration = Duration::from_millis(100);
+
 /// A config file, and its content when it was last loaded.
 pub(super) struct WatchedFile {
     location: Location,
     loaded: Option<Vec<u8>>,
+    /// New content that was read once.
+    unsettled: Option<Vec<u8>>,
+}
+
+/// What one read of the file means.
+#[derive(Debug, PartialEq, Eq)]
+enum Reading {
+    Unchanged,
+    /// The content is new, but the file may still be being written.
+    Unsettled,
+    /// The content is new and complete.
+    Changed,
 }
 
 impl WatchedFile {
     /// Remembers the content of a file that has just been loaded. The content is read here rather than by the task that
     /// watches the file, because the file may change before that task starts.
     pub(super) fn new(location: Location) -> Self {
-        Self { loaded: std::fs::read(location.path()).ok(), location }
+        Self { loaded: std::fs::read(location.path()).ok(), location, unsettled: None }
     }
 
-    /// Whether the content has changed since the last change that was reported. The new content is remembered, so each
-    /// change is reported once.
+    /// Whether the content has changed since the last change that was reported. Each change is reported once.
     async fn has_changed(&mut self) -> bool {
-        let now = tokio::fs::read(self.location.path()).await.ok();
-        // A missing file does not count as a change, because it is probably being replaced.
-        if now.is_none() || now == self.loaded {
-            return false;
+        let mut reading = self.read().await;
+        if reading == Reading::Unsettled {
+            tokio::time::sleep(SETTLE_TIME).await;
+            reading = self.read().await;
         }
-        self.loaded = now;
-        true
+        reading == Reading::Changed
+    }
+
+    async fn read(&mut self) -> Reading {
+        let content = tokio::fs::read(self.location.path()).await.ok();
+        self.compare(content)
+    }
+
+    /// Compares the content with what was read before. New content must be read twice: a part of a config may be a valid
+    /// config, and would stop the servers that are missing from it.
+    fn compare(&mut self, content: Option<Vec<u8>>) -> Reading {
+        let before = self.unsettled.take();
+        // A missing file does not count as a change, because it is probably being replaced.
+        if content.is_none() || content == self.loaded {
+            Reading::Unchanged
+        } else if content == before {
+            self.loaded = content;
+            Reading::Changed
+        } else {
+            self.unsettled = content;
+            Reading::Unsettled
+        }
     }
 }
 
@@ -133,4 +168,28 @@ impl ConfigWatch {
 fn settings_that_need_restart(http: &HttpSettings) -> (HttpSettings, bool) {
     let fixed = HttpSettings { token: None, admin_token: None, tls: None, ..http.clone() };
     (fixed, http.tls.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_written_is_not_loaded() {
+        let location = Location::Named("no-such-file.toml".into());
+        let mut file = WatchedFile::new(location);
+        let mut compare = |content: Option<&str>| file.compare(content.map(Into::into));
+        for content in ["", "[servers.a]\n", "[servers.a]\n[servers.b]\n"] {
+            assert_eq!(compare(Some(content)), Reading::Unsettled, "{content}");
+        }
+        assert_eq!(compare(Some("[servers.a]\n[servers.b]\n")), Reading::Changed);
+        assert_eq!(compare(Some("[servers.a]\n[servers.b]\n")), Reading::Unchanged);
+        assert_eq!(compare(None), Reading::Unchanged);
+        // A change that is undone before it is loaded.
+        assert_eq!(compare(Some("")), Reading::Unsettled);
+        assert_eq!(compare(Some("[servers.a]\n[servers.b]\n")), Reading::Unchanged);
+        assert_eq!(compare(Some("")), Reading::Unsettled);
+        // The user may also empty the file.
+        assert_eq!(compare(Some("")), Reading::Changed);
+    }
 }
