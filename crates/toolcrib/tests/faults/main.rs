@@ -50,6 +50,8 @@ mod server_floods;
 mod server_floods_http;
 mod server_instructions;
 mod shutdown;
+mod sign_in;
+mod sign_in_server;
 mod slow_client;
 mod slow_readers;
 mod split_calls;
