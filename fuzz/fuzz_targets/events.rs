@@ -1,5 +1,5 @@
-//! Splits the event stream of an HTTP+SSE server into pieces of any size. The pieces must give the same events as all bytes
-//! at once, and no event may exceed the limit.
+//! Splits the event stream of an HTTP+SSE server at arbitrary positions. The pieces must give the same events as all bytes at
+//! once, and no event may exceed the limit.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Sends any lines of a client and of a background gateway through a relay, and ends the gateway at any time.
+//! Sends arbitrary lines from a client and from a background gateway through a relay, and ends the gateway at arbitrary
+//! points.
 //!
 //! The first byte of each line of the input says who sends it: `>` the client, `<` the gateway. A line with any other first
 //! byte ends the gateway.

@@ -28,10 +28,13 @@ type ServersByClient = BTreeMap<(u64, Arc<str>), Arc<Upstream>>;
 #[derive(Debug, Default)]
 pub(crate) struct SessionServers(Mutex<ServersByClient>);
 
-/// The error that no more processes of single clients may run.
+/// The error that the maximum number of processes that clients do not share is reached.
 #[derive(Debug, thiserror::Error)]
-#[error("{max} processes of servers that clients cannot share are in use, the maximum")]
+#[error(
+    "cannot start `{server}` for this client: {max} processes that clients do not share are running, the maximum (`gateway.limits.session_servers`)"
+)]
 pub(crate) struct TooManySessionServers {
+    server: Arc<str>,
     max: usize,
 }
 
@@ -51,7 +54,7 @@ impl SessionServers {
         }
         let max = shared.limits.session_servers;
         if servers.len() >= max {
-            return Err(TooManySessionServers { max });
+            return Err(TooManySessionServers { server: Arc::clone(&common.name), max });
         }
         let context = UpstreamContext {
             id: shared.unique_id(),
@@ -84,7 +87,8 @@ impl SessionServers {
         self.stop_unless(|owner, _| owner != client);
     }
 
-    /// Applies a new config. Stops the servers whose process must be a different one.
+    /// Applies a new config. Stops the processes of servers that were removed, or whose new config requires another
+    /// process.
     pub(crate) fn apply(&self, config: &GatewayConfig, environment: &ClientEnvironment) {
         self.stop_unless(|_, own| {
             let Some(server) = config.servers.get(&*own.name) else { return false };

@@ -1,8 +1,8 @@
 //! Identifies a build of Toolcrib.
 //!
 //! Two builds never share a background gateway, even if they have the same version: one of them may have been built to
-//! try out a change. Each build has its own socket, so an update replaces the gateway without interrupting anybody. New
-//! clients start the gateway of the new build, and the old one ends with its last client.
+//! try out a change. Each build has its own socket, so an update never interrupts a running gateway. New
+//! clients start a gateway of the new build, and the old one ends when its last client disconnects.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};

@@ -96,10 +96,10 @@ where
             let mut deadline = None;
             loop {
                 tokio::select! {
-                    // An error of the connection is followed by the end of what the gateway sends. Until then, its
-                    // last answers are passed on.
-                    end = &mut to_gateway, if !client_is_done => {
-                        client_is_done = end == InputEnd::Client;
+                    // If writing to the gateway fails, its output ends soon, too. Until then, its remaining answers are
+                    // passed on.
+                    () = &mut to_gateway, if !client_is_done => {
+                        client_is_done = true;
                         deadline = Some(Instant::now() + LAST_ANSWERS_TIMEOUT);
                     }
                     end = &mut to_client => break (client_is_done, end),
@@ -138,13 +138,6 @@ where
     ended
 }
 
-/// Why forwarding to the gateway ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InputEnd {
-    Client,
-    Gateway,
-}
-
 /// Why forwarding to the client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputEnd {
@@ -152,14 +145,15 @@ enum OutputEnd {
     Gateway,
 }
 
-/// Sends `setup` and then all lines of the client to the gateway. `unsent` is the line that is being sent.
+/// Sends `setup` and then all lines of the client to the gateway, until the client closes its side. `unsent` holds the
+/// current line until it is completely written, so that it can be sent to the next gateway.
 async fn forward_client(
     relay: &Mutex<Relay>,
     setup: Vec<String>,
     unsent: &mut Option<Vec<u8>>,
     from_client: &mut mpsc::Receiver<Vec<u8>>,
     mut gateway: impl AsyncWrite + Unpin,
-) -> InputEnd {
+) {
     for line in setup {
         if write_line(&mut gateway, line.into_bytes()).await.is_err() {
             return wait_for_end().await;
@@ -171,7 +165,7 @@ async fn forward_client(
         }
         let Some(line) = unsent.clone() else {
             let _ = gateway.shutdown().await;
-            return InputEnd::Client;
+            return;
         };
         let message = relay.lock().client_message(line);
         if let ClientMessage::Forward(line, id) = message {
@@ -186,10 +180,9 @@ async fn forward_client(
     }
 }
 
-/// Waits until the other direction finds that the gateway has ended.
-async fn wait_for_end() -> InputEnd {
+/// Never returns. The caller drops it when [`forward_gateway`] reports that the gateway has ended.
+async fn wait_for_end() {
     std::future::pending::<()>().await;
-    InputEnd::Gateway
 }
 
 /// Forgets a request if it is dropped before the request was completely written.
@@ -216,7 +209,8 @@ async fn forward_gateway(
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        // The gateway limits what it sends. A line without its end is incomplete.
+        // There is no maximum size here, because the gateway limits its own messages. A last line without a line break was
+        // cut off, and is dropped.
         match gateway.read_until(b'\n', &mut bytes).await {
             Ok(1..) if bytes.ends_with(b"\n") => {}
             _ => return OutputEnd::Gateway,

@@ -1,4 +1,4 @@
-//! Starts a process that outlives the client that needs it first.
+//! Starts a process that outlives the client that started it.
 //!
 //! Clients end `toolcrib mcp` in different ways: some close its input, others signal its process group or all processes
 //! below it. The background gateway must survive all of these. So `toolcrib mcp` starts a process that starts the
@@ -37,8 +37,8 @@ fn in_background(command: &[OsString]) -> io::Result<Command> {
 }
 
 /// Begins a session without a terminal, so that no signal of the client's terminal reaches this process. Also raises the
-/// limit on open files, because one process now has the pipes of all servers.
-pub fn leave_session() {
+/// limit on open files, because this process holds the pipes of all servers.
+pub fn become_daemon() {
     // This fails only if the process already leads a session.
     let _ = setsid();
     let files = getrlimit(Resource::Nofile);

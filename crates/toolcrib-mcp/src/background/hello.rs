@@ -30,7 +30,7 @@ pub enum Hello {
     Status,
     /// Stop the gateway and its servers.
     Stop,
-    /// Stop as soon as no client is connected, because there is a gateway of a newer build.
+    /// Stop as soon as no client is connected, because there is a gateway of another build.
     Retire,
     /// Restart the processes of the server with this name.
     Restart(String),

@@ -1,8 +1,8 @@
 //! Notices that a gateway hangs.
 //!
 //! A gateway that ends closes its connections. One that hangs keeps them open, and its clients would wait forever. So
-//! while a request of the client is open, the relay checks in an interval whether the gateway still responds on a second
-//! connection. The request itself proves nothing, because its server may take any time.
+//! while a request of the client is open, the relay regularly checks on a second connection whether the gateway still
+//! responds. The request itself proves nothing, because its server may take any time.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use tokio::time::{sleep, timeout};
 use super::connection::GatewayConnector;
 use super::relay::Relay;
 
-/// Returns when the gateway does not respond. It is checked in this interval while requests are open, and must respond
-/// within the same time.
+/// Returns when the gateway has not responded within `interval`. The gateway is checked once per `interval` while requests
+/// are open.
 pub(super) async fn until_unresponsive(
     relay: &Mutex<Relay>,
     connector: &impl GatewayConnector,

@@ -23,7 +23,7 @@ mod status;
 
 pub use build::build_id;
 pub use connection::{GatewayConnector, GatewayStream, RelaySettings, relay_stdio};
-pub use daemon::{leave_session, run_starter, start_detached};
+pub use daemon::{become_daemon, run_starter, start_detached};
 pub use hello::{ClientHello, Hello, HelloReply, read_line, write_line};
 #[cfg(feature = "fuzzing")]
 pub use relay::FuzzedRelay;

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use toolcrib_core::disclosure::{DESCRIBE, SEARCH, SEARCH_REGEX};
 use toolcrib_text::json::Fields;
 
-/// Methods that change nothing, so their requests can be sent again.
+/// Methods whose requests can safely be sent to another gateway, because they only read something or have the same effect
+/// if repeated. The tasks of a gateway end with it, so its successor rejects requests about them.
 const REPEATABLE_METHODS: [&str; 19] = [
     "initialize",
     "server/discover",
@@ -52,7 +53,7 @@ impl OpenRequest {
         let is_tool_call = method == "tools/call";
         let tool = || params.and_then(Fields::read).and_then(|params| params.string("name"));
         let is_repeatable = if is_tool_call {
-            // Our own tools only look something up.
+            // Of Toolcrib's own tools, these only look something up.
             tool().is_some_and(|name| [SEARCH, SEARCH_REGEX, DESCRIBE].contains(&&*name))
         } else {
             REPEATABLE_METHODS.contains(&method)

@@ -2,11 +2,12 @@
 //!
 //! This is a state machine without I/O. While a gateway is connected, all messages pass unchanged, and the relay only
 //! remembers which requests are open and what the client has set up: its handshake, its log level and its
-//! subscriptions. When the gateway ends, [`Relay::gateway_lost`] answers the calls that may have been executed, and
-//! [`Relay::lines_for_next_gateway`] sets up the next gateway in the same way and repeats all other requests.
+//! subscriptions. When the gateway ends, [`Relay::gateway_lost`] answers every request that must not be sent twice with an
+//! error. [`Relay::lines_for_next_gateway`] restores the client's setup and sends the remaining requests again.
 //!
-//! Each gateway numbers its own requests to the client from zero. So that the client's answer to a request of an earlier
-//! gateway is never taken for another answer, the requests of every gateway after the first get new ids.
+//! Each gateway numbers its own requests to the client from zero. So that a late answer to a request of an earlier gateway
+//! is never mistaken for an answer to a request of the current one, the requests of every gateway after the first get new
+//! ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,7 @@ pub(super) struct Relay {
 }
 
 /// What the client has set up, to be set up again in the next gateway. Only requests that succeeded are kept, so the
-/// limits of the gateway apply here as well.
+/// limits of the gateway also bound what is stored here.
 #[derive(Debug, Default)]
 struct ClientSetup {
     /// The `initialize` request.
@@ -162,12 +163,13 @@ impl Relay {
         }
     }
 
-    /// Whether the gateway was told to stop, so that the next one is needed only for the client's next message.
+    /// Whether the user stopped the gateway. If so, the relay connects to the next gateway only when the client sends
+    /// something.
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping
     }
 
-    /// Whether requests of the client wait for the next gateway.
+    /// Whether any request of the client is unanswered.
     pub(super) fn has_open_requests(&self) -> bool {
         !self.open.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The Unix socket of a background gateway: where it is, and how one process at a time comes to listen on it.
+//! The Unix socket of a background gateway: where it is, and the lock that lets only one process listen on it.
 //!
 //! There is one socket for each config file and build, in a folder that only the user can enter. A gateway holds a lock for as
 //! long as it listens, so a socket without a lock is left over from a gateway that has died, and is replaced.
@@ -194,13 +194,13 @@ impl BackgroundSocket {
         Ok(Address { path: short.into(), _folder: Some(folder) })
     }
 
-    /// Waits until no other process starts a gateway for this socket. Until the returned value is dropped, no other
-    /// process does. Blocks.
+    /// Waits until no other process is starting a gateway for this socket, and prevents others from starting one until the
+    /// returned value is dropped. Blocks.
     pub fn lock_start(&self) -> Result<File, SocketError> {
         self.lock("start", FlockOperation::LockExclusive)
     }
 
-    /// Listens on the socket, in place of a gateway that has died.
+    /// Listens on the socket. Removes a socket file that a dead gateway has left behind.
     pub fn listen(&self) -> Result<ListeningSocket, SocketError> {
         let path = self.path();
         let lock = self.lock("lock", FlockOperation::NonBlockingLockExclusive)?;

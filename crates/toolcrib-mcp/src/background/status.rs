@@ -26,7 +26,7 @@ pub struct BackgroundStatus {
     pub memory: Option<u64>,
     /// The connected clients.
     pub clients: Vec<ClientStatus>,
-    /// The servers. A server whose expanded config differs between clients is listed several times.
+    /// The servers. A server whose resolved config differs between clients is listed several times.
     pub servers: Vec<ServerProcessStatus>,
 }
 
@@ -58,7 +58,7 @@ pub struct ServerProcessStatus {
     pub reason: Option<String>,
     /// The client whose own process this is. If it is missing, clients share the process.
     pub client: Option<u64>,
-    /// Who uses one process, and why.
+    /// Which clients share a process, and why.
     pub sharing: String,
     /// The id of the process.
     pub pid: Option<u32>,

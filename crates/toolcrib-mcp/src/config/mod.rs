@@ -23,7 +23,7 @@ pub use mask::masked;
 pub use run_policy::{IdleTimeout, RunPolicy, StartPolicy};
 pub use server::{HttpVariant, OAuth, Server, Transport};
 pub use server_toml::server_toml;
-pub use share_policy::{AskedQuestions, SharePolicy, SharedBy, Sharing};
+pub use share_policy::{ProcessSharing, SharePolicy, ShareSetting, UnattributedQuestions};
 pub use tool_override::{ToolDefault, ToolOverride};
 pub use toolcrib_toml::SECTIONS;
 

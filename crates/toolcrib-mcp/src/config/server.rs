@@ -8,7 +8,7 @@ use toolcrib_core::DeferPolicy;
 use toolcrib_core::call::AccessPolicy;
 use toolcrib_server::url;
 
-use super::{IdleTimeout, Sharing, StartPolicy, ToolDefault, ToolOverride};
+use super::{IdleTimeout, ShareSetting, StartPolicy, ToolDefault, ToolOverride};
 use crate::Secret;
 
 /// The config of one server.
@@ -41,7 +41,7 @@ pub struct Server {
     /// How long the server stays unused before it is stopped. If `None`, [`Server::run_policy`] decides.
     pub idle: Option<IdleTimeout>,
     /// Who uses one process of the server. If `None`, [`Server::share_policy`] decides.
-    pub share: Option<Sharing>,
+    pub share: Option<ShareSetting>,
     /// Whether the server's annotations decide which of its tools only read.
     pub trust_annotations: bool,
     /// Changes to individual tools, by the tools' own names.

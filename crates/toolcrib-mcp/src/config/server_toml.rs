@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::{
-    HttpVariant, IdleTimeout, Server, Sharing, StartPolicy, ToolDefault, ToolOverride, Transport,
+    HttpVariant, IdleTimeout, Server, ShareSetting, StartPolicy, ToolDefault, ToolOverride,
+    Transport,
 };
 use crate::Secret;
 use toolcrib_core::DeferPolicy;
@@ -163,7 +164,7 @@ fn write_options(server: &Server, line: &mut impl FnMut(&str, String)) {
         None => {}
     }
     if let Some(share) = server.share {
-        line("share", text(if share == Sharing::Session { "session" } else { "all" }));
+        line("share", text(if share == ShareSetting::Session { "session" } else { "all" }));
     }
 }
 

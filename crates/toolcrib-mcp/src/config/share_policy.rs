@@ -1,7 +1,7 @@
 //! Whether clients share the process of a server, or each client gets its own.
 //!
-//! [`Server::share_policy`] is the only place that decides this. It also returns the reason, which `doctor` and `ps`
-//! print.
+//! [`Server::share_policy`] decides this from the config and from what the server has asked, and returns the reason, which
+//! `doctor` and `ps --json` print. `Upstream::is_replaced_for` applies it to a client.
 
 use std::fmt;
 
@@ -10,32 +10,32 @@ use serde::{Deserialize, Serialize};
 use super::stateful_servers::stateful_word;
 use super::{Server, Transport};
 
-/// The setting `share`: who uses one process of a server.
+/// The setting `share`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sharing {
+pub enum ShareSetting {
     /// All clients for which the expanded config of the server is the same.
     All,
     /// One client, until it disconnects.
     Session,
 }
 
-/// The clients that share one process of a server, among those for which its expanded config is the same.
+/// Which clients share a process of a server, among those for which its resolved config is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedBy {
+pub enum ProcessSharing {
     /// All clients.
     AllClients,
     /// All clients that have no roots. Each client with roots gets its own process.
     ClientsWithoutRoots,
     /// No clients. Each client gets its own process.
-    NoClients,
+    NotShared,
 }
 
 /// The requests that a server has sent to its client without saying which call they belong to. A later value includes
 /// the earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AskedQuestions {
+pub enum UnattributedQuestions {
     /// None so far.
     #[default]
     None,
@@ -45,11 +45,11 @@ pub enum AskedQuestions {
     Any,
 }
 
-/// Who uses one process of a server, and why.
+/// Which clients share a process of a server, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharePolicy {
-    /// Who shares a process.
-    pub shared_by: SharedBy,
+    /// Which clients share a process.
+    pub sharing: ProcessSharing,
     /// Why, as a phrase for people.
     pub reason: String,
 }
@@ -57,10 +57,12 @@ pub struct SharePolicy {
 /// Writes the policy as `shared by all clients (default)`.
 impl fmt::Display for SharePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let who = match self.shared_by {
-            SharedBy::AllClients => "shared by all clients",
-            SharedBy::ClientsWithoutRoots => "one process for each client that has roots",
-            SharedBy::NoClients => "one process for each client",
+        let who = match self.sharing {
+            ProcessSharing::AllClients => "shared by all clients",
+            ProcessSharing::ClientsWithoutRoots => {
+                "one process for each client that has roots, and one for all others"
+            }
+            ProcessSharing::NotShared => "one process for each client",
         };
         write!(f, "{who} ({})", self.reason)
     }
@@ -69,63 +71,64 @@ impl fmt::Display for SharePolicy {
 impl SharePolicy {
     /// Whether a client gets its own process.
     pub(crate) fn separates(&self, client_has_roots: bool) -> bool {
-        match self.shared_by {
-            SharedBy::AllClients => false,
-            SharedBy::ClientsWithoutRoots => client_has_roots,
-            SharedBy::NoClients => true,
+        match self.sharing {
+            ProcessSharing::AllClients => false,
+            ProcessSharing::ClientsWithoutRoots => client_has_roots,
+            ProcessSharing::NotShared => true,
         }
     }
 }
 
 impl Server {
-    /// Decides who uses one process of the server. `name` is its name in the config. `asked` is what the server has
+    /// Decides which clients share a process of the server. `name` is its name in the config. `asked` is what the server has
     /// ever asked its client without saying which call the question belongs to.
-    pub fn share_policy(&self, name: &str, asked: AskedQuestions) -> SharePolicy {
-        let policy = |shared_by, reason: &str| SharePolicy { shared_by, reason: reason.to_owned() };
+    pub fn share_policy(&self, name: &str, asked: UnattributedQuestions) -> SharePolicy {
+        let policy = |sharing, reason: &str| SharePolicy { sharing, reason: reason.to_owned() };
         if let Some(share) = self.share {
-            let shared_by = match share {
-                Sharing::All => SharedBy::AllClients,
-                Sharing::Session => SharedBy::NoClients,
+            let sharing = match share {
+                ShareSetting::All => ProcessSharing::AllClients,
+                ShareSetting::Session => ProcessSharing::NotShared,
             };
-            return policy(shared_by, "configured with `share`");
+            return policy(sharing, "configured with `share`");
         }
-        // A remote server keeps the state of each session, so each client needs a session of its own.
+        // A stateful server keeps state for each process or, if it is remote, for each MCP session. So each client needs
+        // its own.
         if let Some(word) = stateful_word(name, &self.transport) {
             let reason = format!("`{word}` in its name: it keeps state between calls");
-            return policy(SharedBy::NoClients, &reason);
+            return policy(ProcessSharing::NotShared, &reason);
         }
         // With the older protocol, only Streamable HTTP says on whose behalf a server asks: the question arrives on the
         // stream of a call. A question that arrives in another way counts here.
         match asked {
-            AskedQuestions::None => {}
+            UnattributedQuestions::None => {}
             // Many servers ask for roots as soon as they start. All clients without roots get the same answer.
-            AskedQuestions::Roots => {
-                return policy(SharedBy::ClientsWithoutRoots, "it asks for roots");
+            UnattributedQuestions::Roots => {
+                return policy(ProcessSharing::ClientsWithoutRoots, "it asks for roots");
             }
-            AskedQuestions::Any => {
-                return policy(SharedBy::NoClients, "it asks its client questions");
+            UnattributedQuestions::Any => {
+                return policy(ProcessSharing::NotShared, "it asks its client questions");
             }
         }
         if matches!(self.transport, Transport::Http { .. }) {
-            return policy(SharedBy::AllClients, "a remote server needs no process");
+            return policy(ProcessSharing::AllClients, "a remote server needs no process");
         }
-        policy(SharedBy::AllClients, "default")
+        policy(ProcessSharing::AllClients, "default")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::AskedQuestions::{self, Any, Roots};
+    use super::UnattributedQuestions::{self, Any, Roots};
     use crate::GatewayConfig;
 
     #[test]
     fn one_function_decides_who_shares_a_process() {
         let cases = [
-            ("command = 'files'", AskedQuestions::None, "shared by all clients (default)"),
+            ("command = 'files'", UnattributedQuestions::None, "shared by all clients (default)"),
             (
                 "command = 'files'",
                 Roots,
-                "one process for each client that has roots (it asks for roots)",
+                "one process for each client that has roots, and one for all others (it asks for roots)",
             ),
             (
                 "command = 'files'",
@@ -134,7 +137,7 @@ mod tests {
             ),
             (
                 "command = 'npx'\nargs = ['@playwright/mcp']",
-                AskedQuestions::None,
+                UnattributedQuestions::None,
                 "one process for each client (`playwright` in its name: it keeps state between calls)",
             ),
             (
@@ -144,17 +147,17 @@ mod tests {
             ),
             (
                 "command = 'files'\nshare = 'session'",
-                AskedQuestions::None,
+                UnattributedQuestions::None,
                 "one process for each client (configured with `share`)",
             ),
             (
                 "url = 'https://a.example'",
-                AskedQuestions::None,
+                UnattributedQuestions::None,
                 "shared by all clients (a remote server needs no process)",
             ),
             (
                 "url = 'https://browser.example'",
-                AskedQuestions::None,
+                UnattributedQuestions::None,
                 "one process for each client (`browser` in its name: it keeps state between calls)",
             ),
             (

@@ -10,7 +10,7 @@ use toolcrib_server::config::{ConfigFile, InvalidSetting};
 
 use super::tool_override::RawToolOverride;
 use super::{
-    ConfigError, GatewayConfig, HttpVariant, IdleTimeout, OAuth, Server, Sharing, StartPolicy,
+    ConfigError, GatewayConfig, HttpVariant, IdleTimeout, OAuth, Server, ShareSetting, StartPolicy,
     Transport, check,
 };
 use crate::Secret;
@@ -45,7 +45,7 @@ struct RawServer {
     parallel: Option<bool>,
     start: Option<StartPolicy>,
     idle: Option<IdleTimeout>,
-    share: Option<Sharing>,
+    share: Option<ShareSetting>,
     trust_annotations: Option<bool>,
     tools: BTreeMap<String, RawToolOverride>,
 }

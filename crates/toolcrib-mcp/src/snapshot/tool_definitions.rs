@@ -87,7 +87,8 @@ pub(crate) fn override_notes(
     for (name, change) in overrides {
         let Some(tool) = tools.get(name) else {
             let suggestion = suggestion(name, tools.keys());
-            notes.push(format!("`tools` has `{name}`, which is none of its tools{suggestion}"));
+            notes
+                .push(format!("`tools` has `{name}`, but the server has no such tool{suggestion}"));
             continue;
         };
         let schema = &tool["inputSchema"];
@@ -181,10 +182,10 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "`tools` has `raed_file`, which is none of its tools; did you mean `read_file`?",
+                "`tools` has `raed_file`, but the server has no such tool; did you mean `read_file`?",
                 "`tools.read_file.defaults` has `paths`, which is not a parameter of the tool; did you mean `path`?",
                 "`tools.read_file` hides the required parameter `token`, so its calls will fail: add a value in `defaults`",
-                "`tools` has `zzz`, which is none of its tools",
+                "`tools` has `zzz`, but the server has no such tool",
             ]
         );
     }

@@ -85,7 +85,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::ClientEnvironment;
-use crate::config::{AskedQuestions, GatewayLimits, Server, SharePolicy, SharedBy};
+use crate::config::{GatewayLimits, ProcessSharing, Server, SharePolicy, UnattributedQuestions};
 use crate::log_limit::LogLimit;
 use crate::metrics::GatewayMetrics;
 use active_calls::ActiveCalls;
@@ -109,7 +109,7 @@ pub(crate) struct Upstream {
     /// Whether `lists` come from a server with this config, in this run or an earlier one.
     lists_confirmed: AtomicBool,
     /// What the server has ever asked its client without saying which call the question belongs to.
-    asked: Arc<Mutex<AskedQuestions>>,
+    asked: Arc<Mutex<UnattributedQuestions>>,
     /// Decides when `lists` is written to the state folder.
     pub(crate) write_throttle: WriteThrottle,
     /// Limits the log lines about this server.
@@ -175,7 +175,7 @@ impl Upstream {
     ) -> Arc<Self> {
         let UpstreamContext { id, owner, client_environment, lists, lists_confirmed } = context;
         let max_concurrent_calls = if config.parallel { shared.limits.server_calls } else { 1 };
-        let asked = lists.as_ref().map_or(AskedQuestions::None, |lists| lists.asked);
+        let asked = lists.as_ref().map_or(UnattributedQuestions::None, |lists| lists.asked);
         let upstream = Self {
             active_calls: Arc::default(),
             status: watch::Sender::new(ServerStatus::new(ServerPhase::Off)),
@@ -239,7 +239,7 @@ impl Upstream {
         Some(self.process_id.load(Ordering::Relaxed)).filter(|id| *id != 0)
     }
 
-    /// Decides who uses one process of the server.
+    /// Decides which clients share a process of the server.
     pub(crate) fn share_policy(&self) -> SharePolicy {
         self.config().share_policy(&self.name, *self.asked.lock())
     }
@@ -253,7 +253,7 @@ impl Upstream {
         let knows_roots = || self.connection().is_some_and(|connection| connection.knows_roots());
         let policy = self.share_policy();
         policy.separates(client_has_roots)
-            || policy.shared_by == SharedBy::ClientsWithoutRoots && knows_roots()
+            || policy.sharing == ProcessSharing::ClientsWithoutRoots && knows_roots()
     }
 
     /// Whether every client uses its own process instead of this one.

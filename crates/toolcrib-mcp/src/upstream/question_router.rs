@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::SharedState;
 use super::active_calls::{ActiveCalls, CallingClient, RawRequest, ServerMessage};
 use super::server_requests::PendingQuestion;
-use crate::config::AskedQuestions;
+use crate::config::UnattributedQuestions;
 
 #[derive(Debug)]
 pub(crate) struct QuestionRouter {
@@ -20,7 +20,7 @@ pub(crate) struct QuestionRouter {
     /// The client whose own process the server is, if clients do not share it.
     pub(crate) owner: Option<u64>,
     /// What the server has ever asked without saying which call the question belongs to.
-    pub(crate) asked: Arc<Mutex<AskedQuestions>>,
+    pub(crate) asked: Arc<Mutex<UnattributedQuestions>>,
     /// Set when the server learns the roots of a client on this connection.
     pub(crate) knows_roots: Arc<AtomicBool>,
     pub(crate) shared: Arc<SharedState>,
@@ -49,7 +49,8 @@ impl QuestionRouter {
     /// Records that the server asks without saying which call the question belongs to, because not all clients can
     /// share such a server, see [`crate::config::SharePolicy`].
     fn record_question(&self, asks_for_roots: bool) {
-        let question = if asks_for_roots { AskedQuestions::Roots } else { AskedQuestions::Any };
+        let question =
+            if asks_for_roots { UnattributedQuestions::Roots } else { UnattributedQuestions::Any };
         let mut asked = self.asked.lock();
         if *asked < question {
             *asked = question;
@@ -66,14 +67,15 @@ impl QuestionRouter {
         if origin.is_none() {
             self.record_question(asks_for_roots);
         }
-        // Servers also request roots outside of calls. Such a request goes to the only client that uses the server. If it
-        // was sent through a call, but the call has ended, it did not belong to the call.
+        // Servers also request roots when no call is in progress. Such a request goes to the only client that uses the
+        // server. If the request was first sent through a call, and the call ends before it is answered, the request did
+        // not belong to the call. The client is then asked again directly.
         let may_be_outside_calls = asks_for_roots && origin.is_none();
         let only_client = || self.only_client().filter(|_| may_be_outside_calls);
         let answer = match self.active_calls.find(origin.as_ref()).await {
             Ok(client) => {
-                let again = may_be_outside_calls.then(|| request.clone());
-                match (send(client, request).await, again.zip(only_client())) {
+                let retry = may_be_outside_calls.then(|| request.clone());
+                match (send(client, request).await, retry.zip(only_client())) {
                     (None, Some((request, client))) => send(client, request).await,
                     (answer, _) => answer,
                 }

@@ -17,7 +17,7 @@ use super::definitions::{Definitions, DefinitionsWriter};
 use super::entry_limits::{cut_description, withhold_reason};
 use super::message_budget::memory_of;
 use super::upstream_error::UpstreamError;
-use crate::config::{AskedQuestions, GatewayLimits, INSTRUCTIONS_CHARS};
+use crate::config::{GatewayLimits, INSTRUCTIONS_CHARS, UnattributedQuestions};
 
 /// The lists of a server. They are saved between runs in this format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) struct ServerLists {
     pub(crate) notes: Vec<String>,
     /// What the server has ever asked its client without saying which call the question belongs to.
     #[serde(default)]
-    pub(crate) asked: AskedQuestions,
+    pub(crate) asked: UnattributedQuestions,
     /// The server's instructions for the use of its tools, cleaned and cut. Empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) instructions: String,
@@ -123,7 +123,7 @@ impl ServerLists {
             templates = fetcher.fetch_optional(ListKind::Templates).await?;
         }
         let instructions = stored_instructions(connection.server_info.instructions.as_deref());
-        let asked = AskedQuestions::None;
+        let asked = UnattributedQuestions::None;
         Ok(Self { tools, prompts, resources, templates, notes, asked, instructions })
     }
 

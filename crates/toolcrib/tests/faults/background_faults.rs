@@ -1,4 +1,4 @@
-//! Tests of a background gateway that crashes, hangs or cannot be used, and of its end.
+//! Tests of a background gateway that crashes, hangs or cannot be used, and tests of how it ends.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -27,7 +27,7 @@ fn socket(environment: &TestEnvironment) -> PathBuf {
     sockets.next().expect("a socket")
 }
 
-/// The figures of this test are in CONTRIBUTING.md.
+/// The figures of this test are in docs/gateway.md.
 #[test]
 fn a_killed_background_gateway_is_replaced_and_each_open_call_gets_an_answer() {
     let environment =
@@ -68,9 +68,9 @@ fn a_killed_background_gateway_is_replaced_and_each_open_call_gets_an_answer() {
     until_true("the server of the killed one ends", || !is_alive(server));
 }
 
-/// The client set things up in a background gateway that was killed. They hold in the next one.
+/// The log level of the client and its ability to answer questions survive the loss of a background gateway.
 #[test]
-fn subscriptions_and_questions_work_after_the_background_gateway_was_killed() {
+fn the_log_level_and_questions_work_after_the_background_gateway_was_killed() {
     let environment =
         TestEnvironment::new("setup").fixture("fixture", "share = 'all'").background("1m");
     let peer = environment.shared(Era::Older);
@@ -196,7 +196,10 @@ fn a_stopped_background_gateway_is_started_again_by_the_next_request() {
     let text = hanging.end().to_string();
     assert!(text.contains("executed"), "{text}");
     until_true("the server ends", || !is_alive(server));
-    assert!(environment.background_status().is_none(), "a client that asks nothing starts none");
+    assert!(
+        environment.background_status().is_none(),
+        "an idle client does not start a background gateway"
+    );
     assert_eq!(echo(&peer, &json!({"n": 1})), json!({"n": 1}));
     assert!(environment.background_status().is_some());
     let nothing = TestEnvironment::new("stop-nothing");
@@ -222,7 +225,7 @@ fn a_server_is_restarted_on_request() {
     assert!(environment.stderr().contains("no server `shap`; its servers are: shop"));
 }
 
-/// The socket cannot be used for one of several reasons. The client is served anyway, and the log says why.
+/// For each reason why the socket may be unusable, the client is still served, and the log gives the reason.
 #[test]
 fn without_a_usable_socket_a_client_gets_servers_of_its_own() {
     let environment = TestEnvironment::new("unusable")
@@ -236,7 +239,7 @@ fn without_a_usable_socket_a_client_gets_servers_of_its_own() {
         assert!(log.contains("servers of its own"), "{reason}: {log}");
         assert!(log.contains(reason), "{reason}: {log}");
     };
-    // The folder is created by the first start, whether or not that one is fast enough.
+    // The folder is created by the first start, even if the client does not wait for it long enough.
     drop(environment.shared(Era::Older));
     let _ = environment.toolcrib(&["stop"]).status();
     let name = std::fs::read_dir(environment.background_folder())

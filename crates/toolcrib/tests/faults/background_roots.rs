@@ -7,8 +7,9 @@ use crate::environment::TestEnvironment;
 use crate::probe::{count, until, until_true};
 use crate::raw_client::{ERAS, Era, RawClient};
 
-/// What `toolcrib ps` says about a server that asks for roots.
-const SHARING: &str = "one process for each client that has roots (it asks for roots)";
+/// What `toolcrib ps --json` reports about a server that asks for roots.
+const SHARING: &str =
+    "one process for each client that has roots, and one for all others (it asks for roots)";
 
 fn environment(name: &str) -> TestEnvironment {
     TestEnvironment::new(name).faulty("files", &["--asks-for-roots"]).background("1m")
@@ -30,7 +31,7 @@ fn known_roots(client: &RawClient) -> Value {
 }
 
 /// Waits until the server has learned that the client has no roots.
-fn wait_for_refusal(client: &RawClient) {
+fn wait_until_server_knows_there_are_no_roots(client: &RawClient) {
     let known = until("the server asks for roots", || {
         Some(known_roots(client)).filter(|known| !known.is_null())
     });
@@ -59,24 +60,24 @@ fn clients_without_roots_share_a_server_that_asks_for_roots() {
     let clients: Vec<_> =
         (0..4).map(|number| client_without_roots(&environment, ERAS[number % 2])).collect();
     for client in &clients {
-        wait_for_refusal(client);
+        wait_until_server_knows_there_are_no_roots(client);
     }
     assert_eq!(owners(&environment), [None]);
     assert_eq!(count(&environment.log("files"), "start"), 1);
 }
 
 #[test]
-fn questions_about_roots_reach_the_client_whose_roots_they_are() {
+fn each_client_is_asked_for_its_own_roots() {
     let environment = environment("own-roots").with("[profiles.some]\nservers = ['files']");
     let plain = client_without_roots(&environment, Era::Older);
-    wait_for_refusal(&plain);
+    wait_until_server_knows_there_are_no_roots(&plain);
     let a = environment.shared(Era::Older);
     let b = RawClient::stdio(environment.toolcrib(&["mcp", "--profile", "some"]), Era::Older);
     let clients = [(&a, "a"), (&b, "b")];
     for (client, folder) in clients {
         wait_for_roots(client, folder);
     }
-    wait_for_refusal(&plain);
+    wait_until_server_knows_there_are_no_roots(&plain);
     assert_eq!(owners(&environment), [None, Some(2), Some(3)]);
 
     // Both clients are asked at the same time.
@@ -97,12 +98,12 @@ fn questions_about_roots_reach_the_client_whose_roots_they_are() {
     wait_for_roots(&a, "a2");
     wait_for_roots(&b, "b");
     assert_eq!(questions(&b), before);
-    wait_for_refusal(&plain);
+    wait_until_server_knows_there_are_no_roots(&plain);
     assert_eq!(questions(&plain), 0);
 }
 
-/// The first client of a server is asked for its roots before the server is known to ask. The process that knows these
-/// roots serves no other client.
+/// The first client is asked for its roots while the server still counts as shareable. Later clients must not use the
+/// process that has learned these roots.
 #[test]
 fn a_process_that_knows_the_roots_of_a_client_is_not_shared() {
     let environment = environment("first-roots");
@@ -111,7 +112,7 @@ fn a_process_that_knows_the_roots_of_a_client_is_not_shared() {
         wait_for_roots(&first, "first");
         let plain = [(); 2].map(|()| client_without_roots(&environment, Era::Older));
         for client in &plain {
-            wait_for_refusal(client);
+            wait_until_server_knows_there_are_no_roots(client);
         }
         wait_for_roots(&first, "first");
     }
@@ -120,7 +121,7 @@ fn a_process_that_knows_the_roots_of_a_client_is_not_shared() {
     let starts = count(&environment.log("files"), "start");
     let plain = [(); 2].map(|()| client_without_roots(&environment, Era::Older));
     for client in &plain {
-        wait_for_refusal(client);
+        wait_until_server_knows_there_are_no_roots(client);
     }
     let client = environment.shared(Era::Older);
     wait_for_roots(&client, "later");

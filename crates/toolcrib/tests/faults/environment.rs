@@ -104,7 +104,8 @@ impl TestEnvironment {
 
     /// Replaces the config atomically, as careful editors do.
     pub(crate) fn write(&self, text: &str) {
-        let draft = self.folder.join("toolcrib.new");
+        // Several threads of a test may write the first config at the same time.
+        let draft = self.folder.join(format!("toolcrib.{:?}.new", std::thread::current().id()));
         std::fs::write(&draft, text).unwrap();
         std::fs::rename(&draft, self.config()).unwrap();
     }

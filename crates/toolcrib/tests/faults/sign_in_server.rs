@@ -20,11 +20,10 @@ pub(crate) struct SignInServer {
     pub(crate) address: String,
     /// How often a refresh token was exchanged.
     pub(crate) refreshes: AtomicU64,
-    /// How many messages arrived with a valid token.
-    pub(crate) accepted: AtomicU64,
     /// How many requests arrived without a valid token.
     pub(crate) rejected: AtomicU64,
-    issued: AtomicU64,
+    /// The number in the next token or session id.
+    next_number: AtomicU64,
     valid_token: Mutex<Option<String>>,
     streams: Mutex<HashMap<u64, TcpStream>>,
 }
@@ -77,7 +76,7 @@ fn form_field(form: &str, name: &str) -> String {
 }
 
 impl SignInServer {
-    /// Makes the current token invalid. Only a refresh gives another one.
+    /// Makes the current token invalid. The client must refresh it or sign in again.
     pub(crate) fn revoke(&self) {
         *self.valid_token.lock().unwrap() = None;
     }
@@ -128,7 +127,7 @@ impl SignInServer {
         if form_field(form, "grant_type") == "refresh_token" {
             self.refreshes.fetch_add(1, Ordering::SeqCst);
         }
-        let token = format!("{CANARY}-{}", self.issued.fetch_add(1, Ordering::SeqCst));
+        let token = format!("{CANARY}-{}", self.next_number.fetch_add(1, Ordering::SeqCst));
         *self.valid_token.lock().unwrap() = Some(token.clone());
         let refresh = format!("{token}-refresh");
         document(
@@ -158,14 +157,14 @@ impl SignInServer {
             (true, "/sse") => self.open_stream(socket),
             (false, "/post") => {
                 let session = query.strip_prefix("session=")?.parse().ok()?;
-                if let Some(answer) = self.answer(body) {
+                if let Some(answer) = Self::answer(body) {
                     let event = format!("data: {answer}\n\n");
                     let mut streams = self.streams.lock().unwrap();
                     streams.get_mut(&session)?.write_all(event.as_bytes()).ok()?;
                 }
                 say(&mut socket, "202 Accepted", "", b"")
             }
-            (false, "/mcp") => match self.answer(body) {
+            (false, "/mcp") => match Self::answer(body) {
                 Some(answer) => document(&mut socket, &answer),
                 None => say(&mut socket, "202 Accepted", "", b""),
             },
@@ -177,7 +176,7 @@ impl SignInServer {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
         socket.write_all(head.as_bytes()).ok()?;
-        let session = self.issued.fetch_add(1, Ordering::SeqCst);
+        let session = self.next_number.fetch_add(1, Ordering::SeqCst);
         self.streams.lock().unwrap().insert(session, socket.try_clone().ok()?);
         write!(socket, "event: endpoint\ndata: /post?session={session}\n\n").ok()?;
         // Waits until the client closes the stream.
@@ -185,8 +184,7 @@ impl SignInServer {
     }
 
     /// Returns the answer to a message, or `None` if it needs none.
-    fn answer(&self, body: &[u8]) -> Option<Value> {
-        self.accepted.fetch_add(1, Ordering::SeqCst);
+    fn answer(body: &[u8]) -> Option<Value> {
         let message: Value = serde_json::from_slice(body).ok()?;
         let (id, params) = (message.get("id")?, &message["params"]);
         let result = match message["method"].as_str()? {

@@ -174,7 +174,7 @@ fn doctor_reports_changes_that_cannot_work() {
         report[0]["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let _gateway = environment.serve();
     for note in [
-        "`tools` has `delete_al`, which is none of its tools; did you mean `delete_all`?",
+        "`tools` has `delete_al`, but the server has no such tool; did you mean `delete_all`?",
         "`tools.delete_all.hide_parameters` has `idd`, which is not a parameter of the tool; did you mean `id`?",
         "`tools.delete_all` hides the required parameter `key`, so its calls will fail: add a value in `defaults`",
     ] {

@@ -71,7 +71,7 @@ fn with_one_gateway_every_line_passes_unchanged() {
 }
 
 #[test]
-fn a_lost_gateway_answers_calls_and_repeats_everything_else() {
+fn open_calls_get_an_error_and_repeatable_requests_are_sent_again() {
     let mut relay = after_handshake();
     from_client(&mut relay, request(1, "tools/call", &json!({"name": "pay"})));
     from_client(&mut relay, request(2, "tools/call", &json!({"name": "tool_search"})));

@@ -20,7 +20,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What happened in one background gateway.
 #[derive(Serialize)]
 struct Outcome {
-    /// The process id of the background gateway. It is missing if the background gateway does not respond and cannot be
+    /// The process id of the background gateway. It is missing if the background gateway does not respond and was not
     /// killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
@@ -38,7 +38,7 @@ struct Found {
     unresponsive: Vec<BackgroundSocket>,
 }
 
-/// `toolcrib ps`. Returns false if no background gateway is running.
+/// `toolcrib ps`. Returns false if no background gateway answered.
 pub(crate) fn list(args: &PsArgs, output: &mut Output) -> Result<bool, Failure> {
     let Found { running, unresponsive } = block_on(find(args.config.as_deref()))?;
     warn_unresponsive(&unresponsive);
@@ -85,13 +85,20 @@ pub(crate) fn stop(args: &StopArgs, output: &mut Output) -> Result<bool, Failure
     report(&outcomes, "background gateway", output)
 }
 
-/// `toolcrib restart SERVER`. Returns false if no background gateway was running, or if none has the server.
+/// `toolcrib restart SERVER`. Returns false if no background gateway was running, or if one of them did not answer or does
+/// not have the server.
 pub(crate) fn restart(args: &RestartArgs, output: &mut Output) -> Result<bool, Failure> {
     let hello = Hello::Restart(args.server.clone());
     let outcomes = block_on(async {
         let mut outcomes = Vec::new();
         let Found { running, unresponsive } = find(args.config.as_deref()).await?;
-        warn_unresponsive(&unresponsive);
+        for _ in unresponsive {
+            let problem = format!(
+                "did not answer within {} s; `toolcrib stop` ends it",
+                ANSWER_TIMEOUT.as_secs()
+            );
+            outcomes.push(Outcome { pid: None, done: None, problem: Some(problem) });
+        }
         for (socket, status) in running {
             let mut outcome = outcome(status.pid, ask(&socket, &hello, ANSWER_TIMEOUT).await);
             if let Some(problem) = &mut outcome.problem {
@@ -221,7 +228,7 @@ fn print(status: &BackgroundStatus, output: &mut Output) -> Result<(), Failure> 
         [
             server.name.clone(),
             server.state.clone(),
-            server.client.map_or_else(|| "all".to_owned(), name_of),
+            server.client.map_or_else(|| "shared".to_owned(), name_of),
             server.pid.map(|pid| pid.to_string()).unwrap_or_default(),
             server.memory.map(megabytes).unwrap_or_default(),
             server.requests.to_string(),

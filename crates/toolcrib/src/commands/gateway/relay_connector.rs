@@ -16,9 +16,10 @@ use crate::args::McpArgs;
 use crate::config::location::Location;
 use crate::config::network::load;
 
-/// A background gateway that ends this many times in a row, each time soon after it was joined, is not joined again.
+/// After this many connections in a row that each ended within [`QUICK_END`], the relay does not join the background gateway
+/// again.
 const MAX_QUICK_ENDS: u32 = 3;
-/// How soon is soon.
+/// A connection that lasts less than this counts as a quick end.
 const QUICK_END: Duration = Duration::from_secs(5);
 /// Size of the buffer between the relay and a gateway in the same process, in bytes.
 const DUPLEX_BYTES: usize = 64 << 10;

@@ -145,7 +145,7 @@ impl ConfigWatch {
                     || new.gateway.gateway.limits != before.gateway.limits;
                 if needs_restart {
                     tracing::warn!(
-                        "`[http]` or `[gateway.limits]` changed; restart to apply the change: only the tokens and the files of `tls` are applied without a restart"
+                        "`[http]` or `[gateway.limits]` changed: except for the tokens and the files of `tls`, the changes take effect after a restart of `toolcrib serve` (`toolcrib stop` for the background gateway)"
                     );
                 }
                 if let Some(listener) = listener {

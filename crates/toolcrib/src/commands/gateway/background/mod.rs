@@ -56,7 +56,7 @@ pub(crate) fn run(args: &BackgroundArgs) -> Result<bool, Failure> {
             .map(|()| true)
             .map_err(|error| gateway_failure(&error, "see the log of the background gateway"));
     }
-    background::leave_session();
+    background::become_daemon();
     let state = state_folder().ok_or_else(|| {
         gateway_failure(&"there is no state folder", "set HOME or XDG_STATE_HOME")
     })?;
