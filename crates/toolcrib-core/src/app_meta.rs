@@ -13,6 +13,8 @@ use crate::tool::Tool;
 const UI: &str = "ui";
 /// The field of `_meta` with the interface's address, as earlier drafts of the extension named it.
 const RESOURCE_URI: &str = "ui/resourceUri";
+/// The start of the address of every user interface.
+const SCHEME: &str = "ui://";
 /// Maximum size of the fields, in bytes. They are repeated in every reply that contains the tool, and real ones have
 /// less than 200 bytes.
 const MAX_BYTES: usize = 2 << 10;
@@ -40,12 +42,18 @@ impl Tool {
         fits.then(|| RawValue::from_string(object).ok()).flatten()
     }
 
-    /// The address of the tool's user interface, if it has one.
+    /// The address of the tool's user interface, if it has one. It has the scheme `ui`. Unlike [`Self::app_meta`], this does
+    /// not depend on the size of the fields: if it did, another server could claim the address of a large one.
     pub fn app_uri(&self) -> Option<String> {
-        let meta = self.app_meta()?;
-        let fields = Fields::read(meta.get())?;
-        let stated = fields.get(UI).and_then(Fields::read).and_then(|ui| ui.string("resourceUri"));
-        stated.or_else(|| fields.string(RESOURCE_URI))
+        if !self.definition().contains("\"_meta\"") {
+            return None;
+        }
+        let definition = Fields::read(self.definition())?;
+        let meta = Fields::read(definition.get("_meta")?)?;
+        let stated = meta.get(UI).and_then(Fields::read).and_then(|ui| ui.string("resourceUri"));
+        let uri = stated.or_else(|| meta.string(RESOURCE_URI))?;
+        let scheme = uri.get(..SCHEME.len())?;
+        scheme.eq_ignore_ascii_case(SCHEME).then_some(uri)
     }
 }
 
@@ -80,8 +88,19 @@ mod tests {
     fn large_fields_are_not_repeated() {
         let sized = |bytes: usize| {
             let fixed = r#"{"ui":{"resourceUri":""}}"#.len();
-            of(&format!(r#"{{"ui":{{"resourceUri":"{}"}}}}"#, "x".repeat(bytes - fixed))).0
+            let uri = format!("ui://{}", "x".repeat(bytes - fixed - SCHEME.len()));
+            let (meta, found) = of(&format!(r#"{{"ui":{{"resourceUri":"{uri}"}}}}"#));
+            assert_eq!(found, Some(uri), "the tool still has its interface");
+            meta
         };
         assert!(sized(MAX_BYTES).is_some() && sized(MAX_BYTES + 1).is_none());
+    }
+
+    #[test]
+    fn an_interface_has_an_address_of_its_own_scheme() {
+        for other in ["http://a.example", "file:///a", "ui:a", "", "\u{fc}i://a"] {
+            assert_eq!(of(&format!(r#"{{"ui":{{"resourceUri":"{other}"}}}}"#)).1, None, "{other}");
+        }
+        assert_eq!(of(r#"{"ui/resourceUri":"UI://a"}"#).1, Some("UI://a".into()));
     }
 }

@@ -234,7 +234,10 @@ impl Snapshot {
             &self.templates,
             &includes,
         );
-        if owner != ResourceOwner::Unknown || !self.have_all_answered(&includes) {
+        if owner != ResourceOwner::Unknown
+            || resource_owner::is_app(uri)
+            || !self.have_all_answered(&includes)
+        {
             return owner;
         }
         // If only one included server has resources at all, the URI can only belong to that server.
@@ -271,7 +274,10 @@ impl Snapshot {
         let original = server.filter(|server| !server.config.tools.is_empty()).map(|server| {
             self.prefixes.tool_name(prefix(server), &tool.declared_name()).into_owned()
         });
-        ToolNames::new(tool, original)
+        let given = self
+            .tool_override(tool.server().unwrap_or_default(), &tool.declared_name())
+            .and_then(|change| change.name.as_deref());
+        ToolNames::new(tool, original, given)
     }
 
     /// Whether a server has ever answered.

@@ -2,10 +2,11 @@
 //!
 //! Clients know resources by URIs with a prefix (`notes+file:///a.txt`). Servers use their own URIs in results, and
 //! clients read those as well. Such a URI belongs to the only server that claims it. A server claims the URIs that it
-//! lists, those of its tools' user interfaces, and those that begin with the text before the first variable of one of its templates. If no server lists a
-//! URI, it is also claimed by the servers that list other URIs with the same scheme, and on the web with the same host.
-//! A template that spells out no scheme, or no host on the web, claims nothing, so that it cannot capture other
-//! servers' URIs.
+//! lists, those of its tools' user interfaces, and those that begin with the text before the first variable of one of its
+//! templates. If no server lists a URI, it is also claimed by the servers that list other URIs with the same scheme, and
+//! on the web with the same host. This last rule does not apply to user interfaces.
+//! A template that spells out no scheme claims nothing, and neither does one for the web or for user interfaces that spells
+//! out no host. So it cannot capture other servers' URIs.
 //!
 //! Rejected: the most specific claim wins. A server could list a URI that another server's template covers, or spell
 //! out a longer prefix, to receive the other server's reads.
@@ -14,6 +15,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::entry_list::EntryList;
+
+/// The scheme of the addresses of user interfaces.
+const APP_SCHEME: &str = "ui";
+
+/// Whether a URI is the address of a user interface.
+pub(super) fn is_app(uri: &str) -> bool {
+    scheme(uri).is_some_and(|scheme| scheme.eq_ignore_ascii_case(APP_SCHEME))
+}
 
 /// Which server a URI belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +72,11 @@ pub(super) fn resource_owner(
 }
 
 /// Returns the prefix of the URIs that a server claims by listing this URI: the URI's scheme and, on the web, also its
-/// host. Returns `None` if the URI lacks one of these.
+/// host. Returns `None` if the URI lacks one of these, or is the address of a user interface: all servers use the same
+/// scheme for these, and the user must not see the interface of another server.
 fn claimed_prefix(uri: &str) -> Option<String> {
     let uri = lowercase_authority(uri);
-    let scheme = scheme(&uri)?;
+    let scheme = scheme(&uri).filter(|scheme| *scheme != APP_SCHEME)?;
     if is_web(scheme) {
         let host_ends = authority_end(&uri)?;
         return Some(format!("{}/", &uri[..host_ends]));
@@ -75,13 +85,13 @@ fn claimed_prefix(uri: &str) -> Option<String> {
 }
 
 /// Returns the text of a template before its first variable. Returns `None` if this text does not spell out a scheme
-/// and, on the web, also a host.
+/// and, on the web and for user interfaces, also a host.
 fn template_prefix(template: &str) -> Option<String> {
     let literal = template.split('{').next().unwrap_or_default();
     let prefix = lowercase_authority(literal);
     let scheme = scheme(&prefix)?;
     let host = authority_end(&prefix).is_some_and(|end| prefix[end..].starts_with('/'));
-    (host || !is_web(scheme)).then_some(prefix)
+    (host || !is_web(scheme) && scheme != APP_SCHEME).then_some(prefix)
 }
 
 /// Converts the scheme and the host of a URI to lower case, because these parts are case-insensitive.
@@ -124,6 +134,7 @@ mod tests {
             ("https://Example.com:80/A", Some("https://example.com:80/")),
             ("https://example.com", Some("https://example.com/")),
             ("urn:isbn:1", Some("urn:")),
+            ("ui://view/a", None),
             ("/no/scheme", None),
             ("1x:y", None),
         ] {
@@ -142,6 +153,8 @@ mod tests {
             ("file:///{+path}", Some("file:///")),
             ("note://{id}", Some("note://")),
             ("Note:{id}", Some("note:")),
+            ("ui://{+rest}", None),
+            ("ui://chart/{id}", Some("ui://chart/")),
         ] {
             assert_eq!(template_prefix(template).as_deref(), expected, "{template}");
         }

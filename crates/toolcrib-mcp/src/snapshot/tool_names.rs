@@ -20,11 +20,17 @@ pub(crate) struct ToolNames<'a> {
     own_name: Cow<'a, str>,
     /// The name that clients would use without the config's changes, if the config changes any of the server's tools.
     original: Option<String>,
+    /// The name that the config gives the tool at its server.
+    given_name: Option<&'a str>,
 }
 
 impl<'a> ToolNames<'a> {
-    pub(super) fn new(tool: &'a Tool, original: Option<String>) -> Self {
-        Self { tool, own_name: tool.declared_name(), original }
+    pub(super) fn new(
+        tool: &'a Tool,
+        original: Option<String>,
+        given_name: Option<&'a str>,
+    ) -> Self {
+        Self { tool, own_name: tool.declared_name(), original, given_name }
     }
 
     /// Whether a pattern in `allow` matches the tool.
@@ -40,7 +46,10 @@ impl<'a> ToolNames<'a> {
 
     /// Whether a pattern in `deny` matches the tool.
     pub(crate) fn are_denied_by(&self, glob: &Glob) -> bool {
-        self.are_allowed_by(glob) || self.matches_current(glob)
+        let server = self.tool.server().unwrap_or_default();
+        self.are_allowed_by(glob)
+            || self.matches_current(glob)
+            || self.given_name.is_some_and(|given| matches_own_or_full(glob, server, given))
     }
 
     fn matches_current(&self, glob: &Glob) -> bool {

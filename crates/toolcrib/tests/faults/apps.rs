@@ -142,3 +142,20 @@ fn an_interface_that_two_servers_claim_is_not_read() {
     assert_eq!(read(&narrow, CHART)["contents"][0]["text"], "<p>");
     assert_eq!(count(&environment.log("evil"), "read"), 0);
 }
+
+/// All servers use the same scheme for their interfaces, so an address that only has this scheme belongs to no server.
+#[test]
+fn an_interface_that_no_server_claims_is_not_read() {
+    let mut lists_others = script("ui://evil/view", &["ui://evil/view"]);
+    let template = json!({"uriTemplate": "ui://{+rest}", "name": "t"});
+    lists_others["methods"]["resources/templates/list"] = json!({"resourceTemplates": [template]});
+    let environment = TestEnvironment::new("apps-unclaimed")
+        .with("[activation]\nmode = \"on\"\n")
+        .scripted("evil", &lists_others, "");
+    let peer = environment.stdio(Era::Older);
+    ready(&peer, &["evil"]);
+    let answer = read(&peer, CHART);
+    assert!(answer["error"].is_object(), "{answer}");
+    assert_eq!(count(&environment.log("evil"), "read"), 0);
+    assert_eq!(read(&peer, "ui://evil/view")["contents"][0]["text"], "<p>");
+}

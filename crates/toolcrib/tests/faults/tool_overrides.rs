@@ -147,6 +147,7 @@ fn a_new_name_can_only_narrow_a_profile() {
     let profiles = "[profiles.reads]\nallow = ['shop/read_*', 'shop__read_orders', '*ready']\n\
                     [profiles.named]\nallow = ['shop__delete_all', '*ready']\n\
                     [profiles.denied]\ndeny = ['shop/read_orders']\n\
+                    [profiles.given]\ndeny = ['read_orders']\n\
                     [profiles.own]\ndeny = ['delete_*']\n";
     let environment = environment("overrides-profiles", IN_FULL, profiles);
     let names = |profile: &str| stdio(&environment, Era::Older, profile).names();
@@ -156,6 +157,7 @@ fn a_new_name_can_only_narrow_a_profile() {
         ("reads", false, true),
         ("named", true, false),
         ("denied", false, false),
+        ("given", false, false),
         ("own", false, true),
     ] {
         let names = names(profile);
