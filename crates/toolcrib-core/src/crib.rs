@@ -183,9 +183,15 @@ impl Crib {
     /// The name of our own tool through which a tool is called, if the calls are split into those that read and those
     /// that may write.
     pub fn call_tool(&self, tool: &Tool) -> Option<&'static str> {
+        let is_bridge = self.settings.disclosure_kind() == DisclosureKind::Bridge;
+        self.call_tool_by_access(tool).filter(|_| is_bridge)
+    }
+
+    /// Like [`Self::call_tool`], with any disclosure: a caller may offer the bridge although the settings choose another
+    /// disclosure.
+    pub(crate) fn call_tool_by_access(&self, tool: &Tool) -> Option<&'static str> {
         let settings = &self.settings;
-        let is_split = settings.split_calls && settings.disclosure_kind() == DisclosureKind::Bridge;
-        is_split.then(|| match tool.access() {
+        settings.split_calls.then(|| match tool.access() {
             ToolAccess::ReadOnly(_) => settings.own_names.read,
             ToolAccess::MayWrite(_) => settings.own_names.write,
         })

@@ -303,7 +303,7 @@ impl Crib {
     /// Refuses a call of a tool through the wrong one of our own tools. Returns `None` if it is the right one.
     fn wrong_call_tool(&self, id: ToolId, through: &str) -> Option<Refusal> {
         let tool = self.catalog().tool(id);
-        let right = self.call_tool(tool).filter(|right| *right != through)?;
+        let right = self.call_tool_by_access(tool).filter(|right| *right != through)?;
         let message = format!("`{}` is not called through {through}", tool.name());
         let hint = format!("send the same input to {right}");
         let mut refusal = Refusal::new(RefusalCode::WrongCallTool, message, hint);

@@ -45,6 +45,18 @@ fn a_tool_is_called_only_through_the_one_that_fits() {
     }
 }
 
+/// The gateway offers the bridge to clients that cannot use the configured disclosure.
+#[test]
+fn the_wrong_one_is_refused_with_every_disclosure() {
+    for disclosure in ["append", "terse", "reveal", "reference"] {
+        let crib = crib_with(&tools(), &format!("split_calls = true\ndisclosure = '{disclosure}'"));
+        let input = json!({"name": "a__set", "arguments": {"id": "1"}}).to_string();
+        let refusal = Chat::new(&crib).refused("tool_read", &input);
+        assert_eq!(refusal.code, RefusalCode::WrongCallTool, "{disclosure}");
+        assert_eq!(Chat::new(&crib).runs("tool_write", &input).0, "a__set");
+    }
+}
+
 #[test]
 fn without_the_setting_there_is_only_one() {
     for toml in ["", "split_calls = true\ndisclosure = 'append'"] {
