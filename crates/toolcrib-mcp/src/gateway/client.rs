@@ -64,8 +64,8 @@ pub(crate) type AnswerSender = oneshot::Sender<Result<Value, ErrorData>>;
 pub(crate) struct Client {
     /// Identifies the connection. All requests of one connection have the same id.
     pub(crate) id: u64,
-    /// Identifies the client across requests. In the newer protocol, all clients with the same name in the same profile
-    /// have the same group. In the older protocol the group is the connection's `id`.
+    /// Identifies the client across requests. If the client has a session, this is the connection's `id`. All other
+    /// clients with the same name in the same profile have the same group.
     pub(crate) group: u64,
     /// Whether the client uses the newer protocol, which has no handshake. Such a client can be asked questions only in
     /// the results of its requests.

@@ -58,6 +58,7 @@ impl Drop for SessionState {
     fn drop(&mut self) {
         if self.connection == ConnectionKind::Stream {
             self.gateway.tasks.end_session(self.id);
+            self.gateway.pending_inputs.end_session(self.id);
         }
         self.gateway.hub().session_servers().end_client(self.id);
     }
@@ -107,6 +108,9 @@ impl ClientSession {
         let SessionState { id, disconnected, connection, shown_instructions, .. } = &*self.state;
         let mut client = Client::of_request(*id, context, level, disconnected, self.profile());
         client.has_session = *connection == ConnectionKind::Stream || !client.uses_newer_protocol;
+        if client.has_session {
+            client.group = client.id;
+        }
         client.shown_instructions = client.has_session.then(|| Arc::clone(shown_instructions));
         client
     }

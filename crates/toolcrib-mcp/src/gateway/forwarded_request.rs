@@ -61,27 +61,36 @@ pub(crate) struct ForwardedRequest {
 }
 
 impl ForwardedRequest {
+    /// Waits until a request may be sent to a server.
+    pub(crate) async fn wait_for_permit(
+        upstream: &Upstream,
+        operation: &Operation,
+        client: &Client,
+    ) -> Result<CallPermit, ForwardError> {
+        let timeout = operation.timeout(upstream);
+        tokio::select! {
+            permit = upstream.acquire_call_permit() => {
+                permit.map_err(|error| ForwardError::not_sent(upstream, &error))
+            }
+            () = client.abandoned.cancelled() => Err(ForwardError::cancelled()),
+            () = tokio::time::sleep(timeout) => {
+                let name = &upstream.name;
+                let waited = timeout.as_secs_f64();
+                let problem = format!("`{name}`: the call waited {waited:.0} s and was not sent");
+                Err(ForwardError::Failed(problem))
+            }
+        }
+    }
+
     /// Sends a request to a server on a client's behalf.
     pub(crate) async fn send(
-        upstream: Arc<Upstream>,
+        (upstream, permit): (Arc<Upstream>, CallPermit),
         operation: Operation,
         client: &Client,
         inputs: RetryInputs,
         is_allowed: impl Fn(&Arc<ConnectionHandle>) -> bool,
     ) -> Result<Self, ForwardError> {
         let timeout = operation.timeout(&upstream);
-        let permit = tokio::select! {
-            permit = upstream.acquire_call_permit() => {
-                permit.map_err(|error| ForwardError::not_sent(&upstream, &error))?
-            }
-            () = client.abandoned.cancelled() => return Err(ForwardError::cancelled()),
-            () = tokio::time::sleep(timeout) => {
-                let name = &upstream.name;
-                let waited = timeout.as_secs_f64();
-                let problem = format!("`{name}`: the call waited {waited:.0} s and was not sent");
-                return Err(ForwardError::Failed(problem));
-            }
-        };
         // Servers of the older protocol send no `requestState`, so this one was created by the gateway, and the call
         // that it belonged to has already ended. Sending the request again would execute it twice.
         if inputs.state.is_some() && !permit.connection.uses_newer_protocol() {

@@ -52,7 +52,7 @@ use crate::hidden_text::{LoggedOnce, class_names, clean_value, find_hidden, logg
 use crate::hub::Hub;
 use crate::session_servers::{SessionClient, TooManySessionServers};
 use crate::snapshot::{ClientView, ListHashes, SessionKind, Snapshot};
-use crate::upstream::{HostEnvironment, Upstream};
+use crate::upstream::{CallPermit, HostEnvironment, Upstream};
 use crate::{ClientEnvironment, PoolClients, ServerPool};
 use client::Client;
 use forward_error::ForwardError;
@@ -82,6 +82,8 @@ impl std::fmt::Debug for Gateway {
 
 /// How often tasks, and calls that wait for a client's answer, are checked for expiry.
 const EXPIRY_CHECK: Duration = Duration::from_secs(30);
+/// How often a waiting request may be moved to another process of its server.
+const MAX_PROCESS_CHANGES: usize = 4;
 
 async fn drop_expired(gateway: Weak<Gateway>) {
     loop {
@@ -255,6 +257,26 @@ impl Gateway {
         result
     }
 
+    /// Waits until a request may be sent, and returns the process of the server that the client uses then. While the
+    /// request waits, a process may turn out to be one that this client must not share.
+    async fn wait_for_server(
+        &self,
+        upstream: &Arc<Upstream>,
+        operation: &Operation,
+        client: &Client,
+    ) -> Result<(Arc<Upstream>, CallPermit), ForwardError> {
+        let mut upstream = Arc::clone(upstream);
+        for _ in 0..MAX_PROCESS_CHANGES {
+            let permit = ForwardedRequest::wait_for_permit(&upstream, operation, client).await?;
+            match self.hub.upstream_for(&upstream.name, client.session()) {
+                Some(Ok(now)) if !Arc::ptr_eq(&now, &upstream) => upstream = now,
+                Some(Err(full)) => return Err(ForwardError::Failed(full.to_string())),
+                _ => return Ok((upstream, permit)),
+            }
+        }
+        Err(ForwardError::Failed(format!("`{}` is being reconfigured; try again", upstream.name)))
+    }
+
     /// Forwards a request to a server, or continues an earlier request that waits for this client's answer.
     async fn forward(
         &self,
@@ -288,15 +310,9 @@ impl Gateway {
             }
             forwarded
         } else {
+            let server = self.wait_for_server(&upstream, &operation, client).await?;
             let is_allowed = |_: &_| self.is_allowed(profile, &upstream.name, &operation);
-            ForwardedRequest::send(
-                Arc::clone(&upstream),
-                operation.clone(),
-                client,
-                inputs,
-                is_allowed,
-            )
-            .await?
+            ForwardedRequest::send(server, operation.clone(), client, inputs, is_allowed).await?
         };
         let mut outcome = forwarded.wait(client).await?;
         loop {
@@ -306,8 +322,9 @@ impl Gateway {
                 }
                 ForwardOutcome::InputRequired(paused) => {
                     let PausedRequest { forwarded, requests, paused_for } = *paused;
-                    let profile = profile.map(str::to_owned);
-                    let state = self.pending_inputs.add(forwarded, paused_for, profile);
+                    let session = client.session().map(|session| session.id);
+                    let owner = (session, profile.map(str::to_owned));
+                    let state = self.pending_inputs.add(forwarded, paused_for, owner);
                     let state = state.map_err(|error| ForwardError::Failed(error.to_string()))?;
                     return Ok(forward_outcome::input_required(&requests, &state));
                 }

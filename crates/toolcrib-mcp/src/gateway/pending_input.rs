@@ -21,6 +21,8 @@ pub(crate) struct PendingInput {
     pub(crate) paused_for: PausedFor,
     /// The profile of the client that sent the call. A client of another profile cannot continue the call.
     pub(crate) profile: Option<String>,
+    /// The session of the client that sent the call, if it has one.
+    session: Option<u64>,
     added_at: Instant,
 }
 
@@ -45,7 +47,7 @@ impl PendingInputs {
         &self,
         mut forwarded: ForwardedRequest,
         paused_for: PausedFor,
-        profile: Option<String>,
+        (session, profile): (Option<u64>, Option<String>),
     ) -> std::io::Result<String> {
         let state = format!("toolcrib-{}", toolcrib_server::random::hex::<16>()?);
         self.drop_expired();
@@ -65,7 +67,7 @@ impl PendingInputs {
         }
         calls.insert(
             state.clone(),
-            PendingInput { forwarded, paused_for, profile, added_at: Instant::now() },
+            PendingInput { forwarded, paused_for, profile, session, added_at: Instant::now() },
         );
         Ok(state)
     }
@@ -75,6 +77,13 @@ impl PendingInputs {
         self.lock().retain(|_, pending| {
             pending.added_at.elapsed() < MAX_WAIT && !pending.paused_for.is_over()
         });
+    }
+
+    /// Drops the calls of a client that has disconnected. Dropping a call cancels it.
+    pub(crate) fn end_session(&self, session: u64) {
+        let is_ended = |_: &String, pending: &mut PendingInput| pending.session == Some(session);
+        let ended: Vec<_> = self.lock().extract_if(is_ended).collect();
+        drop(ended);
     }
 
     /// Removes and returns a call, if it belongs to this profile and the request is a retry of it.

@@ -28,7 +28,7 @@ use super::{VisibleSnapshot, change_notifications, client_info_limit, supported_
 use crate::session_servers::SessionClient;
 use crate::snapshot::ClientToolSearch;
 use crate::snapshot::SessionKind;
-use crate::upstream::{QueueFull, UpstreamError, own_implementation, page_request};
+use crate::upstream::{QueueFull, Upstream, UpstreamError, own_implementation, page_request};
 
 /// A session over stdio. Its results are sent as they are, without being converted to the SDK's types.
 pub(crate) struct RawClientSession(pub(crate) ClientSession);
@@ -148,12 +148,15 @@ impl ServerHandler for ClientSession {
         let (gateway, subscriptions) = (&self.state.gateway, Arc::clone(&self.state.subscriptions));
         let (profile, closed) = (self.state.profile.clone(), self.state.closed.clone());
         let client = Client::outside_requests(self.state.id, &context.peer, closed.clone());
+        let has_roots = client.has_roots();
         let uses = {
             let (gateway, profile) = (Arc::downgrade(gateway), profile.clone());
             move |id: u64, server: &str| {
                 let Some(gateway) = gateway.upgrade() else { return false };
                 let visible = gateway.visible_in_session(profile.as_deref());
-                let is_known = gateway.hub().upstream(server).is_some_and(|it| it.id == id);
+                // A client with a process of its own does not use the one that others share.
+                let is_used = |it: &Upstream| it.id == id && !it.is_replaced_for(has_roots);
+                let is_known = gateway.hub().upstream(server).is_some_and(|it| is_used(&it));
                 is_known && visible.is_ok_and(|visible| visible.view.can_see_server(server))
             }
         };
@@ -163,7 +166,6 @@ impl ServerHandler for ClientSession {
         }
         let (registration, messages) =
             gateway.hub().connected_clients().register(self.state.id, uses);
-        let has_roots = client.has_roots();
         tokio::spawn(change_notifications::forward_server_messages(client, messages, registration));
         let watched = (subscriptions, Arc::clone(&self.state.tool_list), self.state.list_hashes);
         tokio::spawn(change_notifications::notify_session(

@@ -155,6 +155,7 @@ where
         id: upstream.id,
         owner: upstream.owner,
         asked: Arc::clone(&upstream.asked),
+        demand: Arc::clone(&upstream.demand),
         knows_roots: Arc::clone(&knows_roots),
         shared: Arc::clone(&upstream.shared),
     };

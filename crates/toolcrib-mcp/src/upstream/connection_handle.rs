@@ -87,7 +87,17 @@ impl ConnectionHandle {
         request: ClientRequest,
         timeout: Duration,
     ) -> Result<Value, UpstreamError> {
-        let mut pending = self.send(request, None).await?;
+        self.request_with(request, None, timeout).await
+    }
+
+    /// Like [`Self::request`], with `_meta` fields that replace the usual ones.
+    pub(super) async fn request_with(
+        &self,
+        request: ClientRequest,
+        meta: Option<RequestMetaObject>,
+        timeout: Duration,
+    ) -> Result<Value, UpstreamError> {
+        let mut pending = self.send(request, meta).await?;
         let answer = async {
             loop {
                 if let RequestEvent::Done(result) = pending.next_event().await {

@@ -152,10 +152,13 @@ impl Upstream {
     }
 
     /// Returns when the server runs. A server of which each client gets its own process is started for all clients only
-    /// to fetch its lists, or by a request of a client without a session.
+    /// to fetch its lists, or by a request of a client without a session. A process that has learned the roots of one
+    /// client is stopped as soon as its requests have ended, so that the next one can be shared again.
     fn run_policy(&self) -> RunPolicy {
         let policy = self.config().run_policy(&self.name);
-        if self.is_replaced_for_all() {
+        if self.is_unshareable() {
+            RunPolicy { start: StartPolicy::Lazy, idle: Some(Duration::ZERO), ..policy }
+        } else if self.is_replaced_for_all() {
             RunPolicy { start: StartPolicy::Lazy, ..policy }
         } else {
             policy

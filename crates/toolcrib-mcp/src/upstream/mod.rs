@@ -249,16 +249,22 @@ impl Upstream {
         if self.owner.is_some() || !self.shared.has_many_clients {
             return false;
         }
-        // A process that was told the roots of a client is not used for others, which have different roots or none.
-        let knows_roots = || self.connection().is_some_and(|connection| connection.knows_roots());
-        let policy = self.share_policy();
-        policy.separates(client_has_roots)
-            || policy.sharing == ProcessSharing::ClientsWithoutRoots && knows_roots()
+        self.share_policy().separates(client_has_roots) || self.is_unshareable()
     }
 
-    /// Whether every client uses its own process instead of this one.
+    /// Whether every client uses its own process instead of this one, now and after the next start.
     pub(crate) fn is_replaced_for_all(&self) -> bool {
-        self.is_replaced_for(false)
+        self.owner.is_none()
+            && self.shared.has_many_clients
+            && self.share_policy().sharing == ProcessSharing::NotShared
+    }
+
+    /// Whether the running process must not serve further clients, because it has learned the roots of one client.
+    fn is_unshareable(&self) -> bool {
+        self.owner.is_none()
+            && self.shared.has_many_clients
+            && self.share_policy().sharing == ProcessSharing::ClientsWithoutRoots
+            && self.connection().is_some_and(|connection| connection.knows_roots())
     }
 
     /// Adds to the lists, which are saved, what the server has asked its client. Its next run then knows it from the

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::SharedState;
 use super::active_calls::{ActiveCalls, CallingClient, RawRequest, ServerMessage};
+use super::demand::Demand;
 use super::server_requests::PendingQuestion;
 use crate::config::UnattributedQuestions;
 
@@ -21,6 +22,7 @@ pub(crate) struct QuestionRouter {
     pub(crate) owner: Option<u64>,
     /// What the server has ever asked without saying which call the question belongs to.
     pub(crate) asked: Arc<Mutex<UnattributedQuestions>>,
+    pub(crate) demand: Arc<Demand>,
     /// Set when the server learns the roots of a client on this connection.
     pub(crate) knows_roots: Arc<AtomicBool>,
     pub(crate) shared: Arc<SharedState>,
@@ -87,6 +89,8 @@ impl QuestionRouter {
         let answer = answer.unwrap_or_else(|| Err(error("the client has disconnected")));
         if asks_for_roots && answer.is_ok() {
             self.knows_roots.store(true, Ordering::Relaxed);
+            // The process may have to be stopped now.
+            self.demand.notify();
         }
         answer
     }

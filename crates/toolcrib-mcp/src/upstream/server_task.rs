@@ -6,7 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CancelTaskParams, CancelTaskRequest, ClientRequest};
+use rmcp::model::{
+    CancelTaskParams, CancelTaskRequest, ClientCapabilities, ClientRequest, JsonObject,
+    RequestMetaObject, TASKS_EXTENSION_ID,
+};
 
 use super::demand::InUse;
 use super::{ConnectionHandle, Upstream};
@@ -75,6 +78,16 @@ impl ServerTask {
     }
 }
 
+/// Returns the `_meta` fields of a request about a task. In the newer protocol, a server rejects such requests unless they
+/// announce the tasks extension.
+fn meta_for_tasks() -> RequestMetaObject {
+    let mut meta = RequestMetaObject::default();
+    let mut capabilities = ClientCapabilities::default();
+    capabilities.extensions = Some([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())].into());
+    meta.set_client_capabilities(capabilities);
+    meta
+}
+
 impl Drop for ServerTask {
     fn drop(&mut self) {
         // The server is kept running until it has answered the cancellation.
@@ -84,11 +97,15 @@ impl Drop for ServerTask {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let params = CancelTaskParams::new(std::mem::take(&mut self.id));
         let request = ClientRequest::CancelTaskRequest(CancelTaskRequest::new(params));
+        let server = Arc::clone(&self.upstream.name);
         let cancelled = {
             let connection = Arc::clone(&connection);
             async move {
-                // The error can be ignored, because nobody waits for the task any more.
-                let _ = connection.request(request, CANCEL_TIMEOUT).await;
+                let meta = Some(meta_for_tasks());
+                // Nobody waits for the task any more, so an error is only logged.
+                if let Err(error) = connection.request_with(request, meta, CANCEL_TIMEOUT).await {
+                    tracing::debug!(%server, "a task could not be cancelled: {error}");
+                }
                 drop(in_use);
             }
         };

@@ -128,3 +128,25 @@ fn a_process_that_knows_the_roots_of_a_client_is_not_shared() {
     assert_eq!(owners(&environment), [None, Some(3)]);
     assert_eq!(count(&environment.log("files"), "start"), starts + 2);
 }
+
+/// A server that asks for roots only during calls is found to do so by its first such call.
+#[test]
+fn a_process_that_learned_roots_during_a_call_is_stopped_after_it() {
+    for era in ERAS {
+        let environment = TestEnvironment::new(&format!("call-roots-{era:?}"))
+            .faulty("files", &[])
+            .background("1m");
+        let plain = client_without_roots(&environment, era);
+        plain.ready("files__echo");
+        let client = environment.shared(Era::Older);
+        let call = client.begin("files__roots", json!({}));
+        let question = client.wait_for_question("roots/list").expect("a question");
+        client.reply(&question["id"], &roots("mine"));
+        assert_eq!(call.end()["structuredContent"]["result"], roots("mine"));
+        until_true("the process is stopped", || count(&environment.log("files"), "exit") == 1);
+        let answer = plain.call("files__echo", json!({"n": 1}));
+        assert_eq!(answer["structuredContent"], json!({"n": 1}));
+        assert_eq!(owners(&environment), [None]);
+        assert_eq!(count(&environment.log("files"), "start"), 2);
+    }
+}

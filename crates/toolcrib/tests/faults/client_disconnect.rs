@@ -54,6 +54,23 @@ fn a_client_on_stdio_disconnects() {
     }
 }
 
+/// A client of the newer protocol gets a question as the result of its call. The call stays open at the server.
+#[test]
+fn a_client_on_stdio_disconnects_before_it_answers_a_question() {
+    let environment = environment("unanswered").background("1m");
+    // Another client keeps the gateway running.
+    let other = environment.shared(Era::Older);
+    other.ready("deaf__echo");
+    let peer = environment.shared(Era::Newer);
+    let asked = peer.call("deaf__elicit", json!({}));
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let log = environment.log("deaf");
+    assert_eq!(count(&log, "cancelled"), 0);
+    peer.close();
+    until_true("the call is cancelled", || count(&log, "cancelled") == 1);
+    other.call("deaf__echo", json!({}));
+}
+
 #[test]
 fn a_client_on_stdio_cancels() {
     for era in ERAS {

@@ -128,6 +128,21 @@ fn a_cancelled_call_cancels_its_task() {
     }
 }
 
+/// The server accepts requests about tasks only if they announce the extension.
+#[test]
+fn a_task_is_really_cancelled_at_its_server() {
+    let environment = TestEnvironment::new("poll-status").fixture("fixture", "").with(IN_FULL);
+    let client = ready(environment.stdio(Era::Older));
+    let params = json!({"name": "fixture__confirm_delete", "arguments": {"filename": "b"}});
+    let call = client.start("tools/call", params);
+    client.wait_for_question("elicitation/create").expect("a question");
+    client.notify("notifications/cancelled", json!({"requestId": call.id}));
+    until_true("the task is cancelled", || {
+        let statuses = client.call("fixture__test_task_statuses", json!({}));
+        statuses.to_string().contains("cancelled")
+    });
+}
+
 #[test]
 fn the_call_of_a_client_that_disconnects_cancels_its_task() {
     let environment = digger("poll-gone", json!({}), "call_timeout = 3600");

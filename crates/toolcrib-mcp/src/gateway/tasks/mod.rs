@@ -171,8 +171,11 @@ impl Gateway {
         let is_reached = |connection: &Arc<ConnectionHandle>| {
             self.tasks.with(&id, |task| task.is_reached_by(connection)) == Some(true)
         };
-        let sent =
-            ForwardedRequest::send(Arc::clone(&upstream), operation, client, inputs, is_reached);
+        let sent = async {
+            let permit = ForwardedRequest::wait_for_permit(&upstream, &operation, client).await?;
+            let server = (Arc::clone(&upstream), permit);
+            ForwardedRequest::send(server, operation, client, inputs, is_reached).await
+        };
         let answer = match sent.await {
             Ok(forwarded) => forwarded.wait(client).await,
             Err(error) => Err(error),
